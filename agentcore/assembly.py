@@ -23,7 +23,7 @@ from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
 from agentcore.limits import LIMIT_SETTINGS
 from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
-from agentcore.memory.archival import ARCHIVES, Archive
+from agentcore.memory.archival import ARCHIVES, Archive, SealedArchive
 from agentcore.memory.embeddings import (
     DEFAULT_MODEL_NAMES,
     EMBEDDERS,
@@ -32,7 +32,7 @@ from agentcore.memory.embeddings import (
     EmbedderOptions,
     RelationClassifier,
 )
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
     FACT_JUDGES,
@@ -45,17 +45,21 @@ from agentcore.memory.llm import (
     RerankerOptions,
     Summariser,
 )
-from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
-from agentcore.memory.llm_meter import LONGEST_WAIT_SECONDS, LlmMeter
-from agentcore.memory.params.layers import LayerRules
+from agentcore.memory.llm_limits import (
+    LONGEST_WAIT_SECONDS,
+    LimitedFactJudge,
+    LimitedReranker,
+    LimitedRewriter,
+    LlmMeter,
+)
+from agentcore.memory.params.own_rules import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.query_samples import QuerySamples
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import SearchLimits
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.rows.vector_rows import MOVING, SETTLED, KnownModel
 from agentcore.memory.scoring import RetrievalWeights
-from agentcore.memory.sealing import SealedArchive
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
 from agentcore.memory.vector_store import VECTOR_STORES, VectorStore

@@ -150,7 +150,7 @@ _FACTS = (
 )
 _ECHOES = (_off("consequences.supersession:echoes", always(False)),)
 _REJECTION = (_off("intake:rejection", always(None)),)
-_SETTLING = (_off("recall.settling:contradicted", always({})),)
+_SETTLING = (_off("recall.reranking:contradicted", always({})),)
 # No subject is read from a new memory, so none is looked up or superseded; nor do two in one answer oppose.
 _STATEMENTS = (_off("intake:subjects_of", always([])), *_SETTLING)
 _COPIES = (_off("retrieval:distinct", _all_kept),)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen
 from agentcore.memory.language.text import normal_form
 from benchmarks.ledger import append
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from agentcore.memory.ranking.fitness import FitModel, Signals
+from agentcore.memory.ranking.calibration import FitModel, Signals
 from benchmarks.current_answers import LIVES, Life, asked, lives, store
 from benchmarks.labelled import Row
 from benchmarks.ledger import append

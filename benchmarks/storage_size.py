@@ -16,7 +16,7 @@ from typing import Any
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import ArchivedParams
+from agentcore.memory.params.archived import ArchivedParams
 from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
 from agentcore.runtime import Runtime
 from benchmarks.ledger import append

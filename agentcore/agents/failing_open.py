@@ -8,9 +8,18 @@ from collections.abc import Awaitable
 from typing import TypeVar, cast
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.memory.api import MemoryApi, Method, P, ParamsT, ResultT
+from agentcore.memory.api import (
+    EMPTY_RESULTS,
+    UNAVAILABLE,
+    MemoryApi,
+    Method,
+    P,
+    ParamsT,
+    ResultT,
+    degraded_receipt,
+    was_not_asked,
+)
 from agentcore.memory.models import Receipt
-from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt, was_not_asked
 
 AnswerT = TypeVar("AnswerT")
 

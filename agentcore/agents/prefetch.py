@@ -13,8 +13,7 @@ from uuid import UUID
 
 from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
-from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.empty_results import UNAVAILABLE
+from agentcore.memory.api import UNAVAILABLE, MemoryApi
 from agentcore.memory.params.memories import GetContextParams, GetContextResult
 
 logger = logging.getLogger(__name__)

@@ -16,8 +16,7 @@ from uuid import UUID
 from agentcore.agents.failing_open import must_be_asked
 from agentcore.agents.prefetch import prefetched
 from agentcore.agents.scope import MemoryScope
-from agentcore.agents.tool_answers import bounded, told
-from agentcore.agents.tool_arguments import (
+from agentcore.agents.tool_contract import (
     MOST_NEIGHBOURS,
     ForgetMemory,
     MemorySession,
@@ -25,6 +24,8 @@ from agentcore.agents.tool_arguments import (
     RecallMemory,
     SaveMemory,
     UpdateMemory,
+    bounded,
+    told,
 )
 from agentcore.agents.working_template import is_template
 from agentcore.errors import Conflict, NotFound

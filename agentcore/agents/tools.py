@@ -26,15 +26,16 @@ from typing import Any, Self
 from pydantic import ValidationError
 
 from agentcore.agents.scope import MemoryScope
-from agentcore.agents.tool_answers import compact, failure_sentence
-from agentcore.agents.tool_arguments import (
+from agentcore.agents.tool_contract import (
     ForgetMemory,
     MemorySession,
     PrefetchMemory,
     RecallMemory,
     SaveMemory,
     UpdateMemory,
+    compact,
     description_of,
+    failure_sentence,
     schema_of,
 )
 from agentcore.agents.tool_operations import Confirmations, ToolOperations

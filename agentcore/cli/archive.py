@@ -19,7 +19,7 @@ from agentcore.cli.calls import ask
 from agentcore.cli.times import moment
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError
-from agentcore.memory.params.archive import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.params.archived import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
 from agentcore.registry import resolve
 
 REPORTED = 20

@@ -12,7 +12,7 @@ import typer
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, examples, fail, say
 from agentcore.cli.calls import ask
-from agentcore.memory.params.archive import EraseParams, EraseResult
+from agentcore.memory.params.archived import EraseParams, EraseResult
 from agentcore.registry import resolve
 
 ADMIN = ("memory:admin",)

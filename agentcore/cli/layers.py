@@ -12,7 +12,7 @@ from agentcore.cli.app import MEMORIES, app, counted, examples, group, say, show
 from agentcore.cli.calls import ask
 from agentcore.cli.times import seconds_or_none
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.layers import (
+from agentcore.memory.params.own_rules import (
     DEFAULT_ARCHIVE_AFTER_DAYS,
     ConfigureParams,
     ConsolidateParams,

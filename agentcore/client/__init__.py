@@ -1,7 +1,6 @@
 """The memory API over HTTP: `MemoryClient` for async code, `SyncMemoryClient` for the rest."""
 
-from agentcore.client.connection import ENDPOINT
-from agentcore.client.credential import TokenSource
+from agentcore.client.connection import ENDPOINT, TokenSource
 from agentcore.client.memory_client import MemoryClient
 from agentcore.client.sync_client import SyncMemoryClient
 

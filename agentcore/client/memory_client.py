@@ -18,8 +18,15 @@ import httpx
 import stamina
 from pydantic import ValidationError
 
-from agentcore.client.connection import NOT_SENT, Body, Connection, Sender, outcomes_of
-from agentcore.client.credential import Credential, TokenSource
+from agentcore.client.connection import (
+    NOT_SENT,
+    Body,
+    Connection,
+    Credential,
+    Sender,
+    TokenSource,
+    outcomes_of,
+)
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -31,19 +38,26 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.api import MemoryApi, Method, P, ParamsT, ResultT
-from agentcore.memory.json_values import storable_json
-from agentcore.memory.models import Receipt, Strict
-from agentcore.memory.params.archive import RestoreParams
-from agentcore.memory.params.empty_results import EMPTY_RESULTS, UNAVAILABLE, degraded_receipt
+from agentcore.memory.api import (
+    EMPTY_RESULTS,
+    UNAVAILABLE,
+    MemoryApi,
+    Method,
+    P,
+    ParamsT,
+    ResultT,
+    degraded_receipt,
+)
+from agentcore.memory.models import Receipt, Strict, storable_json
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.memories import (
     PruneParams,
+    RefusedItem,
     StoreBatchParams,
     StoreBatchResult,
     StoreParams,
     answer_to,
 )
-from agentcore.memory.params.refused_items import RefusedItem
 from agentcore.memory.params.sessions import AddSessionParams, AddSessionResult
 
 if TYPE_CHECKING:

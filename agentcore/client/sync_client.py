@@ -12,7 +12,7 @@ from typing import Any, Concatenate, Generic, Self, TypeVar, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
-from agentcore.client.credential import TokenSource
+from agentcore.client.connection import TokenSource
 from agentcore.client.memory_client import MemoryClient
 from agentcore.errors import ClientClosed
 from agentcore.memory.api import Call, MemoryApi, Method, P, ParamsT

@@ -30,8 +30,7 @@ from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
 from agentcore.llm_endpoint import llm_endpoint_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.rows.vector_rows import SHIPPED_MODELS
-from agentcore.providers.cross_encoder_files import missing_in
-from agentcore.providers.local_models import LOCAL_MODELS
+from agentcore.providers.local_models import LOCAL_MODELS, missing_in
 from agentcore.readiness import other_archives
 from agentcore.registry import resolve
 from agentcore.runtime import home_of

@@ -1,1 +1,34 @@
-"""Memory in other people's frameworks: each module needs the extra of its name, the service needs none."""
+"""Memory in other people's frameworks: each module needs the extra of its name, the service needs none.
+
+Shared by them: the error of a missing extra, and storing all that a framework passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from agentcore.errors import JsonRpcErrorCode, from_wire
+from agentcore.limits import MAX_BATCH_ITEMS
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.params.memories import StoreBatchParams, StoreParams
+
+
+def not_installed(extra: str, cause: ImportError) -> ImportError:
+    """The error that says so, with the command that installs the extra."""
+    return ModuleNotFoundError(
+        f"This integration needs {extra}, which is not installed (there is no module {cause.name}): "
+        f"pip install 'agentcore-memory[{extra}]'.", name=cause.name)
+
+
+async def store_all(
+    memory: MemoryApi, items: Sequence[StoreParams], *, pass_over: frozenset[JsonRpcErrorCode] = frozenset()
+) -> None:
+    """Store the items in their order; those merely not worth storing are passed over.
+
+    Raises the error of the first that cannot be stored, unless its code is among `pass_over`.
+    """
+    for start in range(0, len(items), MAX_BATCH_ITEMS):
+        batch = StoreBatchParams(items=list(items[start:start + MAX_BATCH_ITEMS]))
+        for result in (await memory.store_batch(batch)).results:
+            if result.code is not None and result.code not in pass_over:
+                raise from_wire(result.code, result.reason or "")

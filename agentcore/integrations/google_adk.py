@@ -20,7 +20,7 @@ from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definition_of, definitions_of
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import JsonRpcErrorCode, NotFound
-from agentcore.integrations.store_all import not_installed, store_all
+from agentcore.integrations import not_installed, store_all
 from agentcore.limits import MAX_PAGE, MAX_TEXT_CHARS
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary, MemoryType

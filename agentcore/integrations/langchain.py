@@ -12,8 +12,8 @@ from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
 from agentcore.agents.working_template import WorkingTemplate
+from agentcore.integrations import not_installed
 from agentcore.integrations.own_loop import OwnLoop
-from agentcore.integrations.store_all import not_installed
 from agentcore.limits import MAX_K
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary

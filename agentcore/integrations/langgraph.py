@@ -20,6 +20,7 @@ from agentcore.agents.failing_open import Patience, if_answered, must_be_asked
 from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
+from agentcore.integrations import not_installed, store_all
 from agentcore.integrations.langgraph_items import (
     KEPT,
     KeptItem,
@@ -33,7 +34,6 @@ from agentcore.integrations.langgraph_items import (
     under,
 )
 from agentcore.integrations.own_loop import OwnLoop
-from agentcore.integrations.store_all import not_installed, store_all
 from agentcore.limits import MAX_K
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType

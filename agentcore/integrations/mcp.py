@@ -43,7 +43,7 @@ from starlette.types import Receive, Scope, Send
 
 from agentcore import __version__
 from agentcore.agents.scope import MemoryScope
-from agentcore.agents.tool_answers import failure_sentence
+from agentcore.agents.tool_contract import failure_sentence
 from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import ALL_TOOLS, MemoryTools, ToolDefinition, memory_instructions, tools_within
 from agentcore.agents.working_template import WorkingTemplate

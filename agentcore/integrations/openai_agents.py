@@ -20,11 +20,10 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
 from agentcore.agents.working_template import UNSEARCHED, WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
-from agentcore.integrations.store_all import not_installed, store_all
+from agentcore.integrations import not_installed, store_all
 from agentcore.limits import MAX_BATCH_ITEMS, MAX_PAGE, MAX_TEXT_CHARS
-from agentcore.memory.api import MemoryApi
+from agentcore.memory.api import UNAVAILABLE, MemoryApi
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.empty_results import UNAVAILABLE
 from agentcore.memory.params.memories import DeleteParams, ListParams, StoreParams
 from agentcore.memory.params.sessions import EndSessionResult
 

@@ -31,7 +31,7 @@ from agentcore.memory.deriving.summary_providers import AskedInVain
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import EMBED_PASSAGES
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.writing.passage_vectors import EmbeddingPassages
+from agentcore.memory.writing.document_vectors import EmbeddingPassages
 from agentcore.summary_rules import rules_in_force
 
 # Retention of daily usage.

@@ -13,9 +13,18 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
-from agentcore.errors import InvalidParams, field_path, problem_sentence
-from agentcore.memory.models import Interaction, MemorySummary, Strict
-from agentcore.memory.params.archive import (
+from agentcore.errors import (
+    AgentCoreError,
+    DependencyUnavailable,
+    InternalError,
+    InvalidParams,
+    NotReady,
+    RateLimited,
+    field_path,
+    problem_sentence,
+)
+from agentcore.memory.models import Interaction, MemorySummary, Receipt, Strict
+from agentcore.memory.params.archived import (
     ArchivedParams,
     ArchivedResult,
     EraseParams,
@@ -32,14 +41,6 @@ from agentcore.memory.params.changes import (
     RevertResult,
     UpdateParams,
     UpdateResult,
-)
-from agentcore.memory.params.layers import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-    SettingsResult,
 )
 from agentcore.memory.params.memories import (
     CapabilitiesParams,
@@ -66,6 +67,14 @@ from agentcore.memory.params.memories import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
+)
+from agentcore.memory.params.own_rules import (
+    ConfigureParams,
+    ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
+    SettingsParams,
+    SettingsResult,
 )
 from agentcore.memory.params.sessions import (
     AddSessionParams,
@@ -287,3 +296,29 @@ class MemoryApi(ABC):
 AnyMethod: TypeAlias = Method[Any, Any, Any]
 METHODS: tuple[AnyMethod, ...] = tuple(
     each for each in vars(MemoryApi).values() if isinstance(each, Method))
+
+
+# The service's failures. Of the caller's own (params, token, scope) nobody must stay unaware.
+UNAVAILABLE: tuple[type[AgentCoreError], ...] = (DependencyUnavailable, NotReady, RateLimited, InternalError)
+
+# By the attribute of `MemoryApi`: what finds nothing where nothing can be found.
+EMPTY_RESULTS: Mapping[str, Callable[[Receipt], Strict]] = {
+    "retrieve": lambda receipt: RetrieveResult(memories=[], receipt=receipt),
+    "get_context": lambda receipt: GetContextResult(
+        context="", token_count=0, memory_ids=[], encoding=None, receipt=receipt),
+    "summarize": lambda receipt: SummarizeResult(
+        summary="", token_count=0, memory_ids=[], memory_count=0, receipt=receipt),
+}
+
+
+_NOT_ASKED = "memory was not asked: "
+
+
+def degraded_receipt(reason: str) -> Receipt:
+    """The receipt of an empty result: it says that nothing was asked, and why."""
+    return Receipt(degraded=[f"{_NOT_ASKED}{reason}"])
+
+
+def was_not_asked(receipt: Receipt) -> bool:
+    """Whether a result is empty because memory could not be asked, and not because nothing fits."""
+    return any(part.startswith(_NOT_ASKED) for part in receipt.degraded)

@@ -23,8 +23,11 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pgvector import HalfVector
 
+from agentcore.archive_options import Keyring
 from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 from agentcore.errors import Conflict, DependencyUnavailable, DiskFull, NotFound, Unreachable
 from agentcore.failpoints import failpoint
@@ -429,3 +432,68 @@ def _sync_folders(paths: Iterable[Path]) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+MARK = b"agentcore-sealed/1 "
+NONCE_BYTES = 12
+
+
+class SealedArchive:
+    """An archive whose objects are sealed with one key, and opened with any of the keyring.
+
+    What was written unsealed is read as it is: the tombstone's digest tells whether it is what was archived.
+    """
+
+    def __init__(self, inner: Archive, keyring: Keyring) -> None:
+        self._inner = inner
+        self._keyring = keyring
+        self.name = inner.name
+        self.circuit: CircuitBreaker | None = getattr(inner, "circuit", None)
+
+    async def write(self, objects: Mapping[str, bytes]) -> None:
+        await self._inner.write(await asyncio.to_thread(self._sealed, objects))
+
+    async def write_once(self, key: str, data: bytes) -> None:
+        """Writes the object unless it exists, unsealed: it identifies the archive whatever the keys are."""
+        await self._inner.write_once(key, data)
+
+    async def read(self, key: str) -> bytes:
+        """The bytes under the key. Raises NotFound; Conflict where they cannot be opened."""
+        return self.opened(key, await self._inner.read(key))
+
+    async def delete(self, keys: Collection[str]) -> None:
+        await self._inner.delete(keys)
+
+    async def keys(self, prefix: str) -> list[str]:
+        return await self._inner.keys(prefix)
+
+    async def check(self) -> None:
+        await self._inner.check()
+
+    def _sealed(self, objects: Mapping[str, bytes]) -> Mapping[str, bytes]:
+        name = self._keyring.sealing_id
+        if name is None:
+            return objects
+        cipher = AESGCM(self._keyring.keys[name])
+
+        def sealed(key: str, data: bytes) -> bytes:
+            nonce = os.urandom(NONCE_BYTES)
+            return MARK + name.encode() + b"\n" + nonce + cipher.encrypt(nonce, data, key.encode())
+
+        return {key: sealed(key, data) for key, data in objects.items()}
+
+    def opened(self, key: str, data: bytes) -> bytes:
+        """The object's bytes in the clear. Raises Conflict."""
+        if not data.startswith(MARK):
+            return data
+        head, _, body = data[len(MARK) :].partition(b"\n")
+        name = head.decode(errors="replace")
+        if name not in self._keyring.keys:
+            raise Conflict(
+                f"The copy is sealed with the key {name!r}, which this service does not hold: "
+                "MEMORY_ARCHIVE_OPTIONS lists those it has.")
+        try:
+            cipher = AESGCM(self._keyring.keys[name])
+            return cipher.decrypt(body[:NONCE_BYTES], body[NONCE_BYTES:], key.encode())
+        except (InvalidTag, ValueError) as cause:
+            raise Conflict(f"The copy does not open with the key {name!r}: it was changed.") from cause

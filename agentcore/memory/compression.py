@@ -8,7 +8,6 @@ from functools import cache
 from typing import Literal
 from uuid import UUID
 
-from agentcore.memory.contexts.context_lines import TASK, ContextEntry, ContextLine, in_order, sections
 from agentcore.memory.contexts.filling import (
     BEST_FOUND,
     PLAIN,
@@ -18,8 +17,8 @@ from agentcore.memory.contexts.filling import (
     clearly_meant,
     newest_first,
 )
-from agentcore.memory.contexts.rendering import Form
-from agentcore.memory.contexts.told_once import told_by_others
+from agentcore.memory.contexts.rendering import TASK, ContextEntry, ContextLine, Form, in_order, sections
+from agentcore.memory.contexts.shortening import told_by_others
 from agentcore.memory.language.text import normal_form
 
 WORKING_SHARE = 0.5
@@ -65,7 +64,7 @@ def build_context(
     3. Shortened entries of the task in full.
     4. Found memories that are too long, shortened.
 
-    Sentences in several lines are deduplicated (`contexts/told_once.py`), and the freed budget is refilled.
+    Sentences in several lines are deduplicated (`contexts/shortening.py`), and the freed budget is refilled.
     """
     unlike = _unlike(entries) if manner.distinct else entries
     filling = Filling(max_tokens, cache(count), manner, [*unlike, *stand_ins])

@@ -43,7 +43,7 @@ EMBEDDERS: Mapping[str, str] = {
     "cohere": "agentcore.providers.cohere_embedder:CohereEmbedder",
 }
 
-RELATION_CLASSIFIERS: Mapping[str, str] = {"local": "agentcore.providers.e5_relations:LocalRelations"}
+RELATION_CLASSIFIERS: Mapping[str, str] = {"local": "agentcore.providers.e5:LocalRelations"}
 
 # Default model of a provider if `EMBEDDING_MODEL_NAME` is not set.
 DEFAULT_MODEL_NAMES: Mapping[str, str] = {

@@ -16,8 +16,7 @@ from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.language.llm_text import without_reasoning
 from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.passages import is_long
-from agentcore.memory.language.rejection import rejection
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen, rejection
 from agentcore.memory.lexical import term_key, term_keys
 from agentcore.memory.models import DEFAULT_IMPORTANCE, Interaction, Link, MemoryType
 from agentcore.memory.params.memories import StoreParams

@@ -11,7 +11,7 @@ from agentcore.errors import WIRE_ERRORS, InvalidParams, NotAuthorised
 from agentcore.limits import MAX_IDS, MAX_PAGE
 from agentcore.memory.api import METHODS, AnyMethod, Caller, MemoryApi
 from agentcore.memory.models import Strict
-from agentcore.memory.params.archive import ArchiveFilters
+from agentcore.memory.params.archived import ArchiveFilters
 from agentcore.memory.params.memories import DeleteParams, Filters, StoreBatchParams, StoreParams
 from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.openrpc import openrpc_document

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
+from importlib.resources import files
 
 from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[import-untyped]  # it ships no types
 
@@ -18,6 +19,7 @@ __all__ = [
     "B",
     "Bm25",
     "LexicalStatistics",
+    "everyday_share",
     "idf",
     "select_query_keys",
     "spellings",
@@ -213,3 +215,21 @@ def _term_key(agent_id: str, term: str) -> int:
 def _agent_key(agent_id: str) -> bytes:
     owner = agent_id.encode("utf-8", "surrogatepass")
     return blake2b(owner, digest_size=32, person=b"agentcore.terms").digest()
+
+
+@lru_cache(maxsize=1)
+def _shares() -> Mapping[str, float]:
+    shares: dict[str, float] = {}
+    share = 0.0
+    for line in files(__package__).joinpath("everyday.txt").read_text(encoding="utf-8").splitlines()[1:]:
+        if line.startswith("["):
+            share = float(line.strip("[]"))
+            continue
+        for term in terms(line):
+            shares[term] = max(share, shares.get(term, 0.0))
+    return shares
+
+
+def everyday_share(term: str) -> float:
+    """Returns the share of everyday memories that contain the term, as `lexical.terms` gives it."""
+    return _shares().get(term, 0.0)

@@ -46,19 +46,19 @@ RERANKERS: Mapping[str, str] = {
 
 # By value of `QUERY_REWRITER`. Each class is constructed with LlmOptions.
 QUERY_REWRITERS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_rewriter:OpenAiRewriter",
+    "openai": "agentcore.providers.openai_chat:OpenAiRewriter",
 }
 
 
 # By the vendor whose API LLM_BASE_URL implements. Each class is constructed with LlmOptions.
 FACT_JUDGES: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_fact_judge:OpenAiFactJudge",
+    "openai": "agentcore.providers.openai_chat:OpenAiFactJudge",
 }
 FACT_EXTRACTORS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_fact_extractor:OpenAiFactExtractor",
+    "openai": "agentcore.providers.openai_chat:OpenAiFactExtractor",
 }
 SUMMARISERS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_summariser:OpenAiSummariser",
+    "openai": "agentcore.providers.openai_chat:OpenAiSummariser",
 }
 
 

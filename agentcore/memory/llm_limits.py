@@ -1,17 +1,36 @@
-"""Enforces time limits on rerankers and language models, and records the last failure of each."""
+"""Limits models beside the embedder: their time, their requests at once, and the daily budget of an agent.
+
+The budget is in the database; the most that a request can cost is reserved before it is sent.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import logging
+import math
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import date
 from typing import ClassVar, Generic, TypeVar
 
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.memory.llm import FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
+from agentcore.llm_options import MICROS, LlmUseOptions
+from agentcore.memory.llm import (
+    Bill,
+    FactJudge,
+    FactVerdict,
+    QueryRewriter,
+    Reranker,
+    Rewriting,
+    relevances_of,
+)
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import Told
+from agentcore.memory.storage import MemoryStorage
+from agentcore.telemetry import Metrics
 
 Answer = TypeVar("Answer")
 ModelT = TypeVar("ModelT", QueryRewriter, FactJudge)
@@ -183,3 +202,132 @@ class LimitedFactJudge(_Limited[FactJudge]):
                 return failure
 
         return await asyncio.gather(*(judged(old, new) for old, new in pairs))
+
+
+logger = logging.getLogger(__name__)
+CROWDED = "There is no room for another request to language models now."
+# Another model's tokens are not ours: what is reserved for a text is so much more than we count, and a few
+# for the form of the request.
+SAFETY, FORM_TOKENS = 1.25, 64
+MOST_CHARGED = 10**9
+# Whoever waits for an answer waits no longer than this for room and its account, and for each of them alike.
+LONGEST_WAIT_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class _Reserved:
+    day: date
+    input_tokens: int
+    output_tokens: int
+
+
+class _OpenBill:
+    def __init__(self) -> None:
+        self.known: tuple[int, int] | None = None
+
+    def spent(self, input_tokens: int, output_tokens: int) -> None:
+        self.known = _charged(input_tokens), _charged(output_tokens)
+
+    def free(self) -> None:
+        self.known = 0, 0
+
+
+class LlmMeter:
+    """The room and the budgets of one process's requests, whichever model and use they are for."""
+
+    def __init__(
+        self,
+        storage: MemoryStorage,
+        options: LlmUseOptions,
+        count_tokens: Callable[[str], int],
+        metrics: Metrics | None = None,
+    ) -> None:
+        self.options = options
+        self._storage = storage
+        self._count_tokens = count_tokens
+        self._metrics = metrics
+        self._room = asyncio.Semaphore(options.concurrency)
+        # What nobody waits for leaves room for what somebody does; of one alone nothing can be left.
+        self._spare_room = asyncio.Semaphore(max(1, options.concurrency - 1))
+
+    @asynccontextmanager
+    async def request(
+        self, agent_id: str, work: str, text: str, output_tokens: int, *, urgent: bool
+    ) -> AsyncIterator[Bill]:
+        """One request, reserved when it has room, and put right by what its bill says at the end.
+
+        Raises DependencyUnavailable; `data.crowded` says that an urgent one had no room in time.
+        """
+        longest_wait_seconds = LONGEST_WAIT_SECONDS if urgent else None
+        async with AsyncExitStack() as room:
+            try:
+                async with asyncio.timeout(longest_wait_seconds):
+                    if not urgent:
+                        await room.enter_async_context(self._spare_room)
+                    await room.enter_async_context(self._room)
+                    reserved = await self._reserve(agent_id, work, text, output_tokens)
+            except TimeoutError as cause:
+                self._count(work, "crowded")
+                raise DependencyUnavailable(CROWDED, data={"crowded": True}) from cause
+            bill, outcome = _OpenBill(), "failed"
+            try:
+                yield bill
+                outcome = "answered"
+            finally:
+                self._count(work, outcome)
+                async with _at_most(longest_wait_seconds):
+                    await self._close(agent_id, work, reserved, bill)
+
+    async def _reserve(self, agent_id: str, work: str, text: str, output_tokens: int) -> _Reserved:
+        options = self.options
+        input_tokens = math.ceil(SAFETY * self._count_tokens(text)) + FORM_TOKENS
+        async with self._storage.transaction(agent_id) as transaction:
+            day = await transaction.llm.reserve(
+                input_tokens + output_tokens,
+                options.micros(input_tokens, output_tokens),
+                most_tokens=options.tokens_a_day,
+                most_micros=options.cost_a_day * MICROS,
+            )
+            if day is None:
+                await transaction.llm.note_refusal()
+        if day is None:
+            self._count(work, "refused")
+            raise DependencyUnavailable(
+                "The budget of this agent for language models is used up for today.",
+                data={"budget": {
+                    "tokens_a_day": options.tokens_a_day, "cost_a_day": str(options.cost_a_day)}},
+            )
+        return _Reserved(day, input_tokens, output_tokens)
+
+    async def _close(self, agent_id: str, work: str, reserved: _Reserved, bill: _OpenBill) -> None:
+        input_tokens, output_tokens = bill.known or (reserved.input_tokens, reserved.output_tokens)
+        if self._metrics is not None:
+            cost = self.options.micros(input_tokens, output_tokens) / MICROS
+            self._metrics.llm_spent(work, input_tokens, output_tokens, float(cost))
+        if bill.known is None:
+            return
+        more = input_tokens + output_tokens - reserved.input_tokens - reserved.output_tokens
+        cost_micros = self.options.micros(input_tokens, output_tokens) - self.options.micros(
+            reserved.input_tokens, reserved.output_tokens)
+        async with self._storage.transaction(agent_id) as transaction:
+            await transaction.llm.settle(reserved.day, more, cost_micros)
+
+    def _count(self, work: str, outcome: str) -> None:
+        if self._metrics is not None:
+            self._metrics.llm_asked(work, outcome)
+
+
+@asynccontextmanager
+async def _at_most(seconds: float | None) -> AsyncIterator[None]:
+    """Corrects an account within a time limit; after that the reservation remains."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except DependencyUnavailable as failure:
+        logger.warning("a request's cost was not put right: %s", failure.message)
+    except TimeoutError:
+        logger.warning("a request's cost was not put right: the account was not reached in time")
+
+
+def _charged(tokens: int) -> int:
+    return min(MOST_CHARGED, max(0, tokens))

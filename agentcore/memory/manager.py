@@ -11,11 +11,11 @@ from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
 from agentcore.limits import limits_in_force
 from agentcore.memory.api import Caller, MemoryApi, Method, P, ParamsT, ResultT
-from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing, removing, restoring
+from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.models import Dropped, MemoryType, Receipt
-from agentcore.memory.params.archive import (
+from agentcore.memory.params.archived import (
     ArchivedParams,
     ArchivedResult,
     EraseParams,
@@ -32,15 +32,6 @@ from agentcore.memory.params.changes import (
     RevertResult,
     UpdateParams,
     UpdateResult,
-)
-from agentcore.memory.params.layers import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-    SettingsResult,
-    rules_of,
 )
 from agentcore.memory.params.memories import (
     CapabilitiesParams,
@@ -69,6 +60,15 @@ from agentcore.memory.params.memories import (
     StoreParams,
     StoreResult,
 )
+from agentcore.memory.params.own_rules import (
+    ConfigureParams,
+    ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
+    SettingsParams,
+    SettingsResult,
+    rules_of,
+)
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     AddSessionResult,
@@ -83,7 +83,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.recall import recalling
 from agentcore.memory.recall.searching import Search
-from agentcore.memory.writing import changing, configuring, reverting
+from agentcore.memory.writing import changing, configuring
 from agentcore.memory.writing.changing import Changing, Judging, Renewing, Updating
 from agentcore.memory.writing.document_vectors import OTHER_MODEL
 from agentcore.memory.writing.storing import Storing
@@ -313,11 +313,11 @@ class MemoryOperations:
     async def history(self, params: HistoryParams) -> HistoryResult:
         steps = self._parts.steps()
         with steps("fetch"):
-            standing, changes, cursor = await reverting.changes(self._parts, self._caller, params)
+            standing, changes, cursor = await changing.changes(self._parts, self._caller, params)
         return HistoryResult(**standing, changes=changes, next_cursor=cursor, receipt=receipt_of(steps))
 
     async def revert(self, params: RevertParams) -> RevertResult:
-        return RevertResult(**await self._changed(reverting.Reverting(self._parts, self._caller, params)))
+        return RevertResult(**await self._changed(changing.Reverting(self._parts, self._caller, params)))
 
     async def feedback(self, params: FeedbackParams) -> FeedbackResult:
         judging = Judging(self._parts, self._caller, params)

@@ -13,16 +13,15 @@ from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import Embedder, RelationClassifier
 from agentcore.memory.intake import Draft, draft
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen
 from agentcore.memory.llm import FactExtractor, Summariser
-from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter
-from agentcore.memory.llm_meter import LlmMeter
+from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter, LlmMeter
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.layers import LayerRules
 from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.params.own_rules import LayerRules
 from agentcore.memory.query_samples import QuerySamples
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import SearchLimits
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage

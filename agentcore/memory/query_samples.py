@@ -14,8 +14,7 @@ import numpy as np
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import Embedder, Vectors
-from agentcore.memory.ranking.historical import HistoricalQueries
-from agentcore.memory.ranking.off_topic import OffTopicPrompts
+from agentcore.memory.ranking.calibration import HistoricalQueries, OffTopicPrompts
 
 OFF_TOPIC, HISTORICAL = "off_topic.jsonl", "historical_queries.jsonl"
 # The discriminant of the local model, trained on more queries (`benchmarks/training/historical.py`).

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
+from agentcore.memory.ranking.calibration import FIT, CutOffs, Signals
 from agentcore.memory.ranking.candidates import Candidate, Question, Span, Tie
 from agentcore.memory.ranking.copies import REPETITION_LOSS, Distinct, distinct, left, likenesses
-from agentcore.memory.ranking.fitness import FIT, CutOffs, Signals
 from agentcore.memory.scoring import (
     RetrievalWeights,
     frequencies,
@@ -49,7 +49,7 @@ FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT = 0.8, 0.5, 0.6
 # A message follows up on the one before it in its session if it came within so many seconds. Its similarity
 # is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
-# Minimum weight of a caller's link that moves a memory up (`recall/linking.py`).
+# Minimum weight of a caller's link that moves a memory up (`recall/reranking.py`).
 STRONG_LINK = 0.9
 _COLUMN = {name: number for number, name in enumerate(TERMS)}
 

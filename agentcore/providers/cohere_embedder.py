@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind
-from agentcore.providers.remote_embedder import RemoteEmbedder
+from agentcore.providers.remote_request import RemoteEmbedder
 
 SIZABLE = {"embed-v4.0": (256, 512, 1_024, 1_536)}
 FIXED = {

@@ -20,7 +20,7 @@ from tokenizers import Encoding, Tokenizer
 
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.llm import RerankerOptions
-from agentcore.providers.cross_encoder_files import TOKENIZER, graph_in, missing_in
+from agentcore.providers.local_models import TOKENIZER, graph_in, missing_in
 from agentcore.providers.onnx_session import (
     ONNX_FAILURES,
     Optimization,

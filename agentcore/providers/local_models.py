@@ -1,4 +1,4 @@
-"""Lists the embedding models that run in this process: their files, digests and packages.
+"""Lists the models that run in this process: files and packages of embedders, files of cross-encoders.
 
 Imports none of their libraries, so `agentcore doctor` and `agentcore model install` can use it without them.
 """
@@ -76,3 +76,19 @@ LOCAL_MODELS: Mapping[str, LocalModel] = {"local": E5, "minilm": MINILM}
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+TOKENIZER = "tokenizer.json"
+# Where the usual exporters put the graph.
+GRAPHS = ("model.onnx", "onnx/model.onnx")
+
+
+def graph_in(directory: Path) -> Path | None:
+    """The model's graph."""
+    return next((directory / name for name in GRAPHS if (directory / name).is_file()), None)
+
+
+def missing_in(directory: Path) -> list[str]:
+    """The names of what is not there."""
+    missing = [GRAPHS[0]] if graph_in(directory) is None else []
+    return missing if (directory / TOKENIZER).is_file() else [*missing, TOKENIZER]

@@ -23,7 +23,7 @@ from agentcore.providers.onnx_embedder import (
 )
 from agentcore.providers.onnx_session import Optimization, Session, open_session
 
-GRAPH_WRITER = "agentcore.providers.minilm_graph:write_graph"
+GRAPH_WRITER = "agentcore.providers.bert_graphs:write_minilm_graph"
 # The part of a long text that is tokenized first: far more than MAX_TOKENS tokens of ordinary text.
 HEAD_CHARACTERS = 8_192
 

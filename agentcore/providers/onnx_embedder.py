@@ -30,7 +30,6 @@ CHUNK_TOKENS = 128
 BATCH_TEXTS = 16
 # Each thread has working memory of its own; more threads only with EMBEDDING_THREADS.
 MAX_DEFAULT_THREADS = 8
-GRAPH_BASE = "agentcore.providers.bert_graph"
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -169,7 +168,7 @@ def cached_graph(
     """
     directory = cache_directory / "models"
     added = () if adapter is None else (adapter,)
-    source = _source_digest(writer.partition(":")[0], GRAPH_BASE, *added)
+    source = _source_digest(writer.partition(":")[0], *added)
     stem = f"{model.name}-{model.sha256[weights.name][:12]}-{source[:12]}"
     for cached in directory.glob(f"{stem}-*.onnx"):
         graph = cached.read_bytes()

@@ -1,4 +1,9 @@
-"""One request to a chat model of OpenAI, or of any server that speaks its interface, answered in JSON."""
+"""Asks a chat model of OpenAI, or of any server that speaks its interface; the answer is JSON.
+
+Four tasks: extract facts, judge a changed fact, rewrite a query, summarize a conversation. Their prompts are
+files of `prompts/`. The first line of each holds its version, which is raised whenever the text changes.
+Nothing that users say ever becomes part of a prompt.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +13,8 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 import openai
@@ -16,9 +23,39 @@ from pydantic import BaseModel
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.language.llm_text import without_thoughts
-from agentcore.memory.llm import Bill, LlmOptions
-from agentcore.providers.prompts import Prompt
+from agentcore.memory.llm import (
+    Bill,
+    Extraction,
+    FactVerdict,
+    LlmOptions,
+    Rewriting,
+    Said,
+    SummaryWish,
+    WrittenSummary,
+)
+from agentcore.memory.params.memories import Turn
+from agentcore.memory.statements.statements import Told
 from agentcore.providers.remote_request import REFUSED, Failures, RequestFailed, persist
+
+_PROMPTS = Path(__file__).with_name("prompts")
+_VERSION = re.compile(r"\A<!-- version (\d+) -->\n")
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A prompt and what it is called where it is told of: "fact_judge@1"."""
+
+    label: str
+    text: str
+
+
+@cache
+def load_prompt(name: str) -> Prompt:
+    """The prompt of that name."""
+    said = (_PROMPTS / f"{name}.md").read_text(encoding="utf-8")
+    _, version, text = _VERSION.split(said, maxsplit=1)
+    return Prompt(f"{name}@{version}", text.strip())
+
 
 OFFICIAL_URL = "https://api.openai.com/v1"
 # The SDK insists on a key; a server without keys ignores it.
@@ -216,3 +253,111 @@ def _strict(value: Any) -> Any:
         plain["properties"] = {name: _strict(each) for name, each in named.items()}
         plain |= {"required": list(named), "additionalProperties": False}
     return plain
+
+
+FACT_OUTPUT_TOKENS = 4_096
+
+
+class _Read(BaseModel):
+    number: int
+    facts: list[str]
+    entities: list[str]
+
+
+class _Facts(BaseModel):
+    memories: list[_Read]
+
+
+class OpenAiFactExtractor(OpenAiChat[_Facts]):
+    """One request a batch of memories, in the background."""
+
+    def __init__(self, options: LlmOptions) -> None:
+        prompt = load_prompt("fact_extraction")
+        task = Task("extract facts", "list of facts", prompt, _Facts, FACT_OUTPUT_TOKENS)
+        super().__init__(options, task)
+
+    async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
+        memories = [
+            {"number": number, "speaker": each.speaker, "said_at": each.said_at.isoformat(),
+             "text": each.text}
+            for number, each in enumerate(said)]
+        answer = await self.ask({"memories": memories}, agent_id=agent_id)
+        read = {each.number: Extraction(each.facts, each.entities) for each in answer.memories}
+        return [read.get(number, Extraction()) for number in range(len(said))]
+
+
+TEXT_CHARS = 2_000
+
+
+class _Verdict(BaseModel):
+    verdict: FactVerdict
+
+
+class OpenAiFactJudge(OpenAiChat[_Verdict]):
+    """One request a pair, never tried again: whoever stores waits for it."""
+
+    def __init__(self, options: LlmOptions) -> None:
+        super().__init__(options, Task("judge", "verdict", load_prompt("fact_judge"), _Verdict))
+
+    async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
+        document = {name: _document(each) for name, each in (("old", old), ("new", new))}
+        return (await self.ask(document, agent_id=agent_id)).verdict
+
+
+def _document(told: Told) -> dict[str, str | None]:
+    said_at = told.timestamp.isoformat()
+    return {"text": told.content[:TEXT_CHARS], "speaker": told.speaker, "said_at": said_at}
+
+
+LAST_TURNS = 6
+TURN_CHARS = 1_000
+QUERY_CHARS = 4_000
+
+
+class _Queries(BaseModel):
+    queries: list[str]
+    answer: str | None = None
+
+
+class OpenAiRewriter(OpenAiChat[_Queries]):
+    """One request a query, never tried again: whoever searches waits for it."""
+
+    def __init__(self, options: LlmOptions) -> None:
+        prompt = load_prompt("query_rewriting")
+        super().__init__(options, Task("rewrite", "list of queries", prompt, _Queries))
+
+    async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
+        turns = [{"role": turn.role, "text": turn.content[:TURN_CHARS]} for turn in history[-LAST_TURNS:]]
+        document = {"conversation": turns, "question": query[:QUERY_CHARS]}
+        answer = await self.ask(document, agent_id=agent_id)
+        return Rewriting(answer.queries, answer.answer)
+
+
+# English has some three words to four tokens.
+WORDS_A_TOKEN = 0.75
+WISHED = "What whoever runs this assistant wishes of the summary, within the rules above:"
+
+
+class _Summary(BaseModel):
+    summary: str
+    topics: list[str] = []
+    key_facts: list[str] = []
+
+
+class OpenAiSummariser(OpenAiChat[_Summary]):
+    """One request a stretch of conversation, in the background."""
+
+    def __init__(self, options: LlmOptions) -> None:
+        prompt = load_prompt("session_summary")
+        super().__init__(options, Task("summarise", "summary", prompt, _Summary))
+
+    async def summarise(self, said: Sequence[Said], wish: SummaryWish, *, agent_id: str) -> WrittenSummary:
+        document = {
+            "conversation": [
+                {"speaker": each.speaker, "said_at": each.said_at.isoformat(), "text": each.text}
+                for each in said],
+            "most_words": max(10, int(wish.max_tokens * WORDS_A_TOKEN)),
+        }
+        wished = f"{WISHED}\n{wish.instructions}" if wish.instructions else ""
+        answer = await self.ask(document, agent_id=agent_id, instructions=wished)
+        return WrittenSummary(answer.summary, answer.topics, answer.key_facts)

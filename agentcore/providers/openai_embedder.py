@@ -12,8 +12,7 @@ from openai import AsyncOpenAI, Omit, omit
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind
 from agentcore.memory.tokens import TokenCounter
-from agentcore.providers.remote_embedder import RemoteEmbedder
-from agentcore.providers.remote_request import RequestFailed
+from agentcore.providers.remote_request import RemoteEmbedder, RequestFailed
 
 OFFICIAL_URL = "https://api.openai.com/v1"
 SIZABLE = {"text-embedding-3-small": 1_536, "text-embedding-3-large": 3_072}

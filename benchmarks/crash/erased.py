@@ -9,8 +9,7 @@ from uuid import UUID
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import EraseParams, RestoreParams
-from agentcore.memory.params.layers import ConfigureParams
+from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
     GetContextParams,
@@ -19,6 +18,7 @@ from agentcore.memory.params.memories import (
     StoreBatchParams,
     StoreParams,
 )
+from agentcore.memory.params.own_rules import ConfigureParams
 from agentcore.memory.params.sessions import EndSessionParams
 from benchmarks.crash.shares import Shares, kept_places, shares
 from benchmarks.crash.torn import Remains, Tearing

@@ -22,7 +22,7 @@ from agentcore.memory.api import SCOPES, Caller, MemoryApi
 from agentcore.memory.archival import Archive, ArchivedObject, read_copy
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.memories import DeleteParams, PruneParams, StoreBatchParams, StoreParams
 from agentcore.memory.parts import MemoryParts
 from benchmarks.corpus import sentence

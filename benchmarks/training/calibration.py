@@ -20,7 +20,7 @@ from agentcore import assembly
 from agentcore.memory.deriving.relating import COMPARED, MIN_SIMILARITY
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.query_samples import query_samples
-from agentcore.memory.ranking.off_topic import OffTopicPrompts
+from agentcore.memory.ranking.calibration import OffTopicPrompts
 from benchmarks.logistic import Floats, logistic_regression
 from benchmarks.service import bench_settings
 from benchmarks.training.held_out import HELD_OUT, STREAMS

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from agentcore.memory.embeddings import EmbeddingKind
 from agentcore.providers import e5
-from agentcore.providers.bert_graph import EPSILON, HEADS, HIDDEN
+from agentcore.providers.bert_graphs import EPSILON, HEADS, HIDDEN
 from agentcore.providers.e5 import PREFIXES, UnigramTokenizer
 from agentcore.providers.e5_file import E5File, dequantized
 from agentcore.providers.local_models import E5

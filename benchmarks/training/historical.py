@@ -15,7 +15,7 @@ import numpy as np
 
 from agentcore import assembly
 from agentcore.memory import query_samples
-from agentcore.memory.ranking.historical import HistoricalQueries, Labels, Vectors
+from agentcore.memory.ranking.calibration import HistoricalQueries, Labels, Vectors
 from benchmarks.service import bench_settings
 from benchmarks.training.held_out import HELD_OUT, STREAMS
 

@@ -20,10 +20,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from agentcore.memory.encoding import embedding_text
-from agentcore.providers import e5_relations
-from agentcore.providers.bert_graph import HIDDEN
-from agentcore.providers.e5 import END, START
-from agentcore.providers.e5_relations import MAX_TOKENS
+from agentcore.providers import e5
+from agentcore.providers.bert_graphs import HIDDEN
+from agentcore.providers.e5 import END, MAX_PAIR_TOKENS, START
 from benchmarks.training.e5_adapter import DATA, FIRST_LAYER, RANK, SEED, vectors
 from benchmarks.training.e5_torch import Encoder
 from benchmarks.training.held_out import HELD_OUT
@@ -43,13 +42,13 @@ class Classifier(Encoder):
     def __init__(self) -> None:
         super().__init__(RANK, FIRST_LAYER, dropout=0.0)
         # Not trained: with a gradient at the first layer each step would take a third longer.
-        own = np.load(Path(e5_relations.__file__).with_name(e5_relations.ADAPTER))
+        own = np.load(Path(e5.__file__).with_name(e5.RELATIONS_ADAPTER))
         self.register_buffer("second", torch.tensor(own["segment"], dtype=torch.float32))
         self.head = nn.Sequential(nn.Linear(3 * HIDDEN, 128), nn.Tanh(), nn.Dropout(0.1), nn.Linear(128, 3))
 
     def pair(self, earlier: str, later: str) -> tuple[list[int], int]:
         """Returns the ids of both texts, and where the second begins."""
-        first, second = (self.tokenizer.encode(text)[1:-1][:MAX_TOKENS] for text in (earlier, later))
+        first, second = (self.tokenizer.encode(text)[1:-1][:MAX_PAIR_TOKENS] for text in (earlier, later))
         return [START, *first, END, END, *second, END], len(first) + 2
 
     def forward(self, pairs: Sequence[tuple[list[int], int]]) -> Tensor:
@@ -170,7 +169,7 @@ def main() -> None:
     print(f"area under the curve, held-out streams: {area_under_curve(model, held_out):.3f}")
     own = {"segment": model.second, **{f"head.{number}.{part}": getattr(model.head[layer], part)
            for number, layer in enumerate((0, 3)) for part in ("weight", "bias")}}
-    place = Path(e5_relations.__file__).with_name(e5_relations.ADAPTER)
+    place = Path(e5.__file__).with_name(e5.RELATIONS_ADAPTER)
     arrays = {name: each.detach().numpy().astype(np.float16) for name, each in own.items()}
     np.savez(place, **model.adapter(), **arrays)
     print(f"{place.name}: {place.stat().st_size:,} bytes")

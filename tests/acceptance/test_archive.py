@@ -11,7 +11,7 @@ import pytest
 from agentcore.client import MemoryClient
 from agentcore.limits import MAX_RESTORED
 from agentcore.memory.archival import object_key
-from agentcore.memory.params.archive import ArchivedParams, RestoreParams
+from agentcore.memory.params.archived import ArchivedParams, RestoreParams
 from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
 from tests.fixtures.serving import Done, Serving
 

@@ -23,7 +23,7 @@ from agentcore.embedded.account import choose_account
 from agentcore.embedded.programs import find_postgres
 from agentcore.errors import AgentCoreError
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.archive import ArchivedParams
+from agentcore.memory.params.archived import ArchivedParams
 from agentcore.memory.params.changes import HistoryParams, UpdateParams, Updates
 from agentcore.memory.params.memories import CountParams, ListParams, StoreBatchParams, StoreParams
 from tests.acceptance.test_documentation_examples import checkout

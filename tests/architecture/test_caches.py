@@ -39,17 +39,17 @@ NO_CACHES = {
     "agentcore.memory.consequences.superseding:Superseding._on_subject",
     "agentcore.memory.consequences.superseding:Superseding._verdicts",
     "agentcore.memory.contexts.filling:Filling._facts",
-    "agentcore.memory.contexts.told_once:_Repeats._sentences",
-    "agentcore.memory.contexts.told_once:_Repeats._tellers",
+    "agentcore.memory.contexts.shortening:_Repeats._sentences",
+    "agentcore.memory.contexts.shortening:_Repeats._tellers",
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
-    "agentcore.providers.bert_graph:BertGraph.initializers",
+    "agentcore.providers.bert_graphs:BertGraph.initializers",
     "agentcore.telemetry:Steps._seconds",
 }
 # Values of one call, one command or one object of a client, by module: they end with it.
 OF_ONE_CALL = {
-    "agentcore.agents.agent_turn": "AgentTurn.actions AgentTurn.answers AgentTurn.problems",
-    "agentcore.agents.memory_enabled_agent": "MemoryEnabledAgent._said",
+    "agentcore.agents.memory_enabled_agent":
+        "AgentTurn.actions AgentTurn.answers AgentTurn.problems MemoryEnabledAgent._said",
     "agentcore.archive_options": "Keyring.keys",
     "agentcore.cli.importing":
         "Import._links Import._superseded Import._waiting Tally.failures Tally.left_out Tally.outcomes "
@@ -62,7 +62,7 @@ OF_ONE_CALL = {
     "agentcore.memory.consequences.superseding":
         "Outcome.superseded Superseding._asking Superseding._tasks Superseding.degraded Superseding.taken",
     "agentcore.memory.contexts.filling": "Filling._headed Filling.lines Filling.told",
-    "agentcore.memory.contexts.told_once": "_Repeats.doubtful",
+    "agentcore.memory.contexts.shortening": "_Repeats.doubtful",
     "agentcore.memory.deriving.consolidating":
         "Consolidated.archived Consolidated.clusters Consolidating.degraded",
     "agentcore.memory.deriving.extracting": "Asked.again Asked.read Asked.tried Asked.without",
@@ -76,15 +76,15 @@ OF_ONE_CALL = {
         "_Page.refused_ids _Page.tombstones _Page.unreadable_ids",
     "agentcore.memory.lexical": "LexicalStatistics.everyday",
     "agentcore.memory.parts": "MemoryPolicy.layers MemoryPolicy.limits_set",
-    "agentcore.memory.recall.notes": "Notes.degraded Notes.searched",
+    "agentcore.memory.recall.reranking": "Notes.degraded Notes.searched",
     "agentcore.memory.recall.recalling": "TaskMemory.importances",
     "agentcore.memory.recall.searching": "SearchResult.passages",
     "agentcore.memory.recall.wording": "Wording.corrected",
     "agentcore.memory.statements.statements": "Told.readings",
     "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
-    "agentcore.providers.bert_graph": "BertGraph._nodes",
-    "agentcore.providers.openai_summariser": "_Answer.key_facts _Answer.topics",
+    "agentcore.providers.bert_graphs": "BertGraph._nodes",
+    "agentcore.providers.openai_chat": "_Summary.key_facts _Summary.topics",
 }
 # Pending work: an entry goes when its task, connection or batch ends, and no call looks one up by its text.
 PENDING = {

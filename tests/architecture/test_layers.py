@@ -23,7 +23,6 @@ READS_FILES = {"agentcore.memory.tokens"}
 # They lie among what has input and output, and have none.
 PURE_AMONG_OTHERS = {
     "agentcore.memory.forgetting.erase_receipt",
-    "agentcore.memory.recall.looking_back",
     "agentcore.memory.rows.vector_index",
 }
 

@@ -24,6 +24,7 @@ from agentcore.memory.archival import (
     MAX_THREADS,
     Archive,
     DirectoryArchive,
+    SealedArchive,
     _delete_files,
     _write_files,
     archive_id,
@@ -34,7 +35,6 @@ from agentcore.memory.archival import (
     stored_id,
     vector_of,
 )
-from agentcore.memory.sealing import SealedArchive
 from agentcore.providers.s3_archive import DELETED_AT_ONCE, S3Archive
 
 KEYS = {"2025": bytes(range(32)), "2026": bytes(range(32, 64))}

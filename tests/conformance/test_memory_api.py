@@ -19,7 +19,7 @@ from agentcore.limits import MAX_METADATA_DEPTH
 from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import memories as ask
-from agentcore.memory.params.archive import ArchivedParams, EraseParams, RestoreParams
+from agentcore.memory.params.archived import ArchivedParams, EraseParams, RestoreParams
 from agentcore.memory.params.changes import (
     FeedbackParams,
     HistoryParams,
@@ -27,7 +27,7 @@ from agentcore.memory.params.changes import (
     UpdateParams,
     Updates,
 )
-from agentcore.memory.params.layers import ConfigureParams, ConsolidateParams, LayerRules, SettingsParams
+from agentcore.memory.params.own_rules import ConfigureParams, ConsolidateParams, LayerRules, SettingsParams
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     ClearParams,

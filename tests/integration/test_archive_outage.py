@@ -12,7 +12,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import ID_KEY
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.memories import CountParams, PruneParams, StatsParams
 from agentcore.providers.s3_archive import S3Archive
 from agentcore.runtime import Runtime, open_runtime

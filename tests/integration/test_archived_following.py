@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from agentcore.errors import Conflict, InvalidParams
 from agentcore.memory.forgetting import removing, restoring
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params.archive import RestoreParams, RestoreResult
+from agentcore.memory.params.archived import RestoreParams, RestoreResult
 from agentcore.memory.params.memories import DeleteParams, PruneParams
 from tests.fixtures.chat_model import Talking
 from tests.fixtures.gate import gate

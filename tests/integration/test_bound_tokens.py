@@ -16,7 +16,7 @@ from agentcore.errors import InvalidParams, NotAuthorised, NotFound
 from agentcore.memory.api import METHODS, SCOPES, AnyMethod
 from agentcore.memory.models import Link, MemorySummary, MemoryType
 from agentcore.memory.params import memories as ask
-from agentcore.memory.params.archive import ArchivedParams
+from agentcore.memory.params.archived import ArchivedParams
 from agentcore.memory.params.changes import FeedbackParams, HistoryParams, UpdateParams
 from agentcore.memory.params.memories import RetrieveParams, StatsParams, StoreBatchParams, StoreParams
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, Message, SummarizeParams

@@ -9,7 +9,7 @@ import pytest
 from agentcore.errors import InvalidParams
 from agentcore.memory.contexts.fencing import NOTICE
 from agentcore.memory.params.memories import GetContextParams, GetContextResult
-from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.ranking.calibration import CutOffs
 from tests.fixtures.memory import Agent
 
 LOG = " ".join(f"Berth {number} was swept and found in order." for number in range(120))

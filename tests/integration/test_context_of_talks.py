@@ -9,7 +9,7 @@ import pytest
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.memories import GetContextParams, GetContextResult
-from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.runtime import open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services

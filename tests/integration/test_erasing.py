@@ -26,7 +26,7 @@ from agentcore.memory.forgetting import erasing, removing
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, PROCESS_EMBEDDINGS, SHARED_EMBEDDINGS
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params.archive import EraseParams, RestoreParams
+from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.memories import (
     CountParams,
     GetContextParams,

@@ -16,7 +16,7 @@ from agentcore.client import MemoryClient
 from agentcore.errors import AuthenticationFailed, InvalidParams, NotAuthorised
 from agentcore.memory.forgetting import erasing, removing
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
-from agentcore.memory.params.archive import EraseParams
+from agentcore.memory.params.archived import EraseParams
 from agentcore.memory.params.memories import CountParams
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app

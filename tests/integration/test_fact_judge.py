@@ -15,11 +15,10 @@ import pytest
 from agentcore import assembly
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import LlmOptions
-from agentcore.memory.llm_meter import CROWDED
+from agentcore.memory.llm_limits import CROWDED
 from agentcore.memory.params.memories import CapabilitiesParams, StoreBatchParams, StoreParams
 from agentcore.memory.statements.statements import Told
-from agentcore.providers.openai_fact_judge import OpenAiFactJudge
-from agentcore.providers.prompts import load_prompt
+from agentcore.providers.openai_chat import OpenAiFactJudge, load_prompt
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking
 from tests.fixtures.memory import Agent, settings_for

@@ -23,7 +23,7 @@ from agentcore.memory.archival import DirectoryArchive, object_key, vector_of
 from agentcore.memory.forgetting import removing
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
     CapabilitiesParams,

@@ -14,7 +14,7 @@ import pytest
 
 from agentcore.errors import NotFound
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import EraseParams, RestoreParams
+from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import DeleteParams, GetParams, PruneParams
 from tests.fixtures.gate import gate

@@ -12,7 +12,7 @@ import pytest
 
 from agentcore.agents.prefetch import prefetched, with_memory
 from agentcore.agents.scope import MemoryScope
-from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, MOST_MEMORIES_CHARS
+from agentcore.agents.tool_contract import MOST_CONTENT_CHARS, MOST_MEMORIES_CHARS
 from agentcore.agents.tool_operations import CONFIRMATION_SECONDS, Confirmations
 from agentcore.agents.tools import ALL_TOOLS, MemoryTools
 from agentcore.client import MemoryClient

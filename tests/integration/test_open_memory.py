@@ -25,8 +25,7 @@ from agentcore.errors import (
     NotFound,
     StartupError,
 )
-from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.empty_results import was_not_asked
+from agentcore.memory.api import MemoryApi, was_not_asked
 from agentcore.memory.params.memories import (
     CountParams,
     GetContextParams,

@@ -22,7 +22,7 @@ from agentcore.memory.archival import DirectoryArchive, archive_id, object_key, 
 from agentcore.memory.forgetting.erase_receipt import read_receipt
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import ArchivedParams, EraseParams, EraseResult, RestoreParams
+from agentcore.memory.params.archived import ArchivedParams, EraseParams, EraseResult, RestoreParams
 from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams
 from agentcore.readiness import archive_state
 from agentcore.runtime import Runtime, open_runtime

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentcore.limits import LIMITS, MAX_PAGE_BYTES
-from agentcore.memory.params.archive import ArchivedParams
+from agentcore.memory.params.archived import ArchivedParams
 from agentcore.memory.params.changes import HistoryParams, UpdateParams, Updates
 from agentcore.memory.params.memories import ListParams, PruneParams, RetrieveParams
 from agentcore.params import MemoryType

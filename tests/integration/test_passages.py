@@ -22,7 +22,7 @@ from agentcore.memory.language.passages import passages
 from agentcore.memory.lexical import Bm25
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Interaction, MemoryType
-from agentcore.memory.params.archive import EraseParams, RestoreParams
+from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
     DeleteParams,
@@ -35,8 +35,8 @@ from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows import vector_index
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PASSAGES, PgVectorStore, SearchRequest, WordHits
-from agentcore.memory.writing import passage_vectors
-from agentcore.memory.writing.passage_vectors import EmbeddingPassages
+from agentcore.memory.writing import document_vectors
+from agentcore.memory.writing.document_vectors import EmbeddingPassages
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, settings_for
@@ -322,7 +322,7 @@ async def test_a_job_that_was_lost_is_enqueued_again(agent: Agent) -> None:
 async def test_what_an_interrupted_job_has_embedded_is_kept(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_vectors, "BATCH", 3)
+    monkeypatch.setattr(document_vectors, "BATCH", 3)
     content = long_text(FACT)
     memory_id = await agent.stored_id(content)
 
@@ -343,7 +343,7 @@ async def test_what_an_interrupted_job_has_embedded_is_kept(
 async def test_no_passage_of_an_old_version_is_written(
     agent: Agent, monkeypatch: pytest.MonkeyPatch, updates: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(passage_vectors, "BATCH", 3)
+    monkeypatch.setattr(document_vectors, "BATCH", 3)
     memory_id = await agent.stored_id(long_text(FACT))
 
     async def update() -> None:
@@ -359,7 +359,7 @@ async def test_no_passage_of_an_old_version_is_written(
 async def test_a_memory_that_is_deleted_meanwhile_does_no_harm(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_vectors, "BATCH", 3)
+    monkeypatch.setattr(document_vectors, "BATCH", 3)
     memory_id = await agent.stored_id(long_text(FACT))
 
     async def delete() -> None:
@@ -386,8 +386,8 @@ async def test_a_passage_that_the_model_refuses_does_not_hold_up_the_others(agen
 async def test_a_long_backlog_takes_turns_with_other_agents(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passage_vectors, "MOST_PASSAGES", 5)
-    monkeypatch.setattr(passage_vectors, "MEMORIES", 2)
+    monkeypatch.setattr(document_vectors, "MOST_PASSAGES", 5)
+    monkeypatch.setattr(document_vectors, "MEMORIES", 2)
     contents = {await agent.stored_id(text): text for text in map(long_text, "abc")}
     await EmbeddingPassages(agent.runtime.parts, Caller(agent.agent_id)).run()
     assert len(await rows(agent)) == 5

@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import EraseParams, RestoreParams
+from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams
 from agentcore.memory.params.sessions import AddSessionParams
 from tests.fixtures.chat_model import Talking, talking

@@ -14,11 +14,13 @@ import pytest
 from agentcore.memory.llm import LlmOptions, Said, SummaryWish
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import Told
-from agentcore.providers.openai_fact_extractor import OpenAiFactExtractor
-from agentcore.providers.openai_fact_judge import OpenAiFactJudge
-from agentcore.providers.openai_rewriter import OpenAiRewriter
-from agentcore.providers.openai_summariser import OpenAiSummariser
-from agentcore.providers.prompts import load_prompt
+from agentcore.providers.openai_chat import (
+    OpenAiFactExtractor,
+    OpenAiFactJudge,
+    OpenAiRewriter,
+    OpenAiSummariser,
+    load_prompt,
+)
 from tests.fixtures.chat_model import TASKS, ChatModel
 from tests.fixtures.scripted_http import scripted_http
 

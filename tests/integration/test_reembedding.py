@@ -20,7 +20,7 @@ from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.reembedding import Reembedding
 from agentcore.maintenance.rounds import embed_waiting
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import DeleteParams, PruneParams, RetrieveParams
 from agentcore.memory.rows import vector_index

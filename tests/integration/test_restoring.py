@@ -21,7 +21,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import object_key
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
-from agentcore.memory.params.archive import ArchivedParams, RestoreParams, RestoreResult
+from agentcore.memory.params.archived import ArchivedParams, RestoreParams, RestoreResult
 from agentcore.memory.params.changes import HistoryParams, UpdateParams
 from agentcore.memory.params.memories import (
     CountParams,

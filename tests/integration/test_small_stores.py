@@ -10,7 +10,7 @@ import pytest
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
-from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 

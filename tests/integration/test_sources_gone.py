@@ -10,7 +10,7 @@ import pytest
 
 from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams
 from agentcore.memory.params.sessions import AddSessionParams
 from tests.fixtures.chat_model import Talking, talking

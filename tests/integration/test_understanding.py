@@ -12,7 +12,7 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, StoreBatchParams
-from agentcore.memory.ranking.fitness import CutOffs
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 

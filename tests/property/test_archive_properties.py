@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentcore.memory.api import Caller
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.archive import RestoreParams
+from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.memories import PruneParams, StoreBatchParams
 from agentcore.runtime import Runtime
 from benchmarks.crash.records import records

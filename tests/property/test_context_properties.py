@@ -11,11 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agentcore.memory.compression import build_context
-from agentcore.memory.contexts.context_lines import KNOWLEDGE, SECTIONS, ContextEntry
-from agentcore.memory.contexts.extraction import LEFT_OUT, extract
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING, quoted
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.contexts.rendering import FORMS
+from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, SECTIONS, ContextEntry
+from agentcore.memory.contexts.shortening import LEFT_OUT, extract
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 HOSTILE = [

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcore.memory.language.calendar_words import COUNTS, MONTHS, UNITS, WEEKDAYS
 from agentcore.memory.language.moments import EARLIEST, LATEST, mentioned, windows
-from agentcore.memory.language.moments.words import COUNTS, MONTHS, UNITS, WEEKDAYS
 
 ZONES = st.integers(-12, 14).map(lambda hours: timezone(timedelta(hours=hours)))
 MOMENTS = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=ZONES)  # noqa: DTZ001

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.memory.models import Dropped, ScoreTerm
-from agentcore.memory.ranking.fitness import Signals
+from agentcore.memory.ranking.calibration import Signals
 from agentcore.memory.recall.reranking import RERANKER, reordered, shortened
 from agentcore.memory.retrieval import Ranked, Ranking
 

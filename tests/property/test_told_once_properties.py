@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.memory.compression import build_context
-from agentcore.memory.contexts.context_lines import SECTIONS, ContextEntry
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.contexts.rendering import FORMS
+from agentcore.memory.contexts.rendering import FORMS, SECTIONS, ContextEntry
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 THINGS = ("cat", "key", "map", "hat", "owl")

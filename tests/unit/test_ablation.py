@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
-from agentcore.memory.recall import searching, settling
+from agentcore.memory.recall import reranking, searching
 from agentcore.providers.hashing import HashingEmbedder
 from benchmarks.ablated_parts import CHOICES, FROM_BELOW, PRODUCT, Part, Replacement, always, replaced
 from benchmarks.ablation import (
@@ -53,10 +53,10 @@ def test_a_replacement_is_counted_and_put_back_also_after_an_error() -> None:
 
 
 def test_a_part_can_be_replaced_twice_in_one_block() -> None:
-    original = settling.contradicted
+    original = reranking.contradicted
     with replaced((*CHOICES["settling"].asking, *CHOICES["statements"].storing), Counter()):
-        assert settling.contradicted("ada", []) == {}
-    assert settling.contradicted is original
+        assert reranking.contradicted("ada", []) == {}
+    assert reranking.contradicted is original
 
 
 def test_parts_of_one_store_are_stored_alike_and_only_those_that_act_when_storing_have_a_store() -> None:

@@ -1,31 +1,181 @@
-"""The probability of a change, from the classifier's score and the cosine of two messages."""
+"""Calibration: whether anything found answers, how general a query is, whether it is historical."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from dataclasses import replace
+from importlib.resources import files
+
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from agentcore.memory.deriving.relating import LOCAL_COSINES, calibrated
-from agentcore.memory.ranking.off_topic import OffTopicPrompts
+from agentcore.memory.query_samples import HISTORICAL, OFF_TOPIC, fitted_to
+from agentcore.memory.ranking.calibration import (
+    NEAREST,
+    CutOffs,
+    FitModel,
+    HistoricalQueries,
+    OffTopicPrompts,
+    Signals,
+    Vectors,
+    logistic,
+    typical,
+)
+
+MIDDLING = Signals(excess=1.0, generality=-1.0, words=0.3)
 
 
-def of(score: float, cosine: float, off_topic: OffTopicPrompts | None = None) -> float:
-    return float(calibrated(np.array([score]), np.array([cosine]), off_topic)[0])
+@pytest.mark.parametrize("better", [{"excess": 2.0}, {"generality": -2.0}, {"words": 0.9}])
+def test_better_signals_never_make_an_answer_less_likely(better: dict[str, float]) -> None:
+    assert FitModel().probability(replace(MIDDLING, **better)) > FitModel().probability(MIDDLING)
 
 
-def test_a_score_counts_less_for_messages_that_are_not_near() -> None:
-    assert of(0.86, 0.33) < 0.4 < of(0.79, 0.60)
+def test_a_good_match_is_likely_to_answer_and_a_poor_one_is_not() -> None:
+    assert FitModel().probability(Signals(3.0, -2.0, 0.8)) > 0.8
+    assert FitModel().probability(Signals(-1.0, 1.0, 0.0)) < 0.1
 
 
-@pytest.mark.parametrize("cosine", [-1.0, 0.2, 0.9])
-def test_the_probability_rises_with_the_score_and_the_cosine(cosine: float) -> None:
-    rising = [of(score, cosine) for score in (0.0, 0.1, 0.5, 0.9, 1.0)]
-    assert rising == sorted(rising)
-    assert 0 < rising[0] < of(0.0, cosine + 0.1) < 1
+@pytest.mark.parametrize(("value", "probability"), [(0, 0.5), (1_000, 1.0), (-1_000, 0.0)])
+def test_the_logistic_holds_at_any_value(value: float, probability: float) -> None:
+    assert logistic(value) == probability
 
 
-def test_the_cosines_of_another_model_are_compared_with_its_own_prompts() -> None:
-    typical, spread = LOCAL_COSINES
-    nothing = np.zeros((0, 3), np.float32)
-    other = OffTopicPrompts(nothing, 2 * spread, typical + 0.1)
-    assert of(0.7, typical + 0.1 + 2 * spread, other) == pytest.approx(of(0.7, typical + spread))
+@pytest.mark.parametrize(("cut_offs", "kept"), [
+    (CutOffs(), 4), (CutOffs(least_share=0.5), 3), (CutOffs(least_share=0.95), 1),
+    (CutOffs(widest_gap=0.25), 2), (CutOffs(widest_gap=0.05), 1),
+    (CutOffs(least_share=0.5, widest_gap=0.25), 2),
+])
+def test_what_is_too_far_below_the_best_goes(cut_offs: CutOffs, kept: int) -> None:
+    assert cut_offs.kept([0.8, 0.7, 0.4, 0.3]) == kept
+
+
+FLAT = [0.30, 0.20, 0.16, *[0.12] * 20, *[0.08] * 7]
+
+
+def test_in_a_small_store_what_hardly_stands_above_its_typical_memory_goes() -> None:
+    assert CutOffs(least_share=0.3).kept(FLAT, 30) == 23
+    assert CutOffs(least_rise=0.2).kept(FLAT, 30) == 3
+    assert CutOffs(least_rise=0.3).kept(FLAT, 30) == 2
+    assert CutOffs(least_rise=0.2, least_share=0.6).kept(FLAT, 30) == 2
+
+
+@pytest.mark.parametrize("memory_count", [0, 60, 100_000])
+def test_where_half_of_the_store_was_not_found_nothing_is_typical(memory_count: int) -> None:
+    assert typical(FLAT, memory_count) == 0.0
+    assert CutOffs(least_rise=0.2).kept(FLAT, memory_count) == len(FLAT)
+
+
+def test_of_a_dozen_memories_all_may_answer() -> None:
+    assert typical(FLAT[:12], 12) == 0.0
+    assert CutOffs(least_rise=0.2).kept(FLAT[:12], 12) == 12
+
+
+def test_no_rise_asked_for_leaves_out_nothing() -> None:
+    assert CutOffs().kept(FLAT, 30) == len(FLAT)
+
+
+def test_the_best_itself_always_stays() -> None:
+    assert CutOffs(least_share=1.0, widest_gap=0.0).kept([0.1]) == 1
+    assert CutOffs(least_rise=1.0).kept([0.1] * 30, 30) == 30
+    assert CutOffs(least_rise=1.0).kept(FLAT, 30) == 1
+    assert CutOffs().kept([]) == 0
+
+
+RANDOM = np.random.default_rng(7)
+
+
+def unit(rows: Vectors) -> Vectors:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
+
+
+@pytest.fixture(scope="module")
+def sample() -> OffTopicPrompts:
+    """Prompts around one direction, as the texts of one language are."""
+    return OffTopicPrompts.of(unit(RANDOM.normal(size=(200, 64)) + 2 * np.eye(64)[0]))
+
+
+def test_a_prompt_is_as_general_as_can_be_and_another_direction_is_not(sample: OffTopicPrompts) -> None:
+    apart = -np.eye(64, dtype=np.float32)[:1]
+    expected = pytest.approx((1 - sample.typical) / sample.spread, rel=1e-4)
+    assert sample.generality(sample.vectors[:1]) == expected
+    assert sample.generality(apart) < 0 < sample.generality(sample.vectors[:1])
+
+
+def test_of_several_wordings_the_least_general_counts(sample: OffTopicPrompts) -> None:
+    apart = -np.eye(64, dtype=np.float32)[:1]
+    assert sample.generality(np.vstack([sample.vectors[:1], apart])) == sample.generality(apart)
+
+
+def test_the_excess_is_measured_from_each_memorys_own_baseline(sample: OffTopicPrompts) -> None:
+    memories = np.eye(64, dtype=np.float32)[:2]
+    nearest = np.sort(memories @ sample.vectors.T, axis=1)[:, -NEAREST:].mean(axis=1)
+    expected = (np.array([0.6, 0.6]) - nearest) / sample.spread
+    assert sample.excess(np.array([0.6, 0.6]), memories) == pytest.approx(expected, rel=1e-5)
+    assert expected[0] < expected[1]
+
+
+def test_the_committed_prompts_are_distinct_and_of_many_languages() -> None:
+    rows = [json.loads(line) for line in
+            files("agentcore.memory").joinpath(OFF_TOPIC).read_text(encoding="utf-8").splitlines()]
+    languages = Counter(row["language"] for row in rows)
+    assert len({row["text"].casefold() for row in rows}) == len(rows) > 500
+    assert len(languages) >= 15
+    assert min(languages.values()) >= 20
+
+
+def test_the_length_of_a_callers_vector_does_not_matter(sample: OffTopicPrompts) -> None:
+    memories = np.eye(64, dtype=np.float32)[:2]
+    similarities = np.array([0.6, 0.6])
+    assert sample.excess(similarities, 20 * memories) == pytest.approx(sample.excess(similarities, memories))
+    assert sample.generality(20 * memories) == pytest.approx(sample.generality(memories))
+
+
+def labelled_vectors(dimensions: int, shift: float, seed: int = 0) -> tuple[Vectors, np.ndarray]:
+    """Returns unit vectors, every third historical and shifted along the first dimension."""
+    rows = np.random.default_rng(seed).normal(size=(300, dimensions))
+    are_historical = np.arange(300) % 3 == 0
+    rows[are_historical, 0] += shift
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows.astype(np.float32), are_historical
+
+
+@given(st.sampled_from([8, 64, 384, 1_024]), st.integers(0, 20))
+def test_it_tells_historical_queries_that_it_did_not_see(dimensions: int, seed: int) -> None:
+    shift = 2 * np.sqrt(dimensions)
+    fitted = HistoricalQueries.of(*labelled_vectors(dimensions, shift, seed))
+    assert fitted is not None
+    unseen, are_historical = labelled_vectors(dimensions, shift, seed + 100)
+    found = np.array([fitted.probability(each) for each in unseen])
+    assert (found[are_historical] > 0.5).mean() > 0.8
+    assert (found[~are_historical] > 0.5).mean() < 0.2
+
+
+@given(st.sampled_from([8, 64, 384]), st.integers(0, 20))
+def test_vectors_that_do_not_differ_tell_nothing(dimensions: int, seed: int) -> None:
+    assert HistoricalQueries.of(*labelled_vectors(dimensions, 0.0, seed)) is None
+
+
+@given(st.floats(-1e6, 1e6))
+def test_a_probability_lies_between_0_and_1(scale: float) -> None:
+    fitted = HistoricalQueries.of(*labelled_vectors(8, 5.0))
+    assert fitted is not None
+    assert 0 <= fitted.probability(np.full(8, scale, np.float32)) <= 1
+
+
+def test_the_sample_has_many_different_queries_of_both_kinds() -> None:
+    lines = files("agentcore.memory").joinpath(HISTORICAL).read_text("utf-8").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert len({row["text"] for row in rows}) == len(rows)
+    assert 200 <= sum(row["historical"] for row in rows) <= len(rows) / 2
+
+
+def test_the_local_model_has_a_discriminant_of_its_own() -> None:
+    """Fitted to other vectors, it would be noise."""
+    fitted = fitted_to("local/multilingual-e5-small-adapted")
+    assert fitted is not None
+    assert fitted.weights.shape == (384,)
+    assert np.isfinite(fitted.weights).all()
+    assert fitted_to("local/all-MiniLM-L6-v2") is None

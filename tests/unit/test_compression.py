@@ -10,10 +10,9 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.compression import Context, build_context, compress_memory_sequence
-from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING
 from agentcore.memory.contexts.filling import PLAIN, Manner
-from agentcore.memory.contexts.rendering import FORMS
+from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, PAST, TASK, ContextEntry
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
 LONG = " ".join(f"On trip {number} the ferry carried crates of lemons to the island." for number in range(60))

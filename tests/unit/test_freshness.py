@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.retrieval import FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 

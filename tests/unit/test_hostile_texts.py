@@ -22,22 +22,20 @@ from pydantic import ValidationError
 from tokenizers import Tokenizer
 
 from agentcore.agents.recordable import discreet
-from agentcore.agents.tool_answers import failure_sentence
-from agentcore.agents.tool_arguments import SaveMemory
+from agentcore.agents.tool_contract import SaveMemory, failure_sentence
 from agentcore.cli.imports.pieces import clean, text_of
 from agentcore.cli.lines import read_lines, store_params
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.pending_work import is_worth_reading
 from agentcore.memory.consolidation import judge
-from agentcore.memory.contexts.context_lines import PAST, ContextEntry
-from agentcore.memory.contexts.extraction import extract
 from agentcore.memory.contexts.fencing import quoted
+from agentcore.memory.contexts.rendering import PAST, ContextEntry
+from agentcore.memory.contexts.shortening import extract
 from agentcore.memory.intake import subjects_of, text_columns
 from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
 from agentcore.memory.language.moments import windows
 from agentcore.memory.language.passages import passages
-from agentcore.memory.language.rejection import rejection
-from agentcore.memory.language.screening import Screen
+from agentcore.memory.language.rejection import Screen, rejection
 from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.query import asks_for_time, complete, split

@@ -6,7 +6,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from uuid import RFC_4122
 
-from agentcore.memory.ids import mint_memory_id
+from agentcore.memory.storage import mint_memory_id
 
 
 def test_ids_rise_in_the_order_they_are_made() -> None:

@@ -17,7 +17,7 @@ from hypothesis import strategies as some
 from pydantic import ValidationError
 
 from agentcore.limits import MAX_METADATA_DEPTH, MAX_METADATA_NODES
-from agentcore.memory.json_values import storable_json
+from agentcore.memory.models import storable_json
 from agentcore.memory.params.memories import StoreParams
 
 TEXTS = some.text(some.characters(exclude_categories=["Cs"], exclude_characters="\x00"))

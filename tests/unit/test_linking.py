@@ -8,9 +8,9 @@ from uuid import UUID
 
 import pytest
 
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
-from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.recall.linking import LINKED, MOST_LINKED, with_linked
+from agentcore.memory.recall.reranking import LINKED, MOST_LINKED, with_linked
 from agentcore.memory.retrieval import Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from agentcore.memory.models import Strict
-from agentcore.memory.params.archive import ArchivedParams, RestoreParams
+from agentcore.memory.params.archived import ArchivedParams, RestoreParams
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import (
     DeleteParams,

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Span, Tie
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.retrieval import TERMS, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from agentcore.memory.compression import Context, build_context
-from agentcore.memory.contexts.context_lines import PAST, TASK, ContextEntry
 from agentcore.memory.contexts.filling import Filling, Manner, clearly_meant, newest_first
+from agentcore.memory.contexts.rendering import PAST, TASK, ContextEntry
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
 VAGUE = Manner(clear=False)

@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from agentcore.agents.openai_tools import chat_tools, response_tools
 from agentcore.agents.prefetch import above, first_user_text
-from agentcore.agents.tool_answers import MOST_CONTENT_CHARS, bounded, compact, failure_sentence, told
+from agentcore.agents.tool_contract import MOST_CONTENT_CHARS, bounded, compact, failure_sentence, told
 from agentcore.agents.tools import (
     ALL_TOOLS,
     TOOLS,

@@ -17,11 +17,11 @@ from agentcore.agents.session_memory.messages import SessionMessage as SessionMe
 from agentcore.agents.session_memory.messages import SessionSummary as SessionSummary
 from agentcore.agents.session_memory.messages import SummarizeOptions as SummarizeOptions
 from agentcore.agents.session_memory.messages import TimeRange as TimeRange
-from agentcore.agents.session_memory.strategies import ImportanceWeighting as ImportanceWeighting
-from agentcore.agents.session_memory.strategies import SelectionStrategy as SelectionStrategy
-from agentcore.agents.session_memory.strategies import SlidingWindow as SlidingWindow
-from agentcore.agents.session_memory.strategies import Summarization as Summarization
-from agentcore.agents.session_memory.strategies import TokenBudget as TokenBudget
+from agentcore.agents.session_memory.selection import ImportanceWeighting as ImportanceWeighting
+from agentcore.agents.session_memory.selection import SelectionStrategy as SelectionStrategy
+from agentcore.agents.session_memory.selection import SlidingWindow as SlidingWindow
+from agentcore.agents.session_memory.selection import Summarization as Summarization
+from agentcore.agents.session_memory.selection import TokenBudget as TokenBudget
 from agentcore.registry import resolve
 
 _HERE = "agentcore.agents.session_memory"

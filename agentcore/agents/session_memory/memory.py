@@ -20,7 +20,7 @@ from agentcore.agents.session_memory.messages import (
     SessionSummary,
     SummarizeOptions,
 )
-from agentcore.agents.session_memory.strategies import SelectionStrategy, SlidingWindow, TokenBudget
+from agentcore.agents.session_memory.selection import SelectionStrategy, SlidingWindow, TokenBudget
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.embeddings import Embedder

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.models import DEFAULT_IMPORTANCE, FIRST_YEAR, LAST_YEAR, Identifier
-from agentcore.memory.params.layers import MAX_TTL_SECONDS
+from agentcore.memory.params.own_rules import MAX_TTL_SECONDS
 from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 
 # Seconds since 1970 that lie beyond the year 5000 are milliseconds.

@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.memory.jobs import job_lock
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.models import MemoryType
@@ -21,7 +20,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import Waiting
 from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.scoring import is_assistant
-from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.storage import MemoryTransaction, NewMemory, job_lock
 from agentcore.summary_rules import SummaryRules
 
 REFRESH_SUMMARIES, SUMMARISE_PERIODS = "refresh_summaries", "summarise_periods"

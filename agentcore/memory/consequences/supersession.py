@@ -9,11 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.consolidation import JUDGED_CHARS, judge, told
+from agentcore.memory.consolidation import ECHO_WINDOW, JUDGED_CHARS, echoes, judge, told
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import FACT_FORM, SUPERSEDES, Link
 from agentcore.memory.rows.memory_rows import Change, Lookup, Row
-from agentcore.memory.statements.echoes import ECHO_WINDOW, echoes
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryTransaction
 

@@ -7,18 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from agentcore.memory.contexts.context_lines import (
+from agentcore.memory.contexts.fencing import quoted
+from agentcore.memory.contexts.rendering import (
     ANY_TIME,
+    FORMS,
     ContextEntry,
     ContextLine,
+    Form,
     said,
     stretch_of,
     time_of,
 )
-from agentcore.memory.contexts.extraction import MOST_CHARACTERS_PER_TOKEN, extract
-from agentcore.memory.contexts.fencing import quoted
-from agentcore.memory.contexts.rendering import FORMS, Form
-from agentcore.memory.contexts.told_once import Reading, told_once
+from agentcore.memory.contexts.shortening import MOST_CHARACTERS_PER_TOKEN, Reading, extract, told_once
 
 # So many of the best that a search found come before anything else, also where they belong to the task.
 BEST_FOUND = 3
@@ -264,7 +264,7 @@ class Filling:
         return True
 
     def tell_once(self) -> bool:
-        """Leave out what other lines tell (`told_once.py`); whether that leaves room."""
+        """Leave out what other lines tell (`shortening.py`); whether that leaves room."""
         before = self.room
         kept = {line.entry.memory_id: line for line in self.once(self.lines)}
         for line in self.lines:

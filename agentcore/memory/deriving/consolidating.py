@@ -16,21 +16,20 @@ from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import let_summaries_wait, watch_capacity
 from agentcore.memory.forgetting.removing import PRUNE_CHUNK, Pruning, Removed
-from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.llm import Said, SummaryWish
 from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
-from agentcore.memory.params.layers import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.params.memories import PruneParams, StoreParams
+from agentcore.memory.params.own_rules import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable
 from agentcore.memory.rows.archive_rows import Tombstone
 from agentcore.memory.rows.derived_rows import FORM
 from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.rows.vector_rows import index_settings
-from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
 from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters, facts_of
 from agentcore.memory.summaries.grounding import Heard, as_read, checked, told_tokens
 from agentcore.memory.summaries.summarizing import Source, Summary, shared, summarize

@@ -32,13 +32,12 @@ from agentcore.memory.deriving.remaking import (
 )
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
 from agentcore.memory.deriving.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
-from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Change, Row
-from agentcore.memory.storage import NewMemory
+from agentcore.memory.storage import NewMemory, mint_memory_id
 from agentcore.memory.summaries.summarizing import Period, period_named, period_of
 from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import BY_MODEL, SummaryRules

@@ -17,7 +17,7 @@ from agentcore.memory.encoding import embedding_text
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, Link, MemoryType
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.ranking.off_topic import OffTopicPrompts
+from agentcore.memory.ranking.calibration import OffTopicPrompts
 from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.vector_store import SearchRequest, WordHits

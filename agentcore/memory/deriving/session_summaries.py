@@ -46,13 +46,12 @@ from agentcore.memory.deriving.summary_providers import (
     SessionSummary,
     SummaryProvider,
 )
-from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Change, Row
-from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
 from agentcore.memory.summaries.summarizing import digest_of, shared
 from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import BY_MODEL, SummaryRules

@@ -34,7 +34,7 @@ from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, s
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.models import SUMMARY_RELATION, MemoryType
-from agentcore.memory.params.archive import EraseParams
+from agentcore.memory.params.archived import EraseParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction

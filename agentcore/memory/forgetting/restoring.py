@@ -16,13 +16,13 @@ from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_
 from agentcore.memory.consequences.following import orphans, supersede_followers
 from agentcore.memory.consequences.pending_work import let_restored_wait
 from agentcore.memory.consequences.supersession import supersede_overtaken
-from agentcore.memory.cursors import read_cursor, write_cursor
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.intake import subjects_of
+from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.language.passages import is_long
 from agentcore.memory.models import CHANGES
-from agentcore.memory.params.archive import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
+from agentcore.memory.params.archived import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import MemoryTransaction

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
-from pydantic import Field, SerializeAsAny, WrapValidator, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ModelWrapValidatorHandler,
+    SerializeAsAny,
+    ValidationError,
+    WrapValidator,
+    model_serializer,
+    model_validator,
+)
 
-from agentcore.errors import JsonRpcErrorCode
+from agentcore.errors import JsonRpcErrorCode, field_path, problem_sentence
 from agentcore.limits import (
     MAX_BATCH_ITEMS,
     MAX_CONTEXT_TOKENS,
@@ -40,7 +51,55 @@ from agentcore.memory.models import (
     TtlSeconds,
     Vector,
 )
-from agentcore.memory.params.refused_items import RefusedItem, each_alone
+
+# What is wrong with the form of an item, not with its values.
+_WRONG_FORM = {"extra_forbidden", "model_type"}
+
+
+class RefusedItem(BaseModel):
+    """What was given instead of an item that can be stored: written as it was given.
+
+    `problem`: what is wrong with it; `is_wrong` is false where there is merely nothing to store.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    problem: str
+    given: Any
+    is_wrong: bool = True
+
+    @model_serializer
+    def _as_given(self) -> Any:
+        return self.given
+
+
+class _Validates(Protocol):
+    def __call__(self, value: Any, handler: ModelWrapValidatorHandler[Any]) -> Any: ...
+
+
+def each_alone(instead: Callable[..., RefusedItem]) -> _Validates:
+    """A validator that gives the item, else `instead(problem=..., given=...)`.
+
+    Raises ValidationError for an item of a wrong form.
+    """
+
+    def validate(value: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
+        try:
+            return handler(value)
+        except ValidationError as cause:
+            if any(found["type"] in _WRONG_FORM for found in cause.errors()):
+                raise
+            return instead(problem=_problem(cause), given=value)
+
+    return validate
+
+
+def _problem(cause: ValidationError) -> str:
+    """Names the fields and what is wrong with them, never their values."""
+    found = cause.errors(include_url=False, include_context=False, include_input=False)
+    places = ((field_path(each["loc"]), problem_sentence(each)) for each in found)
+    return "; ".join(dict.fromkeys(f"{place} {problem}".strip() for place, problem in places))
+
 
 DEFAULT_SHARE = 0.2
 

@@ -28,8 +28,7 @@ from agentcore.memory.models import (
     Strict,
     TtlSeconds,
 )
-from agentcore.memory.params.memories import Filters, StoreResult
-from agentcore.memory.params.refused_items import RefusedItem, each_alone
+from agentcore.memory.params.memories import Filters, RefusedItem, StoreResult, each_alone
 
 # What a message is worth by its role where nobody says; of other roles as any memory.
 ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}

@@ -12,17 +12,16 @@ from uuid import UUID
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import Context, build_context
-from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.contexts.filling import LEAST_SUMMARISED, CountTokens, Manner
-from agentcore.memory.contexts.rendering import FORMS
+from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.encoding import digest
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.lexical import terms
 from agentcore.memory.models import FACT_TAG, Dropped, MemorySummary, MemoryType, Receipt, time_valid
 from agentcore.memory.params.memories import MAX_LEFT_OUT, GetContextParams, GetContextResult, LeftOut, Turn
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import breadth_for
-from agentcore.memory.ranking.fitness import CutOffs
 from agentcore.memory.recall.searching import Search, SearchResult, Talk
 from agentcore.memory.recall.wording import read_text
 from agentcore.memory.rows.memory_rows import Row

@@ -1,21 +1,34 @@
-"""Reranks the top candidates within a time limit.
+"""Changes a ranking within a search: reranks it, moves up linked memories, drops contradicted ones.
 
 Scores of rerankers are not comparable between queries: they decide the order, cut-offs use the fused score.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm_limits import LimitedReranker
-from agentcore.memory.models import Dropped, ScoreTerm
+from agentcore.memory.models import Dropped, MemoryRecord, MemorySummary, ScoreTerm
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.recall.notes import Notes
+from agentcore.memory.ranking.candidates import Tie
+from agentcore.memory.ranking.opposition import CONTRADICTED, contradicted, instead_of
 from agentcore.memory.retrieval import Ranked, Ranking
 from agentcore.memory.scoring import is_person
+from agentcore.telemetry import Steps
+
+
+@dataclass(frozen=True)
+class Notes:
+    """The timer of a call's steps, what was done without, and what was searched."""
+
+    steps: Steps
+    degraded: list[str] = field(default_factory=list)
+    searched: dict[str, Any] = field(default_factory=dict)
+
 
 # What is handed to a reranker: together they fit a model of 512 tokens, and servers refuse what does not.
 TEXT_CHARS = 1_600
@@ -106,3 +119,115 @@ def shortened(ranking: Ranking, k: int) -> Ranking:
     counts[BEYOND_K] = counts.get(BEYOND_K, 0) + beyond
     dropped = [Dropped(reason=reason, count=count) for reason, count in sorted(counts.items())]
     return replace(ranking, ranked=ranking.ranked[:k], dropped=dropped)
+
+
+LINKED = "linked"
+# How many linked memories are moved at most.
+MOST_LINKED = 3
+# Target positions, from 0: for memories linked to the best hit; for those linked to the second and third.
+BEHIND_BEST, BEHIND_NEXT = 3, 5
+# Of the first three, hits below this share of the best score are ranked after memories linked to the best.
+CLOSE_SHARE = 0.75
+
+
+def with_linked(ranking: Ranking, k: int) -> Ranking:
+    """Moves memories with strong links to the first three hits behind these, also those that were cut off.
+
+    Each takes the score of the memory before it. At most `k` memories are left.
+    """
+    ranked = [*ranking.ranked]
+    if not ranked or not ranking.links:
+        return shortened(ranking, k)
+    others = {each.memory_id: each for each in (*ranked, *ranking.linkable)}
+    close = sum(each.score >= CLOSE_SHARE * ranked[0].score for each in ranked[:BEHIND_BEST])
+    targets = [close, BEHIND_NEXT, BEHIND_NEXT]
+    moved: set[UUID] = set()
+    for seed, target in zip(ranking.ranked, targets, strict=False):
+        for tie, other in _ends(seed.memory_id, ranking.links, others):
+            place = min(target + len(moved), len(ranked))
+            ahead = {each.memory_id for each in ranked[: max(place, BEHIND_BEST)]}
+            if len(moved) == MOST_LINKED or other.memory_id in moved | ahead:
+                continue
+            moved.add(other.memory_id)
+            ranked = [each for each in ranked if each is not other]
+            ranked.insert(place, _moved_behind(other, ranked[place - 1].score, seed.memory_id, tie.weight))
+    brought = sum(each.memory_id in moved for each in ranking.linkable)
+    return shortened(replace(ranking, ranked=ranked, dropped=_uncounted(ranking.dropped, brought)), k)
+
+
+def _ends(seed: UUID, links: Sequence[Tie], others: Mapping[UUID, Ranked]) -> Iterator[tuple[Tie, Ranked]]:
+    """Yields the memories linked to the seed, in either direction, by descending weight and score."""
+    found = []
+    for tie in links:
+        if seed in (tie.source_id, tie.target_id):
+            end = tie.target_id if tie.source_id == seed else tie.source_id
+            other = others.get(end)
+            # What is outdated stays below the memory that changed it.
+            if other is not None and end != seed and other.outdated_by is None:
+                found.append((tie, other))
+    yield from sorted(found, key=lambda each: (-each[0].weight, -each[1].score, each[1].memory_id))
+
+
+def _moved_behind(ranked: Ranked, score: float, linked_to: UUID, weight: float) -> Ranked:
+    term = ScoreTerm(value=weight, weight=1.0, contribution=score - ranked.score)
+    return replace(ranked, score=score, terms={**ranked.terms, LINKED: term}, linked_to=linked_to)
+
+
+def _uncounted(dropped: Sequence[Dropped], count: int) -> list[Dropped]:
+    """Subtracts memories that are in the ranking again; a ranking is cut off for one reason."""
+    cut = {"beyond_k", "far_below_the_best"}
+    left = [
+        each.model_copy(update={"count": each.count - count}) if each.reason in cut else each
+        for each in dropped
+    ]
+    return [each for each in left if each.count]
+
+
+# How many are ranked beyond those wanted: what is left out makes room.
+SPARE = 5
+
+Read = Callable[[Sequence[Ranked]], Awaitable[list[MemorySummary]]]
+
+
+async def settled(
+    parts: MemoryParts, agent_id: str, ranking: Ranking, k: int, read: Read
+) -> tuple[list[MemorySummary], Ranking]:
+    """The `k` best that do not contradict each other, and the ranking with what was left out counted."""
+    memories = await read(ranking.ranked[:k])
+    if contradicted(agent_id, memories):
+        memories += await read(ranking.ranked[k:])
+        against = await _upheld(parts, agent_id, contradicted(agent_id, memories))
+        ranking = _without_contradicted(ranking, against)
+        memories = [
+            each.model_copy(update={"instead_of": instead_of(against, each.memory_id)})
+            for each in memories
+            if each.memory_id not in against
+        ][:k]
+    return memories, shortened(ranking, k)
+
+
+async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) -> dict[UUID, UUID]:
+    """Without what is pinned, what was changed or said to hold again after the newer one was stored, and what
+    the newer one was stored to stand beside (`supersede: false`)."""
+    records = await parts.storage.get(agent_id, [*against, *against.values()])
+    return {
+        old: new
+        for old, new in against.items()
+        if old in records
+        and new in records
+        and not records[old].pinned
+        and records[new].provenance.get("supersede") is not False
+        and not _confirmed_since(records[old], records[new])
+    }
+
+
+def _confirmed_since(old: MemoryRecord, new: MemoryRecord) -> bool:
+    return old.version > 1 and old.updated_at > new.created_at
+
+
+def _without_contradicted(ranking: Ranking, against: dict[UUID, UUID]) -> Ranking:
+    if not against:
+        return ranking
+    left = [each for each in ranking.ranked if each.memory_id not in against]
+    dropped = [*ranking.dropped, Dropped(reason=CONTRADICTED, count=len(ranking.ranked) - len(left))]
+    return replace(ranking, ranked=left, dropped=sorted(dropped, key=lambda each: each.reason))

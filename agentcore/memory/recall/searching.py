@@ -22,20 +22,19 @@ from agentcore.memory.llm import Rewriting
 from agentcore.memory.models import Dropped, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.query import asks_for_time, complete, split
-from agentcore.memory.ranking.candidates import Question, Span
-from agentcore.memory.ranking.fitness import CutOffs
-from agentcore.memory.ranking.opposition import asks_of_the_past
-from agentcore.memory.recall.linking import with_linked
-from agentcore.memory.recall.looking_back import (
+from agentcore.memory.query import (
     HISTORICAL_THRESHOLD,
     LookingBack,
+    asks_for_time,
+    complete,
     is_short,
     looking_back,
+    split,
 )
-from agentcore.memory.recall.notes import Notes
-from agentcore.memory.recall.reranking import depth, reranked
-from agentcore.memory.recall.settling import SPARE, settled
+from agentcore.memory.ranking.calibration import CutOffs
+from agentcore.memory.ranking.candidates import Question, Span
+from agentcore.memory.ranking.opposition import asks_of_the_past
+from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.vector_store import THREAD_ABOVE_TERMS, Found, SearchRequest

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, TypeVar
 
-from agentcore.memory.everyday import everyday_share
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
+    everyday_share,
     rarest,
     select_query_keys,
     spellings,

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentcore.memory.language.text import sentences
-from agentcore.memory.statements import fact_words as known
-from agentcore.memory.statements import statement_words
+from agentcore.memory.statements import statement_words as known
 from agentcore.memory.statements.differences import alike, is_part
 from agentcore.memory.statements.statements import plain
 from agentcore.memory.statements.values import Token, content, read_tokens
@@ -35,7 +34,7 @@ _HOLDS_SAID = re.compile(
     r"|\bthis week\b"
 )
 _UNSAID = re.compile(
-    "|".join((statement_words.DOUBT, statement_words.QUOTED, statement_words.PAST, statement_words.ADDED))
+    "|".join((known.DOUBT, known.QUOTED, known.PAST, known.ADDED))
 )
 _SUBORDINATE = re.compile(
     r"\b(?:because|while|who|which|whose|although|though|when|after|before|without|except|he|she|his|her|their|"
@@ -67,7 +66,7 @@ _ENDED = tuple(
     )
 )
 _MARKED = re.compile(
-    "|".join((statement_words.MARKS, r"\bno longer\b|\bno more\b|\bfor good\b")), re.IGNORECASE
+    "|".join((known.MARKS, r"\bno longer\b|\bno more\b|\bfor good\b")), re.IGNORECASE
 )
 
 
@@ -128,7 +127,7 @@ def _without_ended(said: str) -> tuple[str, tuple[Token, ...]]:
 def _states(said: str) -> bool:
     words = [word.strip(".,") for word in said.lower().split()]
     told = bool(words) and words[0] in known.PRONOUNS and len(words) > 2
-    return told or not known.FINITE.isdisjoint(words[1:]) or not known.REACHING.isdisjoint(words[:2])
+    return told or not known.FACT_FINITE.isdisjoint(words[1:]) or not known.REACHING.isdisjoint(words[:2])
 
 
 def _tokens(said: str) -> list[Token]:
@@ -141,7 +140,7 @@ def _tokens(said: str) -> list[Token]:
 
 def _is_common(word: str) -> bool:
     cues = (words for groups in known.CUES.values() for words in groups.values())
-    return word in known.IGNORED | known.CHANGES | known.OWN_CUES["name"] or any(
+    return word in known.IGNORED | known.FACT_CHANGES | known.OWN_CUES["name"] or any(
         word in words for words in cues
     )
 
@@ -151,7 +150,7 @@ _Found = tuple[str, frozenset[str], tuple[Token, ...], list[Token]]
 
 def _of_tokens(tokens: Sequence[Token], ended: tuple[Token, ...], *, marked: bool) -> Fact | None:
     words = {token.canon for token in tokens}
-    changed = marked or bool(ended) or not words.isdisjoint(known.CHANGES)
+    changed = marked or bool(ended) or not words.isdisjoint(known.FACT_CHANGES)
     found = _typed(tokens, words, ended) or _title(tokens, words, ended) or _named(tokens, ended)
     return _end_alone(tokens, ended) if found is None else _fact_of(found, tokens, ended, changed=changed)
 
@@ -166,7 +165,7 @@ def _fact_of(
     if not (attributes and about) or len(about) > _MOST_ABOUT:
         return None
     named = any(token.kind in {"name", "identifier"} for token in rest)
-    single = not _heads(tokens).isdisjoint(attributes | _cues(kind, attributes) & statement_words.ATTRIBUTES)
+    single = not _heads(tokens).isdisjoint(attributes | _cues(kind, attributes) & known.ATTRIBUTES)
     return Fact(about, kind, attributes, value, changed, single, named, ended, own="i" in about)
 
 
@@ -217,7 +216,7 @@ def _title(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> 
     names = [token for token in tokens if token.kind == "name" or token.canon == "i"]
     if not (nouns and names and (words & cues or content(ended) & known.ROLE_NOUNS)):
         return None
-    beside = known.IGNORED | cues | known.CHANGES | {"i"}
+    beside = known.IGNORED | cues | known.FACT_CHANGES | {"i"}
     value = [token for token in said if token.canon not in beside]
     return "title", frozenset({"title"}), tuple(value), names
 
@@ -230,7 +229,7 @@ def _named(tokens: Sequence[Token], ended: Sequence[Token]) -> _Found | None:
     if place is None:
         return None
     start, end = place
-    if any(token.canon in statement_words.ATTRIBUTES for token in tokens[start:end]):
+    if any(token.canon in known.ATTRIBUTES for token in tokens[start:end]):
         return None
     if not attributes and _stands_in(tokens, start, ended):
         attributes = frozenset({"home", "place"})
@@ -252,7 +251,7 @@ def _stands_in(tokens: Sequence[Token], start: int, ended: Sequence[Token]) -> b
 
 def _is_enough(tokens: Sequence[Token], name: tuple[int, int], attributes: frozenset[str]) -> bool:
     words = {token.canon for token in tokens}
-    if not words.isdisjoint(statement_words.RELATED):
+    if not words.isdisjoint(known.RELATED):
         return False
     named = not attributes.isdisjoint(known.OWN_CUES["name"]) and "is" in words
     return "i" in words or "place" in attributes or (named and name[0] > 0)
@@ -292,7 +291,7 @@ def _attributes(kind: str, tokens: Sequence[Token]) -> frozenset[str]:
     if own:
         return frozenset(own)
     strong = {name for name, cues in known.CUES[kind].items() if words & cues - known.WEAK}
-    if kind == "name" and not words.isdisjoint(statement_words.EVENTS):
+    if kind == "name" and not words.isdisjoint(known.EVENTS):
         return (
             frozenset({"place"}) if words & {"in", "moved", "relocated"} or "place" in found else frozenset()
         )
@@ -300,7 +299,7 @@ def _attributes(kind: str, tokens: Sequence[Token]) -> frozenset[str]:
 
 
 def _heads(tokens: Sequence[Token]) -> set[str]:
-    after = [token.canon in known.IGNORED | known.CHANGES for token in tokens[1:]]
+    after = [token.canon in known.IGNORED | known.FACT_CHANGES for token in tokens[1:]]
     return {token.canon for token, ends in zip(tokens, [*after, True], strict=True) if ends}
 
 
@@ -310,7 +309,7 @@ def _about(rest: Sequence[Token], kind: str, attributes: frozenset[str]) -> froz
     return frozenset(
         token.canon
         for token in said
-        if token.kind in {"name", "identifier"} or token.canon not in known.CHANGES | cues | attributes
+        if token.kind in {"name", "identifier"} or token.canon not in known.FACT_CHANGES | cues | attributes
     )
 
 

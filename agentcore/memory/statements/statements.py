@@ -9,13 +9,133 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, TypeVar
 
 from agentcore.memory.language.text import sentences
 from agentcore.memory.statements import statement_words as known
-from agentcore.memory.statements.predicates import denials, read_predicate, verb_place
-from agentcore.memory.statements.subjects import Subject, read_subject
-from agentcore.memory.statements.values import Token, read_tokens
+from agentcore.memory.statements.values import Token, canonical, read_tokens
+
+_PREPOSITIONS = frozenset(["of", "for", "in", "on", "at", "with", "from", "to", "by"])
+_JOINING = known.DETERMINERS | _PREPOSITIONS | known.FILLERS
+_OWN = frozenset({*known.POSSESSORS, "i", "we"})
+_LONGEST_WORDS = 14
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    words: frozenset[str]
+    own: bool
+    attribute: bool
+    generic: bool
+
+
+def read_subject(said: Sequence[str]) -> Subject | None:
+    """The subject's words; None for one that is of many, or that other words must tell."""
+    lowered = [word.lower().strip(",") for word in said]
+    if not _is_definite(lowered):
+        return None
+    own = any(word in _OWN for word in lowered)
+    head = _head(lowered)
+    attribute = head in known.ATTRIBUTES or not known.CHOSEN.isdisjoint(lowered)
+    words = {canonical(known.POSSESSORS.get(word, word)) for word in lowered if word not in _JOINING}
+    words -= {"", "new", "current"} if attribute else {""}
+    if not words:
+        return None
+    return Subject(frozenset(words), own, attribute, _is_generic(said, words, head, own=own))
+
+
+def _is_definite(lowered: Sequence[str]) -> bool:
+    if not lowered or len(lowered) > _LONGEST_WORDS:
+        return False
+    return lowered[0] not in known.INDEFINITE and lowered[0] not in known.UNKNOWN_SUBJECTS
+
+
+def _head(lowered: Sequence[str]) -> str:
+    first_part = next((at for at, word in enumerate(lowered) if word in _PREPOSITIONS), len(lowered))
+    return canonical(lowered[first_part - 1]) if first_part else ""
+
+
+def _is_generic(said: Sequence[str], words: set[str], head: str, *, own: bool) -> bool:
+    if any(_is_numbered(word) for word in said):
+        return False
+    if head in known.EVENTS or head in known.RELATED:
+        return True
+    if not known.RELATED.isdisjoint(words) and not any(word[:1].isupper() for word in said[1:]):
+        return True
+    return len(words) == 1 and not own and not _names_one(said, words)
+
+
+def _is_numbered(word: str) -> bool:
+    return any(char.isdigit() or char in "_-./" for char in word)
+
+
+def _names_one(said: Sequence[str], words: set[str]) -> bool:
+    named = said[-1][:1].isupper() and said[-1].lower() not in known.ATTRIBUTES
+    return named or not words.isdisjoint(known.KNOWN_BY_ROLE)
+
+
+_DENYING = frozenset({"not", "no", "longer"})
+_BEFORE_VERB = known.MODALS | _DENYING
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """A verb in its first form and the words behind it. `marked`: "no longer" stands before it."""
+
+    verb: str
+    behind: list[str]
+    negated: bool
+    marked: bool
+
+
+def read_predicate(said: Sequence[str]) -> Predicate | None:
+    """The predicate whose verb, or what goes before the verb, is the first word; None without a verb."""
+    lowered = [word.lower() for word in said]
+    leading = list(takewhile(_BEFORE_VERB.__contains__, lowered))
+    at = len(leading)
+    if at == len(said) or lowered[at] not in known.VERBS:
+        return None
+    verb, behind = _compound(known.VERBS[lowered[at]], list(said[at + 1 :]))
+    negated = "not" in leading or "no" in leading
+    return Predicate(verb, behind, negated, "longer" in leading)
+
+
+def denials(behind: Sequence[str]) -> list[str]:
+    """The words with which what stands behind a verb begins and is denied, in small letters."""
+    return list(takewhile(_DENYING.__contains__, (word.lower() for word in behind)))
+
+
+def verb_place(said: Sequence[str]) -> int | None:
+    """Where the finite verb stands: in number it goes with what stands before it."""
+    for at in range(1, min(len(said), 16)):
+        word, before = said[at].lower(), said[at - 1].lower()
+        if word in known.MODALS or (word == "no" and said[at + 1 : at + 2] == ["longer"]):
+            return at
+        if word not in known.VERBS or before in known.DETERMINERS or before in known.POSSESSORS:
+            continue
+        if _agrees(word, before, at):
+            return at
+    return None
+
+
+def _agrees(verb: str, before: str, at: int) -> bool:
+    base = known.VERBS[verb]
+    if base in {"be", "have", "decide"}:
+        return True
+    pronoun = at == 1 and before in {"i", "we", "you"}
+    if verb == base:
+        return pronoun or (before.endswith("s") and not before.endswith(("ss", "'s")))
+    return not pronoun
+
+
+def _compound(verb: str, behind: list[str]) -> tuple[str, list[str]]:
+    if verb == "have" and behind[:1] == ["been"]:
+        return "be", behind[1:]
+    if verb == "be" and behind and behind[0].lower() in known.VERBS and behind[0].endswith("ing"):
+        return known.VERBS[behind[0].lower()], behind[1:]
+    return verb, behind
+
 
 READ_CHARS = 600
 READ_SENTENCES = 4

@@ -12,12 +12,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
-from agentcore.memory.everyday import everyday_share
 from agentcore.memory.language.entities import NEVER_NAMES, OPENING_WORDS, find_entities
 from agentcore.memory.language.llm_text import capped, within, without_reasoning, without_thoughts
 from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.text import STOP_WORDS, collapse, fold, sentences, words
-from agentcore.memory.lexical import terms
+from agentcore.memory.lexical import everyday_share, terms
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.statements.values import NUMBER_WORDS
 from agentcore.memory.summaries.summarizing import Source, summarize

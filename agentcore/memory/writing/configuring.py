@@ -9,15 +9,16 @@ from agentcore.llm_options import MICROS, LlmUseOptions
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import QUEUE_PERIODS, watch_capacity
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.layers import (
+from agentcore.memory.params.own_rules import (
     ConfigureParams,
     LayerRules,
+    LlmUse,
     OwnRules,
     changed_rules,
     layer_warnings,
     rules_of,
+    warnings_of,
 )
-from agentcore.memory.params.llm import LlmUse, warnings_of
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.summary_rules import SummaryRules, rules_in_force

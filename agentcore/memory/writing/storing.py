@@ -18,13 +18,11 @@ from agentcore.memory.consequences.pending_work import (
     watch_capacity,
 )
 from agentcore.memory.consequences.superseding import Superseding
-from agentcore.memory.ids import mint_memory_id
 from agentcore.memory.intake import Draft, is_long_work, is_same
-from agentcore.memory.params.memories import StoreParams, StoreResult, answer_to
-from agentcore.memory.params.refused_items import RefusedItem
+from agentcore.memory.params.memories import RefusedItem, StoreParams, StoreResult, answer_to
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Row
-from agentcore.memory.storage import MemoryTransaction, NewMemory
+from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
 from agentcore.memory.working import WorkingEntry
 from agentcore.memory.writing.document_vectors import vector_columns
 

@@ -58,7 +58,7 @@ COMPOSED = (
               "unit/test_compression.py::test_a_summary_adds_nothing_to_its_sources",
               "benchmarks/context_efficiency"),
     _composed("2 extraction", "Without an LLM a long memory stands by its sentences that tell of the query.",
-              "unit/test_extraction.py::"
+              "unit/test_shortening.py::"
               "test_the_sentence_that_holds_the_querys_words_stays_with_its_numbers",
               "property/test_context_properties.py::test_an_extract_fits_and_says_nothing_of_its_own"),
     _composed("6 windows", "Pairs, windows and neighbours come in where measurement says they help.",

@@ -46,6 +46,6 @@ FINDINGS_TEXT: tuple[Requirement, ...] = (
            "integration/test_flagged_memories.py::test_summaries_are_made_without_flagged_memories",
            "integration/test_flagged_memories.py::test_an_operator_adds_and_removes_patterns"),
     _asked("flagged texts", "Of 300 harmless texts under 1 % are flagged; 100 injected ones are measured.",
-           "unit/test_screening.py::test_under_one_percent_of_harmless_texts_are_flagged",
+           "unit/test_rejection.py::test_under_one_percent_of_harmless_texts_are_flagged",
            "benchmarks/flagged_texts"),
 )

@@ -44,7 +44,7 @@ UNDERSTOOD = (
             "integration/test_copies.py::test_who_wants_every_copy_gets_it"),
     _sought("3 silence",
             "Where nothing fits nothing is given, stricter in a context, and the receipt says so.",
-            "unit/test_fitness.py::test_a_good_match_is_likely_to_answer_and_a_poor_one_is_not",
+            "unit/test_calibration.py::test_a_good_match_is_likely_to_answer_and_a_poor_one_is_not",
             "integration/test_understanding.py::"
             "test_below_the_callers_bound_a_search_is_silent_and_counts_what_it_held_back",
             "integration/test_understanding.py::test_what_is_far_below_the_best_is_left_out_and_counted",

@@ -9,21 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 
-from agentcore.memory.language.moments.periods import (
+from agentcore.memory.language.calendar_words import (
     DAY,
-    SEASONS,
-    YEARS_ROUND,
-    Period,
-    Which,
-    day,
-    month,
-    quarter,
-    recurring,
-    season,
-    weekday,
-    whole_year,
-)
-from agentcore.memory.language.moments.words import (
     DOUBTFUL_MONTHS,
     DOUBTFUL_WORDS,
     FULL_MONTHS,
@@ -32,8 +19,19 @@ from agentcore.memory.language.moments.words import (
     MONTH_PREPOSITIONS,
     MONTHS,
     PREPOSITIONS,
+    SEASONS,
     WEEKDAYS,
+    YEARS_ROUND,
+    Period,
     Said,
+    Which,
+    day,
+    month,
+    quarter,
+    recurring,
+    season,
+    weekday,
+    whole_year,
     word_set,
 )
 

@@ -1,4 +1,4 @@
-"""What several lines of a context tell: where it stands, what goes, and what the receipt says of it."""
+"""Sentences of a context: which are extracted, and which go because other lines say them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,51 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.compression import Context, build_context
-from agentcore.memory.contexts.context_lines import KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.contexts.rendering import FORMS
+from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, PAST, TASK, ContextEntry
+from agentcore.memory.contexts.shortening import LEFT_OUT, extract
+from agentcore.memory.lexical import terms
+
+TEXT = (
+    "We met at the harbour. The weather was dull and everybody was late. Ines ordered 14 crates of lemons. "
+    "She paid 220 euros for them. Later we walked home along the wall. Nobody said much."
+)
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def extracted(query: str, max_tokens: int) -> str:
+    return extract(TEXT, frozenset(terms(query)), max_tokens, words)
+
+
+def test_the_sentence_that_holds_the_querys_words_stays_with_its_numbers() -> None:
+    assert extracted("how many lemons did Ines order", 9) == "Ines ordered 14 crates of lemons."
+
+
+def test_what_stands_beside_it_comes_next_in_the_texts_order() -> None:
+    assert extracted("lemons", 17) == "Ines ordered 14 crates of lemons. She paid 220 euros for them."
+
+
+def test_where_something_is_left_out_an_ellipsis_stands() -> None:
+    said = extracted("lemons harbour", 18)
+    assert said == f"We met at the harbour.{LEFT_OUT}Ines ordered 14 crates of lemons."
+
+
+def test_without_a_word_in_common_the_beginning_and_what_is_named_stay() -> None:
+    assert extracted("zeppelin", 8) == "We met at the harbour."
+
+
+def test_no_more_is_given_than_there_is_room_for() -> None:
+    for room in range(40):
+        assert words(extracted("lemons", room)) <= room
+
+
+def test_nothing_is_left_of_a_sentence_that_does_not_fit() -> None:
+    assert extract("word " * 400, frozenset(), 50, words) == ""
+    assert extract("", frozenset(), 50, words) == ""
+
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
 
@@ -24,10 +66,6 @@ def said(number: int, content: str, speaker: str | None = "user", section: str =
 def summary(number: int, content: str, *sources: int) -> ContextEntry:
     of = frozenset(UUID(int=each) for each in sources or (98, 99))
     return replace(said(number, content, None, KNOWLEDGE), sources=of)
-
-
-def words(text: str) -> int:
-    return len(text.split())
 
 
 def texts(built: Context) -> dict[int, str]:

@@ -1,0 +1,206 @@
+"""Estimates whether anything found answers a query, and whether the query is historical. Pure.
+
+Cosines of unrelated texts differ between languages and models. The baseline of a memory is its cosine with
+unrelated prompts; the cosine of a query that is about the memory exceeds it (cf. CSLS, Conneau et al. 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Signals:
+    """What shows whether any candidate answers.
+
+    `excess`: by how much the best cosine exceeds its memory's cosine with unrelated prompts, and
+    `generality`: how near the query is to such a prompt, both as in `OffTopicPrompts`. `words`: the best BM25
+    score as a share of that of a text made of the query alone, in [0, 1].
+    """
+
+    excess: float
+    generality: float
+    words: float
+
+
+@dataclass(frozen=True)
+class FitModel:
+    """Logistic regression over the signals, learned by `make bench ARGS=learn_fit`; decision 53."""
+
+    bias: float = -5.09
+    excess: float = 2.64
+    generality: float = -2.16
+    words: float = 0.36
+
+    def probability(self, signals: Signals) -> float:
+        """How likely it is that anything found answers, in [0, 1]."""
+        return logistic(
+            self.bias
+            + self.excess * signals.excess
+            + self.generality * signals.generality
+            + self.words * signals.words
+        )
+
+
+FIT = FitModel()
+# Of so few memories all may answer.
+FEWEST = 12
+
+
+def logistic(value: float) -> float:
+    """1 / (1 + exp(-value)), for any value."""
+    return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
+
+
+@dataclass(frozen=True)
+class CutOffs:
+    """When a search is silent, and which of its findings are too far below the best.
+
+    Nothing is given where the probability that anything answers is below `min_fit`. Of the rest each needs
+    `least_share` of the best score and `least_rise` of the way up to it from the store's typical score, and
+    none stands after a fall of more than `widest_gap` from one to the next. 0, 0, 0 and 1 leave out nothing.
+    All but `min_fit` holds only from `from_fit` on, where the query surely finds by itself what it needs.
+    Below `full_fit` a context gives what was found a part of its room only.
+    """
+
+    min_fit: float = 0.0
+    least_share: float = 0.0
+    least_rise: float = 0.0
+    widest_gap: float = 1.0
+    full_fit: float = 0.0
+    from_fit: float = 0.0
+
+    def room(self, fit: float | None) -> float:
+        """The share of a context's room for what was found, by the probability that it answers."""
+        return 1.0 if fit is None or fit >= self.full_fit else fit / self.full_fit
+
+    def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
+        """How many of the scores, best first, stay, of a store of so many memories; the best always does."""
+        least = self._least(scores, memory_count)
+        for place in range(1, len(scores)):
+            if scores[place] < least or scores[place - 1] - scores[place] > self.widest_gap:
+                return place
+        return len(scores)
+
+    def _least(self, scores: Sequence[float], memory_count: int) -> float:
+        if not scores:
+            return 0.0
+        share = self.least_share * scores[0]
+        foot = typical(scores, memory_count) if self.least_rise else 0.0
+        return max(share, foot + self.least_rise * (scores[0] - foot))
+
+
+def typical(scores: Sequence[float], memory_count: int) -> float:
+    """What half of a store's memories do not exceed, of these scores, best first.
+
+    Nothing where fewer than half were found at all, or the store is too small to tell.
+    """
+    place = max(FEWEST, memory_count // 2)
+    return scores[place] if place < min(len(scores), memory_count) else 0.0
+
+
+# The baseline of a memory is the mean cosine of its so many nearest prompts.
+NEAREST = 30
+Vectors: TypeAlias = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class OffTopicPrompts:
+    """Vectors of the prompts, a unit row each, as queries.
+
+    `spread`: the standard deviation of the cosines between prompts. `typical`: the mean cosine of a prompt
+    with its nearest one. Both make the figures of different embedding models comparable.
+    """
+
+    vectors: Vectors
+    spread: float
+    typical: float
+
+    @classmethod
+    def of(cls, vectors: Vectors) -> OffTopicPrompts:
+        """Measures the sample; NEAREST + 1 rows at least."""
+        cosines = vectors @ vectors.T
+        between = cosines[~np.eye(len(vectors), dtype=bool)].reshape(len(vectors), -1)
+        return cls(vectors, float(between.std()), float(between.max(axis=1).mean()))
+
+    def generality(self, queries: Vectors) -> float:
+        """Returns how near the queries (a row each) are to a prompt; the least general one counts.
+
+        In units of `spread`, 0 for a typical prompt.
+        """
+        return float(((_unit(queries) @ self.vectors.T).max(axis=1).min() - self.typical) / self.spread)
+
+    def excess(self, similarities: NDArray[np.float64], memories: Vectors) -> NDArray[np.float64]:
+        """Returns by how much each similarity exceeds the baseline of its memory, in units of `spread`.
+
+        `similarities`: (n,), cosines with the query; `memories`: (n, dimensions).
+        """
+        cosines = _unit(memories) @ self.vectors.T
+        baselines = np.partition(cosines, -NEAREST, axis=1)[:, -NEAREST:].mean(axis=1)
+        return np.asarray((similarities - baselines) / self.spread)
+
+
+def _unit(rows: Vectors) -> Vectors:
+    """Returns rows of length 1: vectors of callers may have any length."""
+    return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), np.float32)
+
+
+Labels: TypeAlias = NDArray[np.bool_]
+# The weight of the scaled identity in the shrunk covariance (cf. Ledoit & Wolf 2004).
+SHRINKAGE = 0.3
+# The prior probability that a query is historical.
+PRIOR = 0.3
+# The minimum cross-validated area under the ROC curve.
+MIN_AUC = 0.85
+
+
+@dataclass(frozen=True)
+class HistoricalQueries:
+    """A linear discriminant over query vectors, (dimensions,), and its bias."""
+
+    weights: NDArray[np.float64]
+    bias: float
+
+    @classmethod
+    def of(
+        cls, vectors: Vectors, are_historical: Labels, shrinkage: float = SHRINKAGE
+    ) -> HistoricalQueries | None:
+        """Fits the discriminant to vectors, (n, dimensions), and n labels.
+
+        Returns None if these vectors do not separate the classes in two-fold cross-validation.
+        """
+        halves = ((vectors[half::2], are_historical[half::2]) for half in (0, 1))
+        first, second = (cls._fitted(*half, shrinkage) for half in halves)
+        scores = np.empty(len(vectors))
+        scores[0::2], scores[1::2] = second.scores(vectors[0::2]), first.scores(vectors[1::2])
+        above = scores[are_historical][:, None] > scores[~are_historical][None]
+        return cls._fitted(vectors, are_historical, shrinkage) if above.mean() >= MIN_AUC else None
+
+    @classmethod
+    def _fitted(cls, vectors: Vectors, are_historical: Labels, shrinkage: float) -> HistoricalQueries:
+        """Fisher's discriminant (1936) with a shrunk covariance, solved as n x n by the Woodbury identity."""
+        rows = np.asarray(vectors, np.float64)
+        means = rows[are_historical].mean(axis=0), rows[~are_historical].mean(axis=0)
+        centered = rows - np.where(are_historical[:, None], *means)
+        ridge = shrinkage * centered.var(axis=0).mean() + 1e-12
+        scaled = centered * math.sqrt((1 - shrinkage) / len(rows))
+        mean_difference = means[0] - means[1]
+        inner = np.linalg.solve(ridge * np.eye(len(rows)) + scaled @ scaled.T, scaled @ mean_difference)
+        weights = (mean_difference - scaled.T @ inner) / ridge
+        bias = -weights @ (means[0] + means[1]) / 2 + math.log(PRIOR / (1 - PRIOR))
+        return cls(weights, float(bias))
+
+    def scores(self, queries: Vectors) -> NDArray[np.float64]:
+        """Returns the log odds, (n,), of queries, (n, dimensions)."""
+        return np.asarray(queries @ self.weights + self.bias)
+
+    def probability(self, query: Vectors) -> float:
+        """Returns the probability that the query, (dimensions,), is historical."""
+        score = float(self.scores(query[None])[0])
+        return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))

@@ -1,0 +1,268 @@
+"""Builds BERT encoders of hidden size 384 as ONNX graphs: multilingual-e5-small and all-MiniLM-L6-v2.
+
+The E5 graph has 4-bit weights and 8-bit activations. `MatMulNBits` at accuracy level 4 quantizes activations
+block by block, so the vector of a text does not depend on the other texts of its batch. The word embeddings,
+four fifths of the weights, stay in their file. An adapter (LoRA, Hu et al. 2021) adds a low-rank product to
+dense layers.
+
+The MiniLM graph contains no weights. It refers to the published safetensors file, which onnxruntime maps into
+memory: nothing is copied to disk, and rows of the vocabulary that no text uses take no memory.
+"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+
+from agentcore.providers.e5_file import BLOCK_VALUES, E5File, read_arrays, split_blocks
+
+HEADS = 12
+HIDDEN = 384
+EPSILON = 1e-12
+CONTRIBUTED = "com.microsoft"
+OPSETS = {"": 17, CONTRIBUTED: 1}
+IR_VERSION = 9
+
+
+class BertGraph(ABC):
+    """Input `attention_mask`, int64 (texts, tokens), beside the subclass's; output `embedding`, (texts, 384).
+
+    Weights have the names of Hugging Face's BERT.
+    """
+
+    name: ClassVar[str]
+    layers: ClassVar[int]
+    output: ClassVar[tuple[str, int]] = ("embedding", HIDDEN)
+
+    def __init__(self) -> None:
+        self.initializers: dict[str, TensorProto] = {}
+        self._nodes: list[NodeProto] = []
+
+    @abstractmethod
+    def weight(self, name: str) -> str:
+        """Adds a float32 weight to the initializers; returns the name it has there."""
+
+    @abstractmethod
+    def words(self) -> tuple[ValueInfoProto, str]:
+        """Returns the model's own input, and the value with the word embeddings (texts, tokens, 384)."""
+
+    def more_inputs(self) -> list[ValueInfoProto]:
+        """Returns the inputs of the last part, `pool`."""
+        return []
+
+    def model(self) -> ModelProto:
+        own_input, words = self.words()
+        hidden = self._embed(words)
+        width = self.integers("width", HIDDEN)
+        batch = self.node("Concat", [self.node("Shape", ["attention_mask"]), width], axis=0)
+        mask = self.node("Cast", ["attention_mask"], to=TensorProto.INT32)
+        for layer in range(self.layers):
+            hidden = self._layer(f"encoder.layer.{layer}", hidden, batch, mask)
+        self.pool(self.node("Reshape", [hidden, batch]))
+        mask_input = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["texts", "tokens"])
+        name, width_ = self.output
+        output = helper.make_tensor_value_info(name, TensorProto.FLOAT, ["texts", width_])
+        weights = list(self.initializers.values())
+        inputs = [own_input, mask_input, *self.more_inputs()]
+        graph = helper.make_graph(self._nodes, self.name, inputs, [output], weights)
+        opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
+
+    def dense(self, rows: str, name: str) -> str:
+        weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+        return self.node("Gemm", [rows, weight, bias], transB=1)
+
+    def node(self, operator: str, inputs: Sequence[str], *, output: str = "", domain: str = "",
+             **attributes: float) -> str:
+        output = output or f"{operator}.{len(self._nodes)}"
+        node = helper.make_node(operator, inputs, [output], domain=domain)
+        node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
+        self._nodes.append(node)
+        return output
+
+    def integers(self, name: str, *values: int) -> str:
+        self.initializers[name] = helper.make_tensor(name, TensorProto.INT64, [len(values)], values)
+        return name
+
+    def _embed(self, words: str) -> str:
+        first, second = self.integers("first", 0), self.integers("second", 1)
+        length = self.node("Shape", ["attention_mask"], start=1, end=2)
+        positions = self.node(
+            "Slice", [self.weight("embeddings.position_embeddings.weight"), first, length, first])
+        segment = self.node(
+            "Slice", [self.weight("embeddings.token_type_embeddings.weight"), first, second, first])
+        added = self.node("Add", [words, self.node("Add", [positions, segment])])
+        return self._normalize(self.node("Reshape", [added, self._rows()]), "embeddings.LayerNorm")
+
+    def _layer(self, name: str, hidden: str, batch: str, mask: str) -> str:
+        heads = [self.node("Reshape", [self.dense(hidden, f"{name}.attention.self.{part}"), batch])
+                 for part in ("query", "key", "value")]
+        attended = self.node("MultiHeadAttention", [*heads, "", mask], domain=CONTRIBUTED, num_heads=HEADS)
+        mixed = self.dense(self.node("Reshape", [attended, self._rows()]), f"{name}.attention.output.dense")
+        hidden = self._normalize(self.node("Add", [mixed, hidden]), f"{name}.attention.output.LayerNorm")
+        widened = self.node("Gelu", [self.dense(hidden, f"{name}.intermediate.dense")], domain=CONTRIBUTED)
+        narrowed = self.dense(widened, f"{name}.output.dense")
+        return self._normalize(self.node("Add", [narrowed, hidden]), f"{name}.output.LayerNorm")
+
+    def pool(self, hidden: str) -> None:
+        """Adds what leads from the last layer (texts, tokens, 384) to the output."""
+        second = self.integers("second", 1)
+        mask = self.node("Unsqueeze", [self.node("Cast", ["attention_mask"], to=TensorProto.FLOAT), second])
+        total = self.node("Squeeze", [self.node("MatMul", [mask, hidden]), second])
+        self.node("LpNormalization", [total], output="embedding", axis=-1, p=2)
+
+    def _normalize(self, rows: str, name: str) -> str:
+        # The fused SkipLayerNormalization took eight times as long on the processor.
+        scale, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
+        return self.node("LayerNormalization", [rows, scale, bias], axis=-1, epsilon=EPSILON)
+
+    def _rows(self) -> str:
+        return self.integers("rows", -1, HIDDEN)
+
+
+# Hugging Face's names of weights, and the file's.
+SHORT_NAMES = (
+    ("embeddings.position_embeddings.weight", "emb.pos"), ("embeddings.LayerNorm", "emb.ln"),
+    ("embeddings.token_type_embeddings.weight", "emb.type"), ("encoder.layer.", "l"),
+    ("attention.self.query", "q"), ("attention.self.key", "k"), ("attention.self.value", "v"),
+    ("attention.output.dense", "ao"), ("attention.output.LayerNorm", "aln"),
+    ("intermediate.dense", "fi"), ("output.dense", "fo"), ("output.LayerNorm", "oln"),
+    (".weight", ".w"), (".bias", ".b"),
+)
+
+
+def write_e5_graph(weights: Path, adapter: bytes = b"") -> bytes:
+    """Returns the serialized graph over the published file, with a copy of all but the word embeddings.
+
+    `adapter`: an npz file with matrices `NAME.down` (inputs, rank) and `NAME.up` (rank, outputs) for dense
+    layers by their short names, such as `l4.q`; empty: the published model.
+
+    Inputs `words`, float32 (texts, tokens, 384), and `attention_mask`, int64 (texts, tokens); output
+    `embedding`, float32 (texts, 384).
+    """
+    matrices = read_arrays(adapter) if adapter else {}
+    return bytes(_E5Graph(E5File(weights), matrices).model().SerializeToString())
+
+
+def write_pair_graph(weights: Path, adapter: bytes) -> bytes:
+    """Returns the serialized graph of a classifier of pairs of texts, each encoded as one sequence.
+
+    `adapter`: as for `write_e5_graph`, and the classifier's `head.0.weight`, `head.0.bias`, `head.1.weight`,
+    `head.1.bias`. Inputs `words` and `attention_mask`, and `first_text` and `second_text`, float32
+    (pairs, tokens): the share of each token in the mean of its text. Output `relation`, float32 (pairs, 3):
+    probabilities.
+    """
+    matrices = read_arrays(adapter)
+    return bytes(_PairGraph(E5File(weights), matrices).model().SerializeToString())
+
+
+class _E5Graph(BertGraph):
+    name = "multilingual-e5-small"
+    layers = 12
+
+    def __init__(self, file: E5File, adapter: Mapping[str, NDArray[np.float16]]) -> None:
+        super().__init__()
+        self._file = file
+        self._adapter = adapter
+
+    def words(self) -> tuple[ValueInfoProto, str]:
+        words = helper.make_tensor_value_info("words", TensorProto.FLOAT, ["texts", "tokens", HIDDEN])
+        return words, words.name
+
+    def weight(self, name: str) -> str:
+        values = np.array(self._file.floats(_short(name)))
+        shaped = values.reshape(-1, HIDDEN) if "_embeddings" in name else values
+        self.initializers[name] = numpy_helper.from_array(shaped, name)
+        return name
+
+    def dense(self, rows: str, name: str) -> str:
+        bias = self.weight(f"{name}.bias")
+        outputs = len(self._file.floats(_short(f"{name}.bias")))
+        blocks = self._file.blocks(_short(f"{name}.weight"), HIDDEN)
+        width = blocks.shape[0] * HIDDEN // outputs
+        scales, codes = split_blocks(blocks.reshape(outputs, -1, blocks.shape[-1]))
+        packed, scale = f"{name}.packed", f"{name}.scales"
+        self.initializers[packed] = numpy_helper.from_array(codes[..., ::2] | codes[..., 1::2] << 4, packed)
+        self.initializers[scale] = numpy_helper.from_array(scales.reshape(-1), scale)
+        projected = self.node("MatMulNBits", [rows, packed, scale, "", "", bias], domain=CONTRIBUTED, K=width,
+                              N=outputs, bits=4, block_size=BLOCK_VALUES, accuracy_level=4)
+        down, up = (f"{_short(name)}.{part}" for part in ("down", "up"))
+        if down not in self._adapter:
+            return projected
+        for each in (down, up):
+            self.initializers[each] = numpy_helper.from_array(self._adapter[each].astype(np.float32), each)
+        return self.node("Add", [projected, self.node("MatMul", [self.node("MatMul", [rows, down]), up])])
+
+
+class _PairGraph(_E5Graph):
+    name = "multilingual-e5-small-relations"
+    output = ("relation", 3)
+
+    def more_inputs(self) -> list[ValueInfoProto]:
+        return [helper.make_tensor_value_info(each, TensorProto.FLOAT, ["texts", "tokens"])
+                for each in ("first_text", "second_text")]
+
+    def pool(self, hidden: str) -> None:
+        first, second = self.integers("first_token", 0), self.integers("second", 1)
+        start = self.node("Squeeze", [self.node("Slice", [hidden, first, second, second]), second])
+        rows = [self.node("Unsqueeze", [each, second]) for each in ("first_text", "second_text")]
+        means = [self.node("Squeeze", [self.node("MatMul", [each, hidden]), second]) for each in rows]
+        joined = self.node("Concat", [start, *means], axis=1)
+        inner = self.node("Tanh", [self._head(joined, 0)])
+        self.node("Softmax", [self._head(inner, 1)], output="relation", axis=1)
+
+    def _head(self, rows: str, number: int) -> str:
+        names = [f"head.{number}.{part}" for part in ("weight", "bias")]
+        for each in names:
+            self.initializers[each] = numpy_helper.from_array(self._adapter[each].astype(np.float32), each)
+        return self.node("Gemm", [rows, *names], transB=1)
+
+
+def _short(name: str) -> str:
+    for long, short in SHORT_NAMES:
+        name = name.replace(long, short)
+    return name
+
+
+def write_minilm_graph(weights: Path) -> bytes:
+    """Returns the serialized graph over this safetensors file; onnxruntime must be told its directory.
+
+    Inputs `input_ids` and `attention_mask`, int64 (texts, tokens); output `embedding`, float32 (texts, 384).
+    """
+    return bytes(_MiniLmGraph(weights).model().SerializeToString())
+
+
+class _MiniLmGraph(BertGraph):
+    name = "all-MiniLM-L6-v2"
+    layers = 6
+
+    def __init__(self, weights: Path) -> None:
+        super().__init__()
+        self._file_name = weights.name
+        with weights.open("rb") as file:
+            header_bytes = int.from_bytes(file.read(8), "little")
+            self._entries = json.loads(file.read(header_bytes))
+        self._data_start = 8 + header_bytes
+
+    def words(self) -> tuple[ValueInfoProto, str]:
+        input_ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["texts", "tokens"])
+        return input_ids, self.node(
+            "Gather", [self.weight("embeddings.word_embeddings.weight"), "input_ids"])
+
+    def weight(self, name: str) -> str:
+        entry = self._entries[name]
+        start, end = entry["data_offsets"]
+        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=entry["shape"],
+                             data_location=TensorProto.EXTERNAL)
+        for key, value in (("location", self._file_name), ("offset", self._data_start + start),
+                           ("length", end - start)):
+            tensor.external_data.add(key=key, value=str(value))
+        self.initializers[name] = tensor
+        return name
