@@ -109,7 +109,7 @@ async def store(service: Service, life: Life) -> dict[str, str]:
         stored = await service.call(life.name, "memory.store", stored_form(message))
         if stored["memory_id"] is not None:
             messages.setdefault(stored["memory_id"], message["id"])
-    await service.runtime.jobs.run_waiting()
+    await service.runtime.jobs.run_pending()
     return messages
 
 

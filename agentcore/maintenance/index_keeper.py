@@ -33,10 +33,10 @@ from agentcore.memory.rows.vector_index import (
     IndexPolicy,
     ServingIndex,
     VectorIndex,
+    default_width,
     described,
-    first_reach,
-    least_reach,
-    most_reach,
+    max_width,
+    min_width,
     reaches,
     shape_for,
 )
@@ -172,7 +172,7 @@ async def _share(connection: Connection, subject: Subject, asked: _Asked, reach:
     if not asked.nearest:
         return 1.0
     index = subject.index
-    most = most_reach(index.kind, index.shape)
+    most = max_width(index.kind, index.shape)
     serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.iterative)
     await connection.execute(*index_settings(serving, filtered=False))
     arm = _arm(subject, "indexed", dimensions=sql.Literal(subject.dimensions))
@@ -348,7 +348,7 @@ def _is_due(index: VectorIndex | None, rows: int) -> bool:
     if index.kind == "hnsw":
         # A graph integrates new rows like the first ones; ivfflat's lists stay those of its first rows.
         return False
-    enough = max(WORN_SHARE * index.shape, least_reach(index.kind, index.shape, index.built_rows))
+    enough = max(WORN_SHARE * index.shape, min_width(index.kind, index.shape, index.built_rows))
     worn = index.reach > enough and index.measured_at is not None
     return rows >= (WORN_GROWTH if worn else GROWTH) * index.built_rows
 
@@ -401,8 +401,11 @@ class IndexKeeper:
                 try:
                     await self.carry_out(connection, state, todo)
                 except (psycopg.Error, DependencyUnavailable) as failure:
-                    logger.warning("the vector index of %s waits", state.partition, extra={
-                        "failure": describe_failure(failure)})
+                    logger.warning(
+                        "the vector index of %s waits",
+                        state.partition,
+                        extra={"failure": describe_failure(failure)},
+                    )
                 else:
                     changed += 1
         return changed
@@ -442,7 +445,9 @@ class IndexKeeper:
             shape=shape,
             built_rows=state.rows,
             built_at=time.time(),
-            reach=max(first_reach(kind, shape, state.rows), *(int(share * shape) + 1 for share in shares), 0),
+            reach=max(
+                default_width(kind, shape, state.rows), *(int(share * shape) + 1 for share in shares), 0
+            ),
         )
         for old in alike:
             # The planner may use the new index before processes read it: their cached width must suffice.
@@ -466,7 +471,18 @@ class IndexKeeper:
         found = await measure(
             connection, subject, self._policy.recall, lambda step: self._tell(state.partition, step)
         )
-        await remember(connection, replace(
-            index, reach=found.reach, recall=found.recall, measured_at=time.time(), measured_rows=state.rows))
-        logger.info("the vector index of %s was measured", state.partition, extra={
-            "recall": found.recall, "reach": found.reach, "queries": found.queries})
+        await remember(
+            connection,
+            replace(
+                index,
+                reach=found.reach,
+                recall=found.recall,
+                measured_at=time.time(),
+                measured_rows=state.rows,
+            ),
+        )
+        logger.info(
+            "the vector index of %s was measured",
+            state.partition,
+            extra={"recall": found.recall, "reach": found.reach, "queries": found.queries},
+        )

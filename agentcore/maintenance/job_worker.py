@@ -92,7 +92,7 @@ class JobWorker:
             except TimeoutError:
                 continue
 
-    async def run_waiting(self) -> None:
+    async def run_pending(self) -> None:
         """Runs all due jobs and the jobs they enqueue; returns when all have ended."""
         await self._work(wait=False)
 

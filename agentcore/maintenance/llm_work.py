@@ -27,7 +27,7 @@ from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.deriving.period_summaries import PeriodSummarizing
 from agentcore.memory.deriving.relating import Relating
 from agentcore.memory.deriving.session_summaries import Refreshing, SessionSummarizing
-from agentcore.memory.deriving.summary_providers import AskedInVain
+from agentcore.memory.deriving.summary_providers import ModelFailed
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import EMBED_PASSAGES
 from agentcore.memory.storage import MemoryTransaction
@@ -75,7 +75,7 @@ async def _summarise(
     )
     try:
         await summarizing.run()
-    except AskedInVain as failure:
+    except ModelFailed as failure:
         async with work.transaction() as transaction:
             await transaction.llm.note_failure("summary", failure.memory_ids)
         raise
@@ -86,7 +86,7 @@ async def summarise_again(work: Work) -> None:
     """Summarizes messages whose summary was deleted; enqueues a job for the rest."""
     async with work.transaction() as transaction:
         has_rules = await transaction.llm.summary_rules() is not None
-        waiting = await transaction.summaries.waiting_again() if has_rules else []
+        waiting = await transaction.summaries.pending_again() if has_rules else []
     session_ids = [row["session_id"] for row in waiting if row["work"] == "summary"]
     await do_each(session_ids[:SESSIONS_A_JOB], partial(_summarise, work, only_again=True))
     if len(session_ids) > SESSIONS_A_JOB:
@@ -115,7 +115,7 @@ async def queue_periods(work: Work, after: str = "") -> None:
     """Enqueues a page of session summaries for their periods; enqueues a job for the next page."""
     async with work.transaction() as transaction:
         behind = UUID(after) if after else None
-        queued, last_id = await transaction.summaries.let_page_wait_for_period(behind, MEMORIES_A_PAGE)
+        queued, last_id = await transaction.summaries.enqueue_page_for_period(behind, MEMORIES_A_PAGE)
         if queued:
             await transaction.jobs.enqueue(SUMMARISE_PERIODS)
         if last_id is not None:
@@ -173,7 +173,7 @@ async def enqueue_llm_work(database: Database, parts: MemoryParts) -> int:
         if due or missed:
             async with parts.storage.transaction(agent_id) as transaction:
                 if missed and await transaction.llm.summary_rules() is None:
-                    await transaction.llm.leave_summaries()
+                    await transaction.llm.dequeue_session_messages()
                 for row in due:
                     await _enqueue(transaction, row)
         count += len(due)

@@ -33,7 +33,7 @@ from agentcore.maintenance.index_keeper import (
 )
 from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text
-from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex, first_reach, shape_for
+from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex, default_width, shape_for
 from agentcore.memory.rows.vector_rows import LIFE_SECONDS, MOVING, KnownModel, known_models
 from agentcore.memory.writing.document_vectors import embed_each
 
@@ -251,7 +251,7 @@ class Reembedding:
         shape = shape_for(kind, rows)
         # Not measured: it uses the width of the old model's index, plus a quarter.
         measured = [each.reach / each.shape for each in state.indexes if each.kind == kind]
-        reaches = [first_reach(kind, shape, rows), *(int(1.25 * share * shape) + 1 for share in measured)]
+        reaches = [default_width(kind, shape, rows), *(int(1.25 * share * shape) + 1 for share in measured)]
         model = self._beside_model(state)
         return VectorIndex(
             name=index_keeper.new_name(state.partition, model), kind=kind, model=model, shape=shape,

@@ -38,7 +38,7 @@ from agentcore.summary_rules import BY_MODEL
 ROWS_TO_EMBED = 256
 
 
-async def embed_waiting(database: Database, embedder: Embedder) -> int:
+async def embed_pending(database: Database, embedder: Embedder) -> int:
     """Embeds the oldest memories without a vector; returns how many were processed.
 
     A text that the model rejects is marked as such, so that it does not block later ones. Raises
@@ -294,7 +294,7 @@ class Maintenance:
         }
         if parts.embedder is not None:
             embedder = parts.embedder
-            duties["embed"] = lambda: embed_waiting(self._database, embedder)
+            duties["embed"] = lambda: embed_pending(self._database, embedder)
         now = asyncio.get_running_loop().time()
         if now >= self._seldom_at:
             self._seldom_at = now + SELDOM_SECONDS

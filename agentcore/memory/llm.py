@@ -33,7 +33,7 @@ __all__ = [
     "Rewriting",
     "Said",
     "Summariser",
-    "SummaryWish",
+    "SummaryRequest",
     "WrittenSummary",
     "relevances_of",
 ]
@@ -147,7 +147,7 @@ class FactExtractor(PromptedModel, Protocol):
 
 
 @dataclass(frozen=True)
-class SummaryWish:
+class SummaryRequest:
     """Length limit of a summary and the agent's own instructions for it."""
 
     max_tokens: int
@@ -166,7 +166,7 @@ class WrittenSummary:
 class Summariser(PromptedModel, Protocol):
     """Summarizes messages."""
 
-    async def summarise(self, said: Sequence[Said], wish: SummaryWish, *, agent_id: str) -> WrittenSummary:
+    async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
         """Returns a summary of the messages, which are in order of time. Raises DependencyUnavailable."""
 
 

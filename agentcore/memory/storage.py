@@ -273,13 +273,13 @@ class MemoryTransaction(OwnedRows):
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Deletes memories with their histories and derived memories; returns a row for each."""
-        await self.summaries.hold(going=memory_ids)
-        await self.summaries.wait_again(memory_ids)
+        await self.summaries.lock(going=memory_ids)
+        await self.summaries.enqueue_again(memory_ids)
         return await self._forget(await self.summaries.delete(memory_ids))
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Deletes those of these memories that have expired, with their histories and derived memories."""
-        await self.summaries.hold(going=memory_ids)
+        await self.summaries.lock(going=memory_ids)
         made_of = await self.summaries.expire_with(memory_ids)
         rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
         return await self._forget([*made_of, *rows])
@@ -302,10 +302,10 @@ class MemoryTransaction(OwnedRows):
         """Tries to take the pruning lock of a layer; returns whether it succeeded."""
         return bool((await self._rows("claim_layer", memory_type=memory_type))[0]["claimed"])
 
-    async def hold_prunable(self, versions: Mapping[UUID, int]) -> list[UUID]:
+    async def lock_prunable(self, versions: Mapping[UUID, int]) -> list[UUID]:
         """Locks and returns those of these memories that are unpinned and unchanged in version."""
         rows = await self._rows(
-            "hold_prunable", memory_ids=list(versions), versions=list(versions.values())
+            "lock_prunable", memory_ids=list(versions), versions=list(versions.values())
         )
         return [row["memory_id"] for row in rows]
 

@@ -30,7 +30,7 @@ from agentcore.memory.llm import (
     LlmOptions,
     Rewriting,
     Said,
-    SummaryWish,
+    SummaryRequest,
     WrittenSummary,
 )
 from agentcore.memory.params.memories import Turn
@@ -351,7 +351,7 @@ class OpenAiSummariser(OpenAiChat[_Summary]):
         prompt = load_prompt("session_summary")
         super().__init__(options, Task("summarise", "summary", prompt, _Summary))
 
-    async def summarise(self, said: Sequence[Said], wish: SummaryWish, *, agent_id: str) -> WrittenSummary:
+    async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
         document = {
             "conversation": [
                 {"speaker": each.speaker, "said_at": each.said_at.isoformat(), "text": each.text}

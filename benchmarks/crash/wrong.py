@@ -58,11 +58,11 @@ class ArchiveAfterDelete(removing.Pruning):
         agent_id, archive = self._caller.agent_id, self._parts.archive
         assert archive is not None
         async with self._parts.storage.transaction(agent_id) as transaction:
-            rows = await transaction.whole_rows(await transaction.hold_prunable(versions))
+            rows = await transaction.whole_rows(await transaction.lock_prunable(versions))
             copies = await archival.archive_memories(Nowhere(), agent_id, rows)
             place = await archival.archive_id(archive)
             await transaction.delete_versions({row["memory_id"]: row["version"] for row in rows})
-            await transaction.archived.bury(
+            await transaction.archived.write_tombstones(
                 Tombstone(**{name: row[name] for name in removing._CHOSEN_BY}, reason=self._strategy,
                           object_key=copy.object_key, sha256=copy.sha256, size_bytes=copy.size_bytes,
                           archive_id=place, users=row["provenance"].get("users", []))

@@ -319,7 +319,7 @@ async def test_an_update_by_a_bound_token_marks_a_summary_of_several_users_stale
     own = (await agent.memory.list(ask.ListParams(user_id="anna"))).memories[0].memory_id
     update = {"memory_id": own, "updates": {"content": "The parcel was lost in Ghent."}}
     await bound(agent, *users).update(UpdateParams.model_validate(update))
-    await agent.runtime.jobs.run_waiting()
+    await agent.runtime.jobs.run_pending()
     assert "Ghent" in (await agent.get(summary_id)).content
 
 
@@ -332,7 +332,7 @@ async def test_a_store_by_a_bound_token_that_supersedes_marks_a_summary_of_sever
     new = await bound(agent, "anna").store(
         StoreParams(content="My phone number is 0170 998877.", session_id="s-2"))
     assert new.superseded == [old]
-    await agent.runtime.jobs.run_waiting()
+    await agent.runtime.jobs.run_pending()
     assert "223344" not in (await agent.get(summary_id)).content
 
 

@@ -57,7 +57,7 @@ async def run_jobs(runtime: Runtime) -> None:
     """Do every job there is, as if the time that it waits for had come, until none is left."""
     while {"waiting", "scheduled"} & {job["state"] for job in await runtime.jobs.queue.page()}:
         await make_due(runtime)
-        await runtime.jobs.run_waiting()
+        await runtime.jobs.run_pending()
 
 
 async def make_due(runtime: Runtime) -> None:
@@ -162,7 +162,7 @@ async def test_a_job_that_meets_another_prune_comes_back_later(agent: Agent) -> 
     await make_due(agent.runtime)
     async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
         assert await transaction.claim_layer("episodic")
-        await agent.runtime.jobs.run_waiting()
+        await agent.runtime.jobs.run_pending()
     [job] = await jobs_of(agent)
     assert (job["state"], job["failure"]) == ("scheduled", None)
     assert job["not_before"] > datetime.now(UTC) + timedelta(seconds=1)

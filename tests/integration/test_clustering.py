@@ -16,7 +16,7 @@ import pytest
 from agentcore.memory.embeddings import EmbedderOptions
 from agentcore.memory.encoding import embedding_text, encode
 from agentcore.memory.language.rejection import rejection
-from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters
+from agentcore.memory.summaries.clustering import Cluster, Episode, ExistingSummary, clusters
 from agentcore.providers.minilm import MiniLmEmbedder
 
 DATA = Path(__file__).parents[1] / "data"
@@ -48,7 +48,7 @@ def said(text: str) -> tuple[str | None, str]:
 
 
 async def formed(
-    embedder: MiniLmEmbedder, told: Sequence[str], standing: Sequence[Standing] = ()
+    embedder: MiniLmEmbedder, told: Sequence[str], standing: Sequence[ExistingSummary] = ()
 ) -> list[Cluster]:
     turns = [said(each) for each in told]
     vectors = np.asarray(
@@ -112,7 +112,7 @@ async def test_what_has_a_summary_gets_no_other_and_takes_in_what_belongs_to_it(
     ]
     [first] = await formed(embedder, told)
     members = frozenset(each.memory_id for each in first.members)
-    standing = Standing(UUID(int=99), members, first.digest)
+    standing = ExistingSummary(UUID(int=99), members, first.digest)
     assert await formed(embedder, told, [standing]) == []
     fourth = "The boiler valve was replaced and the pressure holds."
     [grown] = await formed(embedder, [*told, fourth], [standing])

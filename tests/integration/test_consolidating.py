@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.maintenance.rounds import LEAST_EPISODES, embed_waiting, enqueue_consolidations
+from agentcore.maintenance.rounds import LEAST_EPISODES, embed_pending, enqueue_consolidations
 from agentcore.memory.deriving import consolidating
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.archived import RestoreParams
@@ -186,7 +186,7 @@ async def test_what_was_promoted_is_looked_at_once_it_has_a_vector(agent: Agent)
     assert (await consolidated(agent)).clusters == []
     embedder = agent.runtime.parts.embedder
     assert embedder is not None
-    await embed_waiting(agent.runtime.database, embedder)
+    await embed_pending(agent.runtime.database, embedder)
     summary = await only_summary(agent)
     assert {link.target_id for link in summary.links} == {*sources}
 
@@ -348,7 +348,7 @@ async def test_it_is_off_unless_the_agent_is_given_it(agent: Agent, queue: Runti
     answer = await agent.memory.configure(ConfigureParams(consolidate=True))
     assert (answer.consolidate, answer.archive_sources_after_days) == (True, 0)
     assert await enqueued(queue) == 1
-    await queue.jobs.run_waiting()
+    await queue.jobs.run_pending()
     assert await summaries(agent) == 1
     assert (await agent.get((await told(agent, FOURTH))[0])).memory_type == "episodic"
 
@@ -363,7 +363,7 @@ async def test_a_job_that_was_switched_off_meanwhile_does_nothing(agent: Agent, 
     await told(agent, *BOILER)
     async with queue.parts.storage.transaction(agent.agent_id) as transaction:
         await transaction.jobs.enqueue("consolidate_episodes")
-    await queue.jobs.run_waiting()
+    await queue.jobs.run_pending()
     assert await summaries(agent) == 0
 
 
@@ -377,7 +377,7 @@ async def test_a_job_archives_sources_where_the_agent_wishes_it_and_goes_on_unti
     async with queue.parts.storage.transaction(agent.agent_id) as transaction:
         await transaction.jobs.enqueue("consolidate_episodes")
     while await queue.jobs.queue.page(agent_id=agent.agent_id):
-        await queue.jobs.run_waiting()
+        await queue.jobs.run_pending()
     assert await summaries(agent) == 2
     assert (await agent.memory.count(CountParams(memory_types=["episodic"]))).count == 0  # type: ignore[list-item]
     assert len(sources) == 6

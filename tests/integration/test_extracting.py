@@ -179,7 +179,7 @@ async def test_two_processes_at_once_store_each_fact_once(services: Services) ->
         if len(model.asked) == 2:
             both.set()
         fact = ("The user lives in Ghent.", "Ghent is where the user lives.")[len(model.asked) - 1]
-        return Reply(answered(says(fact)(document)).body, waits_for=both)
+        return Reply(answered(says(fact)(document)).body, pending_summary=both)
 
     model.answers["fact_extraction"] = slow
     async with talking(services, model) as talk:
@@ -217,7 +217,7 @@ async def test_what_was_deleted_or_changed_meanwhile_leaves_no_facts_of_its_old_
             heard = document["memories"][0]["text"]
             fact = "The user moved to Ghent." if "Ghent" in heard else "The user moved to Namur."
             said = says(fact)(document)
-            return Reply(answered(said).body, waits_for=changed)
+            return Reply(answered(said).body, pending_summary=changed)
 
         model.answers["fact_extraction"] = meanwhile
         await talk.work()

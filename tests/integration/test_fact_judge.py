@@ -131,7 +131,7 @@ async def test_pairs_of_one_store_are_asked_side_by_side(services: Services) -> 
     def together(document: Document) -> Reply:
         if len(model.asked) == len(THINGS):
             all_asked.set()
-        return Reply(answered({"verdict": "SUPERSEDE"}).body, waits_for=all_asked)
+        return Reply(answered({"verdict": "SUPERSEDE"}).body, pending_summary=all_asked)
 
     model = ChatModel()
     model.answers["fact_judge"] = together
@@ -172,7 +172,7 @@ async def test_a_judge_without_room_is_not_taken_for_a_slow_one(services: Servic
 
     def slow(document: Document) -> Reply:
         begun.set()
-        return Reply(answered({"memories": []}).body, waits_for=release)
+        return Reply(answered({"memories": []}).body, pending_summary=release)
 
     model.answers["fact_extraction"] = slow
     async with talking(services, model, concurrency=1, extract_facts=True) as talk:

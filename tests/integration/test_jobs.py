@@ -109,7 +109,7 @@ async def test_a_job_is_done_after_its_transaction_and_is_gone(
 ) -> None:
     await enqueue(agent, mark="one")
     assert await states(worker) == [("probe", "waiting")]
-    await worker.run_waiting()
+    await worker.run_pending()
     assert probe.runs == [(agent.agent_id, "one")]
     assert await states(worker) == []
 
@@ -121,7 +121,7 @@ async def test_a_job_is_enqueued_only_if_its_transaction_is(
         async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
             await transaction.jobs.enqueue("probe")
             raise ZeroDivisionError
-    await worker.run_waiting()
+    await worker.run_pending()
     assert probe.runs == []
     assert await states(worker) == []
 
@@ -131,17 +131,17 @@ async def test_the_same_work_waits_once_and_other_work_beside_it(
 ) -> None:
     other = new_agent()
     await asyncio.gather(*(enqueue(each, mark=mark) for mark in "abab" for each in (agent, other) * 3))
-    await worker.run_waiting()
+    await worker.run_pending()
     assert sorted(probe.runs) == sorted((each.agent_id, mark) for each in (agent, other) for mark in "ab")
 
 
 async def test_a_job_does_not_start_before_its_time(agent: Agent, worker: JobWorker, probe: Probe) -> None:
     await enqueue(agent, not_before=datetime.now(UTC) + SOON)
-    await worker.run_waiting()
+    await worker.run_pending()
     assert probe.runs == []
     assert await states(worker) == [("probe", "scheduled")]
     await make_due(agent.runtime)
-    await worker.run_waiting()
+    await worker.run_pending()
     assert len(probe.runs) == 1
 
 
@@ -209,17 +209,17 @@ async def test_a_job_that_fails_is_tried_again_later_and_says_why(
 
     probe.act = fail
     await enqueue(agent)
-    await worker.run_waiting()
+    await worker.run_pending()
     [row] = await worker.queue.page()
     assert (row["state"], row["attempts"]) == ("scheduled", 1)
     assert row["failure"] == "DependencyUnavailable: The archive does not answer."
     await make_due(agent.runtime)
-    await worker.run_waiting()
+    await worker.run_pending()
     [row] = await worker.queue.page()
     assert (row["attempts"], row["failure"]) == (2, "ValueError")
     assert row["not_before"] - datetime.now(UTC) > timedelta(seconds=1)
     await make_due(agent.runtime)
-    await worker.run_waiting()
+    await worker.run_pending()
     assert len(probe.runs) == 3
     assert await states(worker) == []
 
@@ -233,7 +233,7 @@ async def test_a_job_that_always_fails_ends_as_failed_and_is_tried_again_by_hand
     probe.act = fail
     await enqueue(agent)
     await owner(agent.runtime, "UPDATE procrastinate_jobs SET attempts = %s", MAX_ATTEMPTS - 1)
-    await worker.run_waiting()
+    await worker.run_pending()
     [row] = await worker.queue.page(state="failed", agent_id=agent.agent_id)
     assert (await worker.queue.counts())["failed"] == 1
     assert [each["happened"] for each in (await worker.queue.get(row["job_id"]))["story"]] == [
@@ -242,7 +242,7 @@ async def test_a_job_that_always_fails_ends_as_failed_and_is_tried_again_by_hand
     await worker.queue.retry(row["job_id"])
     with pytest.raises(Conflict, match="is waiting: only a failed one"):
         await worker.queue.retry(row["job_id"])
-    await worker.run_waiting()
+    await worker.run_pending()
     assert await states(worker) == []
     with pytest.raises(NotFound):
         await worker.queue.retry(row["job_id"])
@@ -258,7 +258,7 @@ async def test_a_job_that_fails_while_the_same_work_waits_leaves_it_its_attempts
     probe.act = fail
     await enqueue(agent)
     await owner(agent.runtime, "UPDATE procrastinate_jobs SET attempts = 5")
-    await worker.run_waiting()
+    await worker.run_pending()
     [row] = await worker.queue.page()
     assert (row["state"], row["attempts"], row["failure"]) == (
         "scheduled", 6, "DependencyUnavailable: Gone.")
@@ -270,7 +270,7 @@ async def test_a_waiting_job_is_cancelled_and_never_runs(
     await enqueue(agent)
     [row] = await worker.queue.page()
     assert await worker.queue.cancel(row["job_id"]) == "waiting"
-    await worker.run_waiting()
+    await worker.run_pending()
     assert probe.runs == []
     assert await states(worker) == [("probe", "cancelled")]
     with pytest.raises(Conflict, match="is cancelled: only one that waits or runs"):
@@ -299,7 +299,7 @@ async def test_a_worker_that_stops_breaks_a_long_job_off_and_another_does_it(
         await probe.started.wait()
     assert await states(worker) == [("probe", "waiting")]
     probe.act = nothing
-    await worker.run_waiting()
+    await worker.run_pending()
     assert len(probe.runs) == 2
     assert await states(worker) == []
 
@@ -310,12 +310,12 @@ async def test_the_job_of_a_worker_that_is_silent_is_done_by_another(
     release = asyncio.Event()
     probe.act = lambda work: release.wait()
     await enqueue(agent)
-    silent = asyncio.create_task((await new_worker(runtime)).run_waiting())
+    silent = asyncio.create_task((await new_worker(runtime)).run_pending())
     await probe.started.wait()
     assert await worker.queue.revive() == 0
     await bury_workers(runtime)
     assert await worker.queue.revive() == 1
-    other = asyncio.create_task(worker.run_waiting())
+    other = asyncio.create_task(worker.run_pending())
     await probe.twice.wait()
     release.set()
     # The one that was only slow may find its job done already, and passes over it.
@@ -383,7 +383,7 @@ async def test_a_job_nobody_knows_waits_for_who_does_and_harms_no_other(
 ) -> None:
     await enqueue(agent, "of_another_version")
     await enqueue(agent)
-    await worker.run_waiting()
+    await worker.run_pending()
     assert len(probe.runs) == 1
     assert await states(worker) == [("of_another_version", "waiting")]
 

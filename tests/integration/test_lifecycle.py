@@ -250,9 +250,9 @@ async def test_of_two_prunes_of_a_layer_one_runs_and_every_tombstone_tells_its_o
         await agent.memory.prune(params)
     gated.open.set()
     assert (await first).pruned_count == 20
-    buried = await tombstones(agent)
-    assert len(buried) == 20
-    for each in buried:
+    archived_ids = await tombstones(agent)
+    assert len(archived_ids) == 20
+    for each in archived_ids:
         assert hashlib.sha256((root / each["object_key"]).read_bytes()).digest() == each["sha256"]
     assert (await agent.memory.prune(params)).pruned_count == 10
 

@@ -122,7 +122,7 @@ async def test_of_a_model_that_goes_on_failing_plain_code_does_the_work_and_says
 
 
 async def test_a_session_that_was_quiet_for_long_is_not_given_up_at_the_first_failure(talk: Talking) -> None:
-    """Waiting for the session's end, or for silence, is not waiting for the model."""
+    """Pending for the session's end, or for silence, is not waiting for the model."""
     well, agent = talk.model.answers["session_summary"], await reader(talk)
     await say(agent)
     await talk.run("UPDATE llm_queue SET queued_at = queued_at - interval '1 day'")
@@ -171,7 +171,7 @@ async def test_no_call_waits_for_a_model_that_hangs(talk: Talking) -> None:
     def hang(document: Document) -> Reply:
         if len(talk.model.asked) == 2:
             both.set()
-        return Reply({}, status=500, waits_for=release)
+        return Reply({}, status=500, pending_summary=release)
 
     talk.model.answers |= {"fact_extraction": hang, "session_summary": hang}
     agent = await reader(talk)

@@ -131,7 +131,7 @@ async def test_what_waits_to_be_read_is_left_in_the_order_in_which_a_failure_is_
 
     async def left() -> None:
         async with storage.transaction(agent.agent_id) as transaction:
-            await transaction.facts.read_no_more(ids)
+            await transaction.facts.dequeue_read(ids)
 
     await noted(ids[0])  # its row now lies behind the other's
     async with talk.runtime.database.owner_transaction() as owner:

@@ -199,7 +199,7 @@ async def _made_and_then(talk: Talking, held: UUID) -> None:
         await connection.execute("SELECT FROM memories WHERE memory_id = %s FOR KEY SHARE", [held])
 
 
-@pytest.mark.parametrize("statement", ["let_restored_wait", "let_wait_for_period"])
+@pytest.mark.parametrize("statement", ["mark_restored_stale", "enqueue_for_period"])
 async def test_summaries_are_enqueued_in_the_order_of_their_ids(agent: Agent, statement: str) -> None:
     """Otherwise two transactions that enqueue the same summaries can deadlock."""
     await rules(agent, provider="extractive", trigger="session_end", period="week")

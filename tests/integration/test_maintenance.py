@@ -14,7 +14,7 @@ from agentcore.database import query
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance import index_keeper, rounds
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.maintenance.rounds import Maintenance, embed_waiting, leadership
+from agentcore.maintenance.rounds import Maintenance, embed_pending, leadership
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Vectors
 from agentcore.memory.manager import MemoryManager
@@ -70,10 +70,10 @@ async def test_what_could_not_be_embedded_is_stored_and_embedded_later(agent: Ag
     assert result.success
     assert result.receipt is not None
     assert "embedded later" in result.receipt.degraded[0]
-    assert (await agent.memory.stats(StatsParams())).layers["episodic"].waiting_for_embedding == 1
+    assert (await agent.memory.stats(StatsParams())).layers["episodic"].pending_embedding == 1
     done = await agent.runtime.maintenance.round()
     assert done["embed"] >= 1
-    assert (await agent.memory.stats(StatsParams())).layers["episodic"].waiting_for_embedding == 0
+    assert (await agent.memory.stats(StatsParams())).layers["episodic"].pending_embedding == 0
     assert result.memory_id is not None
     assert (await agent.get(result.memory_id)).embedding_model == parts.embedder.model
 
@@ -180,14 +180,14 @@ async def test_a_refused_memory_is_set_aside_and_those_behind_it_get_their_vecto
     await without.store_batch(StoreBatchParams(items=[StoreParams(content=each) for each in contents]))
     picky.forbidden = ""
     with pytest.raises(DependencyUnavailable):
-        await embed_waiting(agent.runtime.database, picky)
+        await embed_pending(agent.runtime.database, picky)
     assert set((await models_of(agent)).values()) == {None}  # refused whatever is asked: no text is at fault
     picky.forbidden = "forbidden"
-    assert await embed_waiting(agent.runtime.database, picky) >= 3
+    assert await embed_pending(agent.runtime.database, picky) >= 3
     refused = f"refused:{picky.model}"
     assert await models_of(agent) == dict(zip(contents, (refused, picky.model, picky.model), strict=True))
     picky.requests = 0
-    await embed_waiting(agent.runtime.database, picky)
+    await embed_pending(agent.runtime.database, picky)
     assert picky.requests == 0
 
 

@@ -78,7 +78,7 @@ def agent(farm: Runtime) -> Agent:
 
 
 async def work(agent: Agent) -> None:
-    await agent.runtime.jobs.run_waiting()
+    await agent.runtime.jobs.run_pending()
 
 
 async def selected(agent: Agent, statement: str, *values: Any) -> Sequence[Row]:

@@ -197,7 +197,7 @@ async def test_what_was_said_as_it_was_is_told_of_a_period_by_the_model_or_by_ex
         await rules(other, provider="passthrough", trigger="session_end", period="week")
         await say(other, "a", 0, LINES[0])
         await say(other, "b", 1, LINES[1])
-        await alone.jobs.run_waiting()
+        await alone.jobs.run_pending()
         [period] = await periods(other)
         assert period.metadata["by"] == "extractive"
         assert "degraded" not in period.metadata
@@ -285,13 +285,13 @@ async def test_two_workers_at_once_tell_a_period_once(services: Services) -> Non
             assert isinstance(said, dict)
             if len(model.documents("session_summary")) == 4:
                 release.set()
-            return Reply(answered(said).body, waits_for=release)
+            return Reply(answered(said).body, pending_summary=release)
 
         model.answers["session_summary"] = slow
         await rules(agent, provider="llm", trigger="session_end", period="week")
         async with talk.runtime.parts.storage.transaction(agent.agent_id) as transaction:
             ids = [each.memory_id for each in await summaries(agent)]
-            await transaction.summaries.let_wait_for_period(ids)
+            await transaction.summaries.enqueue_for_period(ids)
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
         async with open_runtime(settings) as other:
             await asyncio.gather(*(

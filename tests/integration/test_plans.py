@@ -86,10 +86,10 @@ async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None
     """Each update, supersession and deletion asks for it, and most memories have none."""
     one, two, successor = UUID(int=1), UUID(int=2), UUID(int=3)
     asked: dict[str, dict[str, Any]] = {
-        "hold_facts_with": {"memory_ids": [one, two], "successors": [None, successor]},
-        "facts_as_read": {"memory_id": one},
+        "lock_facts_with": {"memory_ids": [one, two], "successors": [None, successor]},
+        "unchanged_facts": {"memory_id": one},
         "facts_superseded_with": {"memory_id": one, "successor": successor},
-        "hold_in_order": {"memory_ids": [one, two], "changing": [one], "standing": [two], "staying": []},
+        "lock_in_order": {"memory_ids": [one, two], "changing": [one], "standing": [two], "staying": []},
         "delete_memories": {"memory_ids": [one, two]},
         "existing_with_changing": {"memory_ids": [one, two], "changing": [one]},
     }
@@ -286,11 +286,11 @@ async def test_what_is_made_of_a_memory_is_looked_up_by_keys(filled: Agent) -> N
             "SELECT memory_id FROM memories WHERE agent_id = %s LIMIT 1", (filled.agent_id,))
         row = await cursor.fetchone()
     assert row is not None
-    text = await plan(filled, query("let_summaries_wait"), memory_ids=[row["memory_id"]])
+    text = await plan(filled, query("mark_summaries_stale"), memory_ids=[row["memory_id"]])
     assert "memory_links_by_target" in text
     assert "Seq Scan" not in text
-    for name in ("waiting_again", "waiting_refreshes"):
-        limit = {"limit": 20} if name == "waiting_refreshes" else {}
+    for name in ("pending_again", "stale_summaries"):
+        limit = {"limit": 20} if name == "stale_summaries" else {}
         assert "Seq Scan on memories" not in await plan(filled, query(name), **limit)
 
 
@@ -360,7 +360,7 @@ async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: 
     asked = {"agent_id": agent.agent_id, "limit": 8, "head": HEAD_OF_LINE}
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         cursor = await connection.execute(
-            sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("waiting_for_facts"), asked
+            sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("pending_for_facts"), asked
         )
         [row] = await cursor.fetchall()
     async with agent.runtime.database.owner_transaction() as connection:  # else other tests work them off

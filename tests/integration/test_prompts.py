@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentcore.memory.llm import LlmOptions, Said, SummaryWish
+from agentcore.memory.llm import LlmOptions, Said, SummaryRequest
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import Told
 from agentcore.providers.openai_chat import (
@@ -51,7 +51,7 @@ async def extract(options: LlmOptions) -> None:
 
 
 async def summarise(options: LlmOptions) -> None:
-    wish = SummaryWish(200, "Mind the dates.")
+    wish = SummaryRequest(200, "Mind the dates.")
     await opened(OpenAiSummariser(options), lambda each: each.summarise(SAID, wish, agent_id="a"))
 
 

@@ -18,7 +18,7 @@ from agentcore.errors import Conflict
 from agentcore.maintenance import index_keeper, reembedding
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.reembedding import Reembedding
-from agentcore.maintenance.rounds import embed_waiting
+from agentcore.maintenance.rounds import embed_pending
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.changes import UpdateParams
@@ -128,7 +128,7 @@ async def test_all_memories_have_the_new_vectors_and_the_running_service_uses_th
 async def test_passages_of_long_memories_are_embedded_anew_and_searched_at_every_step(ada: Agent) -> None:
     text = "\n".join(f"Line {number} of the log tells of pump {number * 7}." for number in range(600))
     memory_id = await ada.stored_id(text)
-    await ada.runtime.jobs.run_waiting()
+    await ada.runtime.jobs.run_pending()
     query = RetrieveParams(query="Line 590 of the log tells of pump 4130.", k=3)
     similarities: list[asyncio.Future[float | None]] = []
 
@@ -234,18 +234,18 @@ async def test_what_was_archived_before_the_switch_is_embedded_again_when_it_com
     await followed(ada)
     memory = Agent(ada.runtime, "ada").memory
     back = await memory.restore(RestoreParams(all=True))
-    assert set(back.waiting_for_embedding_ids) == set(pruned.memory_ids)
+    assert set(back.pending_embedding_ids) == set(pruned.memory_ids)
     assert [each.partition(":")[0] for each in back.receipt.degraded] == ["embedding"]
     by_words = await Agent(ada.runtime, "ada").found("Note 17: the reading of meter 17", k=10)
     assert "Note 17:" in {content[:8] for content in by_words}
     embedder = ada.runtime.parts.embedder
     assert embedder is not None
-    assert await embed_waiting(ada.runtime.database, embedder) == COUNT - 5
+    assert await embed_pending(ada.runtime.database, embedder) == COUNT - 5
     assert {(row["embedding_model"], row["length"]) for row in await rows(ada)} == {(NEW, 96)}
     assert (await found(ada))[0] == "Note 17:"
     await memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=3))
     again = await memory.restore(RestoreParams(all=True))
-    assert (again.restored_count, again.waiting_for_embedding_ids, again.receipt.degraded) == (3, [], [])
+    assert (again.restored_count, again.pending_embedding_ids, again.receipt.degraded) == (3, [], [])
 
 
 async def test_only_one_process_embeds_anew(ada: Agent) -> None:

@@ -237,7 +237,7 @@ async def test_two_workers_at_once_write_a_summary_once(services: Services) -> N
             if asked == 3:
                 release.set()
             said = {"summary": words[asked], "topics": [], "key_facts": []}
-            return Reply(answered(said).body, waits_for=release)
+            return Reply(answered(said).body, pending_summary=release)
 
         model.answers["session_summary"] = slow
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
@@ -270,7 +270,7 @@ async def test_a_message_changed_while_the_model_reads_is_read_again(services: S
                 tasks.append(asyncio.get_running_loop().create_task(again()))
             said = answer(document)
             assert isinstance(said, dict)
-            return Reply(answered(said).body, waits_for=changed)
+            return Reply(answered(said).body, pending_summary=changed)
 
         model.answers["session_summary"] = meanwhile
         await change(agent, first.memory_id, content="The warehouse in Aalst was sold.")

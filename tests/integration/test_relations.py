@@ -45,7 +45,7 @@ async def compare(agent: Agent) -> None:
     """Does the background work until no message is pending; a busy machine may retry a job."""
 
     async def nothing_pending() -> bool:
-        await agent.runtime.jobs.run_waiting()
+        await agent.runtime.jobs.run_pending()
         async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
             return not await transaction.relations.pending(100, agent.runtime.parts.vector_model)
 

@@ -12,7 +12,7 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import ConfigurationError, NotAuthorised
 from agentcore.maintenance.llm_work import enqueue_llm_work
-from agentcore.memory.llm import LlmOptions, Said, SummaryWish, WrittenSummary
+from agentcore.memory.llm import LlmOptions, Said, SummaryRequest, WrittenSummary
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import DeleteParams, RetrieveParams
 from agentcore.memory.params.own_rules import ConfigureParams, SettingsParams
@@ -212,7 +212,7 @@ class Telegraphist:
     async def close(self) -> None:
         self.is_open = False
 
-    async def summarise(self, said: list[Said], wish: SummaryWish, *, agent_id: str) -> WrittenSummary:
+    async def summarise(self, said: list[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
         assert self.is_open
         return WrittenSummary(f"STOP {said[0].text} STOP")
 
@@ -228,7 +228,7 @@ async def test_a_summariser_of_ones_own_is_named_by_its_path_and_needs_no_chat_m
     async with open_runtime(settings) as runtime:
         agent = Agent(runtime)
         await add(agent, lines(0, 3))
-        await runtime.jobs.run_waiting()
+        await runtime.jobs.run_pending()
         [summary] = await summaries(agent)
         assert summary.content.startswith(f"STOP {LINES[0]} STOP")
         assert (summary.metadata["by"], summary.metadata["prompt"]) == ("tests/telegraph", "telegraph@1")

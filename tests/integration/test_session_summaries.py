@@ -257,7 +257,7 @@ async def test_two_processes_at_once_make_one_summary(services: Services) -> Non
         assert isinstance(said, dict)
         if len(model.documents("session_summary")) == 2:
             release.set()
-        return Reply(answered(said).body, waits_for=release)
+        return Reply(answered(said).body, pending_summary=release)
 
     model.answers["session_summary"] = slow
     async with talking(services, model) as talk:
@@ -281,7 +281,7 @@ async def test_two_workers_share_the_sessions_and_summarise_each_once(services: 
             await add(agent, lines(0, 5))
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
         async with open_runtime(settings) as other:
-            await asyncio.gather(talk.work(), other.jobs.run_waiting())
+            await asyncio.gather(talk.work(), other.jobs.run_pending())
         assert [len(await summaries(agent)) for agent in agents] == [1] * 4
         assert len(told_in(talk)) == 4
 
@@ -310,7 +310,7 @@ async def test_what_changes_while_the_model_reads_is_read_again(services: Servic
                 tasks.append(asyncio.get_running_loop().create_task(change()))
             said = answer(document)
             assert isinstance(said, dict)
-            return Reply(answered(said).body, waits_for=changed)
+            return Reply(answered(said).body, pending_summary=changed)
 
         model.answers["session_summary"] = meanwhile
         await end(agent)
@@ -360,7 +360,7 @@ async def test_others_at_work_for_ever_is_told_rather_than_waited_for(talk: Talk
         tasks.append(loop.create_task(touch(len(tasks))))
         events.append(asyncio.Event())
         return Reply(answered({"summary": "They spoke.", "topics": [], "key_facts": []}).body,
-                     waits_for=events[-1])
+                     pending_summary=events[-1])
 
     async def touch(number: int) -> None:
         updates = {"content": f"It is different now, for the {number}th time."}

@@ -313,7 +313,7 @@ async def test_each_row_of_the_matrix_finds_what_it_says(
         agent = Agent(runtime)
         assert await rules(agent, provider=provider) == warned
         await add(agent, lines(0, 5))
-        await runtime.jobs.run_waiting()
+        await runtime.jobs.run_pending()
         query = "Which warehouse in Antwerp flooded on Friday?"
         assert LINES[0] in await agent.found(query, memory_types=["episodic"])
         told = await agent.memory.retrieve(RetrieveParams.model_validate({

@@ -182,7 +182,7 @@ async def test_that_others_change_what_is_told_is_no_failure_of_the_model(talk: 
         tasks.append(asyncio.get_running_loop().create_task(again()))
         said = answer(document)
         assert isinstance(said, dict)
-        return Reply(answered(said).body, waits_for=done)
+        return Reply(answered(said).body, pending_summary=done)
 
     talk.model.answers["session_summary"] = changed_meanwhile
     await talk.work()

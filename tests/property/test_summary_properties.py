@@ -83,7 +83,7 @@ class Play:
         await end(self.agent, self.random.choice([*SESSIONS]))
 
     async def work(self) -> None:
-        await self.agent.runtime.jobs.run_waiting()
+        await self.agent.runtime.jobs.run_pending()
 
     async def one_of(self, layer: str) -> list[UUID]:
         held = [each.memory_id for each in await self.all() if each.memory_type == layer]

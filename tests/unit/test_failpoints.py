@@ -31,8 +31,8 @@ def test_each_name_is_passed_at_one_place_and_no_other_is() -> None:
 def test_nothing_happens_where_none_or_another_is_armed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     told = [failpoint(name) for name in FAILPOINTS]
-    monkeypatch.setenv(VARIABLE, "prune.buried")
-    told += [failpoint(name) for name in FAILPOINTS if name != "prune.buried"]
+    monkeypatch.setenv(VARIABLE, "prune.archived_ids")
+    told += [failpoint(name) for name in FAILPOINTS if name != "prune.archived_ids"]
     assert told == [None] * (2 * len(FAILPOINTS) - 1)  # and this process is still there
 
 

@@ -41,7 +41,7 @@ from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.query import asks_for_time, complete, split
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.statements.statements import Told
-from agentcore.memory.summaries.grounding import Heard, as_read, checked
+from agentcore.memory.summaries.grounding import SourceTexts, as_read, checked
 from agentcore.memory.summaries.summarizing import Source, summarize
 from agentcore.memory.tokens import TokenCounter
 from agentcore.providers.e5 import WEIGHTS, UnigramTokenizer
@@ -178,7 +178,7 @@ def import_line(text: str) -> Any:
 
 
 SCREEN = Screen()
-ADA = Heard([source("Ada lives in Ghent.")])
+ADA = SourceTexts([source("Ada lives in Ghent.")])
 COLUMNS = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW, "session_id": "s",
            "task_id": None, "provenance": {}}
 READERS: Mapping[str, Callable[[str], Any]] = {
@@ -194,7 +194,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "worth reading by a model": is_worth_reading,
     "reasoning blocks": lambda text: (without_thoughts(text), without_reasoning(text, cut_off=True)),
     "sources as a model reads them": lambda text: as_read([source(text), source(text, "assistant")]),
-    "evidence": lambda text: (Heard([source(text)]), ADA.sentences(text)),
+    "evidence": lambda text: (SourceTexts([source(text)]), ADA.sentences(text)),
     "a model's summary": lambda text: checked(text, [text], ADA, [source(text)], 99, tokens),
     "extractive summary": lambda text: summarize([source(text)], 300, tokens),
     "extraction for a context": lambda text: extract(text, {"ada"}, 200, tokens),

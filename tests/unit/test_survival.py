@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.summaries.grounding import LOST, UNGROUNDED, Checked, Heard, told_tokens
+from agentcore.memory.summaries.grounding import LOST, UNGROUNDED, Checked, SourceTexts, tokens_of_text
 from agentcore.memory.summaries.grounding import checked as checked_by
 from agentcore.memory.summaries.summarizing import Source
 
@@ -28,7 +28,7 @@ def count(text: str) -> int:
 def checked(
     text: str, facts: Sequence[str], sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]
 ) -> Checked:
-    return checked_by(text, facts, Heard(sources), sources, max_tokens, count)
+    return checked_by(text, facts, SourceTexts(sources), sources, max_tokens, count)
 
 
 def told(*texts: str, speaker: str | None = None) -> list[Source]:
@@ -89,7 +89,7 @@ def test_all_of_it_keeps_within_its_room_and_the_evidence_goes_before_the_models
     facts = [f"They will also look at the {each} boats of the harbour." for each in ("red", "green", "blue")]
     found = checked("Maren and Jonas fly to Lisbon on 14 March 2027. " * 9, facts, told(*TRIP), room, count)
     assert count(found.content) <= room
-    assert count(found.text) <= told_tokens(room)
+    assert count(found.text) <= tokens_of_text(room)
     lost = [each for each in found.facts if each not in facts]
     assert found.facts == [*facts[: len(found.facts) - len(lost)], *lost]
     assert TRIP[1] in lost or room < 120

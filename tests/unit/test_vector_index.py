@@ -13,10 +13,10 @@ from agentcore.memory.rows.vector_index import (
     MIN_LISTS,
     IndexKind,
     VectorIndex,
+    default_width,
     described,
-    first_reach,
-    least_reach,
-    most_reach,
+    max_width,
+    min_width,
     reaches,
     serving,
     shape_for,
@@ -51,15 +51,15 @@ def test_the_reaches_rise_to_the_most_there_is_and_hold_the_first(kind: IndexKin
     rows = shape * 50
     ladder = list(reaches(kind, shape, rows))
     assert ladder == sorted(set(ladder))
-    assert ladder[-1] == most_reach(kind, shape)
-    assert ladder[0] <= first_reach(kind, shape, rows) <= ladder[-1]
+    assert ladder[-1] == max_width(kind, shape)
+    assert ladder[0] <= default_width(kind, shape, rows) <= ladder[-1]
 
 
 @pytest.mark.parametrize(("shape", "rows", "lists"), [
     (32, 100, 32), (200, 10_000, 100), (1_000, 100_000, 50), (1_000, 1_000_000, 5),
 ])
 def test_so_many_rows_are_read_in_any_case(shape: int, rows: int, lists: int) -> None:
-    assert least_reach("ivfflat", shape, rows) == lists
+    assert min_width("ivfflat", shape, rows) == lists
     assert reaches("ivfflat", shape, rows)[0] == lists
 
 
@@ -80,7 +80,7 @@ def test_while_one_kind_replaces_the_other_both_have_a_reach() -> None:
     assert (found.probes, found.ef_search) == (24, 90)
     alone = serving([GRAPH], iterative=True)
     assert alone is not None
-    assert alone.probes == first_reach("ivfflat", 200, 10_000)
+    assert alone.probes == default_width("ivfflat", 200, 10_000)
 
 
 def test_a_filtered_search_looks_further_but_not_beyond_the_index() -> None:

@@ -12,11 +12,11 @@ from agentcore.memory.consequences.pending_work import (
     PERIOD_FORM,
     SESSION_FORM,
     after_deletion,
-    let_summaries_wait,
-    read_again,
-    read_at_last,
+    enqueue_reworded,
+    enqueue_unread,
+    mark_summaries_stale,
 )
-from agentcore.memory.consequences.supersession import FOLLOWS, Supersession, restored, take_places
+from agentcore.memory.consequences.supersession import FOLLOWS, Supersession, restored, write_supersessions
 from agentcore.memory.intake import subjects_of
 from agentcore.memory.models import FACT_FORM, SUMMARY_RELATION, SUPERSEDES, Link
 from agentcore.memory.parts import MemoryParts
@@ -43,7 +43,7 @@ async def orphans(transaction: MemoryTransaction, copies: Copies) -> dict[UUID, 
     tied = {UUID(tie[end]) for copy in copies.values() for tie in copy.get("links", ()) for end in _ENDS}
     archived = transaction.archived
     await archived.held(wanted | tied)
-    kept = await archived.visible(list(wanted)) | await archived.buried(wanted) | copies.keys()
+    kept = await archived.visible(list(wanted)) | await archived.archived_ids(wanted) | copies.keys()
     found = {memory_id: min(gone) for memory_id, sources in made_of.items() if (gone := sources - kept)}
     facts = [
         (memory_id, _parent(copy), datetime.fromisoformat(copy["created_at"]))
@@ -70,7 +70,7 @@ async def supersede_followers(
         )
         for row in await transaction.facts.superseded_since(facts)
     ]
-    return [row["memory_id"] for row in await take_places(transaction, caller, found)]
+    return [row["memory_id"] for row in await write_supersessions(transaction, caller, found)]
 
 
 def _sources(copy: Mapping[str, Any]) -> set[UUID]:
@@ -102,11 +102,11 @@ async def after_rewording(
     """
     facts = await transaction.facts.as_read(row["memory_id"])
     if facts:
-        changed = await hand_on(transaction, caller, await transaction.delete(facts))
+        changed = await relink_superseded(transaction, caller, await transaction.delete(facts))
         await after_deletion(transaction, parts, changed, also=[row["memory_id"]])
     else:
-        await let_summaries_wait(transaction, [row["memory_id"]])
-    await read_again(transaction, parts, row["memory_id"], row)
+        await mark_summaries_stale(transaction, [row["memory_id"]])
+    await enqueue_reworded(transaction, parts, row["memory_id"], row)
 
 
 async def after_reinstatement(
@@ -117,12 +117,12 @@ async def after_reinstatement(
     Call it last in a transaction.
     """
     for fact in await transaction.facts.superseded_with(row["memory_id"], row["superseded_by"]):
-        await _hold_again(transaction, caller, operation, fact)
-    await let_summaries_wait(transaction, [row["memory_id"]])
-    await read_at_last(transaction, parts, [row["memory_id"]])
+        await _make_current(transaction, caller, operation, fact)
+    await mark_summaries_stale(transaction, [row["memory_id"]])
+    await enqueue_unread(transaction, parts, [row["memory_id"]])
 
 
-async def _hold_again(transaction: MemoryTransaction, caller: Caller, operation: str, fact: Row) -> None:
+async def _make_current(transaction: MemoryTransaction, caller: Caller, operation: str, fact: Row) -> None:
     memory_id: UUID = fact["memory_id"]
     version = await transaction.subjects.succeed(memory_id, superseded_by=None, valid_to=None)
     await transaction.subjects.reinstate(memory_id, subjects_of(caller.agent_id, fact))
@@ -132,7 +132,9 @@ async def _hold_again(transaction: MemoryTransaction, caller: Caller, operation:
     await transaction.history.append(Change(memory_id, operation, version, *source, before, after))
 
 
-async def hand_on(transaction: MemoryTransaction, caller: Caller, deleted: Sequence[Row]) -> list[Row]:
+async def relink_superseded(
+    transaction: MemoryTransaction, caller: Caller, deleted: Sequence[Row]
+) -> list[Row]:
     """Relinks what deleted memories had superseded to their own successor; returns the rows changed.
 
     Without a successor (`superseded_by` None) they are current again. An expired memory is skipped.
@@ -145,7 +147,7 @@ async def hand_on(transaction: MemoryTransaction, caller: Caller, deleted: Seque
         version = await transaction.subjects.succeed(row["memory_id"], **held)
         if held["superseded_by"] is None:
             await transaction.subjects.learn_anew(row["memory_id"], subjects_of(caller.agent_id, row))
-            await transaction.clusters.come_late([row["memory_id"]])
+            await transaction.clusters.enqueue_late([row["memory_id"]])
         else:
             tie = Link(target_id=row["memory_id"], relation=SUPERSEDES)
             await transaction.links.add(held["superseded_by"], [tie])

@@ -17,7 +17,7 @@ from agentcore.memory.language.rejection import rejection
 from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.derived_rows import Waiting
+from agentcore.memory.rows.derived_rows import Pending
 from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.storage import MemoryTransaction, NewMemory, job_lock
@@ -30,24 +30,24 @@ QUEUE_PERIODS = "queue_periods"
 _JOBS = (("refresh", REFRESH_SUMMARIES), ("period", SUMMARISE_PERIODS))
 
 
-async def let_summaries_wait(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
+async def mark_summaries_stale(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
     """Marks the summaries of changed memories stale. Call it last in a transaction."""
     changed = sorted({*memory_ids})
     if changed:
-        await enqueue_summaries(transaction, await transaction.summaries.let_wait(changed))
+        await enqueue_summaries(transaction, await transaction.summaries.mark_stale(changed))
 
 
-async def let_restored_wait(transaction: MemoryTransaction, memory_ids: Sequence[UUID]) -> None:
+async def mark_restored_stale(transaction: MemoryTransaction, memory_ids: Sequence[UUID]) -> None:
     """Marks restored summaries, and those of restored memories, stale. Call it last in a transaction."""
     if memory_ids:
         summaries = transaction.summaries
-        works = await summaries.let_wait(memory_ids) | await summaries.let_restored_wait(memory_ids)
-        await enqueue_summaries(transaction, works | await summaries.let_wait_for_period(memory_ids))
+        works = await summaries.mark_stale(memory_ids) | await summaries.mark_restored_stale(memory_ids)
+        await enqueue_summaries(transaction, works | await summaries.enqueue_for_period(memory_ids))
 
 
-async def let_wait_for_period(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
+async def enqueue_for_period(transaction: MemoryTransaction, memory_ids: Iterable[UUID]) -> None:
     """Enqueues new session summaries for the summary of their period. Call it last in a transaction."""
-    await enqueue_summaries(transaction, await transaction.summaries.let_wait_for_period(memory_ids))
+    await enqueue_summaries(transaction, await transaction.summaries.enqueue_for_period(memory_ids))
 
 
 async def enqueue_summaries(transaction: MemoryTransaction, works: Iterable[str]) -> None:
@@ -162,14 +162,14 @@ def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) ->
     return is_budget_spent(failure) or bool(failure.data.get("refused")) or now - waiting_since >= PATIENCE
 
 
-async def queue_llm_work(
+async def enqueue_for_models(
     transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
 ) -> None:
     """Enqueues new memories for facts and session summaries, by their agent's settings. Call it last."""
     compacted = {memory.memory_id: memory.columns["session_id"] for memory in memories
                  if is_compaction(memory.columns)}
     if compacted:
-        await let_wait_for_period(transaction, compacted)
+        await enqueue_for_period(transaction, compacted)
     waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
     if waiting:
         await _queue(transaction, parts, waiting)
@@ -177,7 +177,7 @@ async def queue_llm_work(
         await _enqueue_compacted(transaction, {*compacted.values()})
 
 
-async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Sequence[Waiting]) -> None:
+async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Sequence[Pending]) -> None:
     extract_facts = parts.meter is not None and parts.meter.options.extract_facts
     queued = await transaction.llm.queue(waiting, extract_facts=extract_facts)
     if any(row["work"] == "facts" for row in queued):
@@ -194,17 +194,17 @@ async def after_deletion(
 
     `changed`: rows that the deletion changed; `also`: ids of other changed memories.
     """
-    await let_summaries_wait(transaction, [*also, *(row["memory_id"] for row in changed)])
-    works = {row["work"] for row in await transaction.summaries.waiting_again()}
+    await mark_summaries_stale(transaction, [*also, *(row["memory_id"] for row in changed)])
+    works = {row["work"] for row in await transaction.summaries.pending_again()}
     if "period" in works:
         await transaction.jobs.enqueue(SUMMARISE_PERIODS)
     if "summary" in works:
         await transaction.jobs.enqueue(SUMMARISE_AGAIN)
     holding = [row["memory_id"] for row in changed if row["superseded_by"] is None]
-    await read_at_last(transaction, parts, holding)
+    await enqueue_unread(transaction, parts, holding)
 
 
-async def read_again(
+async def enqueue_reworded(
     transaction: MemoryTransaction, parts: MemoryParts, memory_id: UUID, columns: Mapping[str, Any]
 ) -> None:
     """Enqueues a reworded memory for fact extraction, if its agent uses it."""
@@ -212,7 +212,7 @@ async def read_again(
         await _queue_for_facts(transaction, parts, [memory_id])
 
 
-async def read_at_last(
+async def enqueue_unread(
     transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
 ) -> None:
     """Enqueues memories that are current again and were never read for facts. Call it last."""
@@ -228,7 +228,7 @@ async def _queue_for_facts(
     transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
 ) -> None:
     extract_facts = parts.meter is not None and parts.meter.options.extract_facts
-    waiting = [Waiting(memory_id, "facts") for memory_id in memory_ids]
+    waiting = [Pending(memory_id, "facts") for memory_id in memory_ids]
     if await transaction.llm.queue(waiting, extract_facts=extract_facts):
         await transaction.jobs.enqueue(EXTRACT_FACTS)
 
@@ -262,14 +262,14 @@ def is_compaction(columns: Mapping[str, Any]) -> bool:
     return columns["session_id"] is not None and isinstance(of, dict) and "until" in of
 
 
-def _waiting(memory: NewMemory, *, reads: bool) -> list[Waiting]:
+def _waiting(memory: NewMemory, *, reads: bool) -> list[Pending]:
     columns, found = memory.columns, []
     if columns["memory_type"] != MemoryType.EPISODIC.value or is_compaction(columns) or columns["flagged"]:
         return []
     if reads and _may_hold_facts(columns):
-        found.append(Waiting(memory.memory_id, "facts"))
+        found.append(Pending(memory.memory_id, "facts"))
     if columns["session_id"] is not None:
-        found.append(Waiting(memory.memory_id, "summary", columns["session_id"], _is_user_turn(columns)))
+        found.append(Pending(memory.memory_id, "summary", columns["session_id"], _is_user_turn(columns)))
     return found
 
 

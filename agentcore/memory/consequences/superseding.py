@@ -19,9 +19,9 @@ from agentcore.memory.consequences.supersession import (
     admits,
     from_draft,
     from_rows,
-    may_give_way,
-    take_places,
+    may_be_superseded,
     tie,
+    write_supersessions,
 )
 from agentcore.memory.consolidation import JUDGED_CHARS, Verdict, judge, told
 from agentcore.memory.intake import Draft, subjects_of
@@ -111,7 +111,9 @@ class Superseding:
     def _met(self, new: Draft) -> Iterator[Earlier]:
         groups = [self._on_subject.get(key, ()) for key in new.columns["subjects"]]
         stated = from_draft(new, _UNSTORED)
-        return (old for group in groups for old in group if admits(old, stated) and may_give_way(old, stated))
+        return (
+            old for group in groups for old in group if admits(old, stated) and may_be_superseded(old, stated)
+        )
 
     def _judge(self, old: Told, new: Told) -> Verdict:
         verdict = self._verdicts.get((old, new))
@@ -142,8 +144,10 @@ class Superseding:
             each.memory_id: each
             for key in new.columns["subjects"]
             for each in self._on_subject.get(key, ())
-            if each.told.timestamp > stated.told.timestamp and each.takes_places and admits(stated, each)
-            and may_give_way(stated, each)
+            if each.told.timestamp > stated.told.timestamp
+            and each.takes_places
+            and admits(stated, each)
+            and may_be_superseded(stated, each)
         }
         return sorted(found.values(), key=lambda each: (each.told.timestamp, each.memory_id))
 
@@ -155,7 +159,7 @@ class Superseding:
         pairs: list[tuple[Earlier, Told, tuple[Told, Told]]] = []
         for each in asking:
             new, stated = told(each.columns), from_draft(each, _UNSTORED)
-            before = (other for other in self._before(each) if may_give_way(other, stated))
+            before = (other for other in self._before(each) if may_be_superseded(other, stated))
             pairs += [(other, new, (other.told, new)) for other in before]
             pairs += [(other, new, (new, other.told)) for other in self._after(each)]
         judged = [pair for pair in pairs if self._judge(*pair[2]).relation in _JUDGED]
@@ -195,7 +199,7 @@ class Superseding:
             if self._held_by(old) is not None:
                 continue
             verdict = self._judge(old.told, new)
-            if may_give_way(old, stated) and self._takes_place(old, new, verdict):
+            if may_be_superseded(old, stated) and self._takes_place(old, new, verdict):
                 at = each.columns["timestamp"]
                 superseded += self._decide(Supersession(old, memory.memory_id, None, at, verdict.rule))
             elif near is None and verdict.relation in ("near", "same"):
@@ -217,7 +221,7 @@ class Superseding:
     def _cut_off(self, late: Earlier, later: Earlier) -> Iterator[Supersession]:
         found = {each.memory_id: each for key in late.subjects for each in self._on_subject.get(key, ())}
         for old in found.values():
-            if self._held_by(old) == later.memory_id and admits(old, late) and may_give_way(old, late):
+            if self._held_by(old) == later.memory_id and admits(old, late) and may_be_superseded(old, late):
                 verdict = self._judge(old.told, late.told)
                 if verdict.relation == "superseding":
                     yield Supersession(old, late.memory_id, None, late.told.timestamp, verdict.rule)
@@ -231,7 +235,7 @@ class Superseding:
 
     async def write(self, transaction: MemoryTransaction) -> set[UUID]:
         """Writes what was decided; returns the memories that could not be superseded any more."""
-        rows = await take_places(transaction, self._caller, [*self._decided.values()])
+        rows = await write_supersessions(transaction, self._caller, [*self._decided.values()])
         self._tasks |= {row["task_id"] for row in rows if row["task_id"] is not None}
         self.taken = [row["memory_id"] for row in rows]
         await self._link_near(transaction)

@@ -61,7 +61,7 @@ class Supersession:
     rule: str
 
 
-async def take_places(
+async def write_supersessions(
     transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
 ) -> list[Row]:
     """Writes supersessions with links and history; returns a row for each one that was still possible.
@@ -134,8 +134,8 @@ async def _facts_follow(
     transaction: MemoryTransaction, taken: Sequence[Supersession]
 ) -> list[tuple[Supersession, int]]:
     of = {each.old.memory_id: each for each in taken}
-    await transaction.facts.read_no_more([*of])
-    facts = await transaction.facts.hold_with({key: each.old.superseded_by for key, each in of.items()})
+    await transaction.facts.dequeue_read([*of])
+    facts = await transaction.facts.lock_with({key: each.old.superseded_by for key, each in of.items()})
     followed = []
     for row in facts:
         each = of[row["parent_memory_id"]]
@@ -172,7 +172,7 @@ def admits(old: Earlier, new: Earlier) -> bool:
     return not old.pinned and old.namespace == new.namespace and (len(layers) == 1 or layers <= _LASTING)
 
 
-def may_give_way(old: Earlier, new: Earlier) -> bool:
+def may_be_superseded(old: Earlier, new: Earlier) -> bool:
     """Whether `new` may supersede `old`: an extracted fact never supersedes what was said."""
     return old.by_model or not new.by_model
 
@@ -242,7 +242,7 @@ async def supersede_overtaken(
         supersession = _overtaken(restored(memory_id, copies[memory_id]), newer, archived_at[memory_id])
         if supersession is not None:
             found.append(supersession)
-    return [row["memory_id"] for row in await take_places(transaction, caller, found)]
+    return [row["memory_id"] for row in await write_supersessions(transaction, caller, found)]
 
 
 async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict[int, list[Earlier]]:
@@ -258,7 +258,12 @@ async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict
 def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetime) -> Supersession | None:
     for each in sorted(newer.values(), key=lambda each: (each.told.timestamp, each.memory_id)):
         meanwhile = each.created_at is not None and each.created_at > archived_at
-        if not meanwhile or not each.takes_places or not admits(old, each) or not may_give_way(old, each):
+        if (
+            not meanwhile
+            or not each.takes_places
+            or not admits(old, each)
+            or not may_be_superseded(old, each)
+        ):
             continue
         verdict = judge(old.told, each.told)
         if each.memory_id != old.memory_id and verdict.relation == "superseding":

@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.pending_work import let_summaries_wait, watch_capacity
+from agentcore.memory.consequences.pending_work import mark_summaries_stale, watch_capacity
 from agentcore.memory.forgetting.removing import PRUNE_CHUNK, Pruning, Removed
 from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.language.rejection import rejection
-from agentcore.memory.llm import Said, SummaryWish
+from agentcore.memory.llm import Said, SummaryRequest
 from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
 from agentcore.memory.params.memories import PruneParams, StoreParams
 from agentcore.memory.params.own_rules import ConsolidatedCluster, ConsolidateParams
@@ -30,8 +30,8 @@ from agentcore.memory.rows.derived_rows import FORM
 from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.rows.vector_rows import index_settings
 from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
-from agentcore.memory.summaries.clustering import Cluster, Episode, Standing, clusters, facts_of
-from agentcore.memory.summaries.grounding import Heard, as_read, checked, told_tokens
+from agentcore.memory.summaries.clustering import Cluster, Episode, ExistingSummary, clusters, facts_of
+from agentcore.memory.summaries.grounding import SourceTexts, as_read, checked, tokens_of_text
 from agentcore.memory.summaries.summarizing import Source, Summary, shared, summarize
 from agentcore.memory.writing.document_vectors import vector_columns
 
@@ -145,7 +145,7 @@ class Consolidating:
     async def _forget_late(self, late: Sequence[UUID]) -> None:
         if not self._params.dry_run:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.clusters.late_seen(late)
+                await transaction.clusters.dequeue_late(late)
 
     async def _remember(self, after: UUID | None, page: _Page) -> None:
         """Stores the position; at the end never beyond rows of transactions that may still be open."""
@@ -164,7 +164,7 @@ class Consolidating:
         pairs = await self._pairs(seeds)
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             near = {memory_id for pair in pairs for memory_id in pair} | {*seeds}
-            held = await transaction.clusters.standing(sorted(near))
+            held = await transaction.clusters.current_summaries(sorted(near))
             wanted = near | {each for row in held for each in row["member_ids"]}
             rows = {
                 row["memory_id"]: row
@@ -267,7 +267,7 @@ class Consolidating:
             replacing = [] if cluster.replaces is None else [*ids, cluster.replaces]
             await transaction.existing(replacing or ids, replacing)
             held = await transaction.clusters.hold(ids)
-            standing = {row["memory_id"] for row in await transaction.clusters.standing(ids)}
+            standing = {row["memory_id"] for row in await transaction.clusters.current_summaries(ids)}
             if held != {member.memory_id: member.digest for member in cluster.members}:
                 return None
             if standing != {cluster.replaces} - {None}:
@@ -278,7 +278,7 @@ class Consolidating:
             await transaction.insert([memory])
             await self._note(transaction, cluster, memory.memory_id)
             if cluster.replaces is not None:
-                await let_summaries_wait(transaction, [cluster.replaces])
+                await mark_summaries_stale(transaction, [cluster.replaces])
             layers = [MemoryType.SEMANTIC.value]
             await watch_capacity(transaction, self._parts.capacities, layers, self._now)
         return memory.memory_id
@@ -341,7 +341,7 @@ def _decided(
     episodes = [_episode(row) for row in rows.values() if _stands_free(row, tied, closed)]
     there = {each.memory_id for each in episodes}
     standing = [
-        Standing(row["memory_id"], frozenset(there.intersection(row["member_ids"])), row["digest"])
+        ExistingSummary(row["memory_id"], frozenset(there.intersection(row["member_ids"])), row["digest"])
         for row in whole
     ]
     vectors = {memory_id: _unit(rows[memory_id]) for memory_id in there}
@@ -401,13 +401,15 @@ async def _written(
         return None, TOO_LONG
     read = await asyncio.to_thread(as_read, sources)
     said = [Said(each.content, each.speaker, each.timestamp) for each in read]
-    wish = SummaryWish(told_tokens(max_tokens))
+    wish = SummaryRequest(tokens_of_text(max_tokens))
     try:
         written = await parts.summariser.summarise(said, wish, agent_id=agent_id)
     except DependencyUnavailable as failure:
         return None, failure.message
     count = parts.count_tokens
-    found = await asyncio.to_thread(lambda: checked(written.text, (), Heard(read), read, max_tokens, count))
+    found = await asyncio.to_thread(
+        lambda: checked(written.text, (), SourceTexts(read), read, max_tokens, count)
+    )
     if not found.text:
         return None, found.degraded
     tokens = count(found.content)

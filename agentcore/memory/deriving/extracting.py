@@ -29,7 +29,7 @@ from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.summaries.grounding import Heard, as_read
+from agentcore.memory.summaries.grounding import SourceTexts, as_read
 from agentcore.memory.summaries.summarizing import Source
 from agentcore.memory.writing.storing import Storing
 
@@ -278,12 +278,12 @@ def _all_checked(
 
 
 def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
-    heard = Heard([said])
+    said = SourceTexts([said])
     known = normal_form(said.content)
     facts: dict[str, str] = {}
     for given in answer.facts:
         fact = collapse(without_thoughts(given))
-        if _is_fact(fact) and heard.holds(fact) and normal_form(fact) != known:
+        if _is_fact(fact) and said.holds(fact) and normal_form(fact) != known:
             facts.setdefault(normal_form(fact), fact)
     low = f"{said.speaker or ''} {said.content}".casefold()
     named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)

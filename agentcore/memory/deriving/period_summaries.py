@@ -20,14 +20,14 @@ from agentcore.memory.consequences.pending_work import (
 )
 from agentcore.memory.deriving.remaking import (
     BY_LLM,
-    Anew,
-    Standing,
+    NewSummary,
+    SummaryState,
     claim,
-    leave,
+    keep,
     metadata_of,
+    new_content,
     remove,
     ties,
-    worded,
     write,
 )
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
@@ -81,7 +81,7 @@ class PeriodSummarizing:
         while in_vain < MOST_LOOKS:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 rules = await transaction.llm.summary_rules()
-                rows = await transaction.summaries.waiting_for_periods(BATCH + 1, later)
+                rows = await transaction.summaries.pending_for_periods(BATCH + 1, later)
             batch = rows[:BATCH]
             try:
                 later |= await self._tell_all(_gathered(batch, rules), rules, failed)
@@ -103,12 +103,12 @@ class PeriodSummarizing:
         held_up, later = set[UUID](), set[UUID]()
         for place, share in shares.items():
             if place not in failed:
-                standing = await self._standing(place, share, held_up, rules)
-                if self._may_wait(place, standing, share):
+                state = await self._standing(place, share, held_up, rules)
+                if self._may_wait(place, state, share):
                     later |= _ids(share.rows)
                     continue
                 try:
-                    await self._tell(place, standing)
+                    await self._tell(place, state)
                 except DependencyUnavailable as failure:
                     failed[place] = failure
                     if not is_of_one(failure):
@@ -117,16 +117,16 @@ class PeriodSummarizing:
                 held_up |= _ids(share.rows)
         return later
 
-    def _may_wait(self, place: _Place | None, standing: Standing, share: _Share) -> bool:
-        row = standing.row
-        if place is None or row is None or standing.stays or not standing.is_whole:
+    def _may_wait(self, place: _Place | None, state: SummaryState, share: _Share) -> bool:
+        row = state.row
+        if place is None or row is None or state.stays or not state.is_whole:
             return False
-        if self._parts.summariser is None or self._provider(standing.rules) != BY_LLM:
+        if self._parts.summariser is None or self._provider(state.rules) != BY_LLM:
             return False
         named = {*row["provenance"].get("sources", [])}
         if any(str(each["memory_id"]) in named for each in share.rows):
             return False
-        has_grown = len(standing.sources) >= len(named) * (1 + GROWTH)
+        has_grown = len(state.sources) >= len(named) * (1 + GROWTH)
         return not has_grown and not self._is_quiet(place, share)
 
     def _is_quiet(self, place: _Place, share: _Share) -> bool:
@@ -134,59 +134,59 @@ class PeriodSummarizing:
         added_at: datetime = max(each["queued_at"] for each in share.rows)
         return added_at + quiet <= self._parts.clock()
 
-    async def _tell(self, place: _Place | None, standing: Standing) -> None:
-        row = standing.row
-        if place is None or standing.stays or (row is None and not _begins(place, standing)):
-            await leave(self._parts, self._caller, standing)
+    async def _tell(self, place: _Place | None, state: SummaryState) -> None:
+        row = state.row
+        if place is None or state.stays or (row is None and not _begins(place, state)):
+            await keep(self._parts, self._caller, state)
             return
-        messages = [_message(each) for each in standing.sources]
-        provider = self._provider(standing.rules)
-        summary = await worded(self._parts, self._caller, standing, provider, messages)
+        messages = [_message(each) for each in state.sources]
+        provider = self._provider(state.rules)
+        summary = await new_content(self._parts, self._caller, state, provider, messages)
         if row is None:
-            await self._insert(place, standing, summary)
+            await self._insert(place, state, summary)
         elif not summary.text:
-            await remove(self._parts, self._caller, standing, row)
+            await remove(self._parts, self._caller, state, row)
         else:
-            await write(self._parts, self._caller, standing, row, _anew(place, standing, row, summary))
+            await write(self._parts, self._caller, state, row, _anew(place, state, row, summary))
 
     async def _standing(
         self, place: _Place | None, share: _Share, held_up: Set[UUID], rules: SummaryRules | None
-    ) -> Standing:
+    ) -> SummaryState:
         row, sources = None, _by_id([])
         if place is not None:
             where = place.period, place.user_id, place.namespace
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 memory_id = await transaction.summaries.of_period(*where)
                 if memory_id is not None:
-                    row = await transaction.summaries.standing(memory_id)
+                    row = await transaction.summaries.summary_row(memory_id)
                     sources = _by_id(await transaction.summaries.sources(memory_id))
                 if place.begins:
                     sources |= _by_id(await transaction.summaries.sessions_of(*where))
         ordered = sorted(sources.values(), key=lambda each: (each["timestamp"], each["memory_id"]))
         since = failing_since(share.rows, self._parts.clock())
         taken = sorted(_ids(share.last) - held_up)
-        return Standing(row, ordered, rules, "period", taken, sorted(_ids(share.rows)), since)
+        return SummaryState(row, ordered, rules, "period", taken, sorted(_ids(share.rows)), since)
 
     def _provider(self, rules: SummaryRules | None) -> str:
         name = EXTRACTED if rules is None else rules.provider
         has_model = self._parts.summariser is not None
         return BY_LLM if name in BY_MODEL or (name == AS_SAID and has_model) else EXTRACTED
 
-    async def _insert(self, place: _Place, standing: Standing, summary: SessionSummary) -> None:
+    async def _insert(self, place: _Place, state: SummaryState, summary: SessionSummary) -> None:
         """Stores the first summary of a period. Raises Conflict if there is one by now."""
-        each = self._draft(place, standing, summary) if summary.text else None
+        each = self._draft(place, state, summary) if summary.text else None
         if each is not None:
             [columns], _ = await vector_columns(self._parts, [each.embedding_text])
             each.columns.update(columns)
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.summaries.claim_periods()
-            await claim(transaction, standing)
+            await claim(transaction, state)
             where = place.period, place.user_id, place.namespace
             if await transaction.summaries.of_period(*where) is not None:
                 raise Conflict("Somebody has told of this period meanwhile.")
             if each is None:
                 return
-            memory = NewMemory(mint_memory_id(), each.columns, ties(standing.sources))
+            memory = NewMemory(mint_memory_id(), each.columns, ties(state.sources))
             await transaction.insert([memory])
             after = {"sources": each.columns["provenance"]["sources"], "by": summary.by}
             if summary.degraded is not None:
@@ -196,28 +196,28 @@ class PeriodSummarizing:
             layers = [MemoryType.SEMANTIC.value]
             await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
-    def _draft(self, place: _Place, standing: Standing, summary: SessionSummary) -> Draft:
+    def _draft(self, place: _Place, state: SummaryState, summary: SessionSummary) -> Draft:
         each = self._parts.draft(
             StoreParams(
                 content=summary.content,
                 memory_type=MemoryType.SEMANTIC,
                 user_id=place.user_id,
                 namespace=place.namespace,
-                timestamp=_until(standing),
+                timestamp=_until(state),
                 tags=[PERIOD_TAG],
-                metadata={**_told_of(place, standing), **summary.origin},
+                metadata={**_told_of(place, state), **summary.origin},
                 force=True,
                 supersede=False,
             ),
             self._caller,
         )
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
-        each.columns["provenance"] |= _made_of(place, standing)
+        each.columns["provenance"] |= _made_of(place, state)
         return each
 
 
-def _begins(place: _Place, standing: Standing) -> bool:
-    return place.begins and len(standing.told) >= FEWEST_SESSIONS
+def _begins(place: _Place, state: SummaryState) -> bool:
+    return place.begins and len(state.told) >= FEWEST_SESSIONS
 
 
 def _by_id(rows: Sequence[Row]) -> dict[UUID, Row]:
@@ -246,41 +246,41 @@ def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | 
     return gathered
 
 
-def _anew(place: _Place, standing: Standing, row: Row, summary: SessionSummary) -> Anew:
+def _anew(place: _Place, state: SummaryState, row: Row, summary: SessionSummary) -> NewSummary:
     named = {*row["provenance"].get("sources", [])}
-    new = [each for each in standing.sources if str(each["memory_id"]) not in named]
-    metadata = {**metadata_of(row, summary), **_told_of(place, standing)}
-    provenance = {**row["provenance"], **_made_of(place, standing)}
-    return Anew(summary, metadata, provenance, _until(standing), ties(new))
+    new = [each for each in state.sources if str(each["memory_id"]) not in named]
+    metadata = {**metadata_of(row, summary), **_told_of(place, state)}
+    provenance = {**row["provenance"], **_made_of(place, state)}
+    return NewSummary(summary, metadata, provenance, _until(state), ties(new))
 
 
-def _made_of(place: _Place, standing: Standing) -> dict[str, Any]:
-    before = {} if standing.row is None else standing.row["provenance"]
-    sources = [str(each["memory_id"]) for each in standing.sources]
+def _made_of(place: _Place, state: SummaryState) -> dict[str, Any]:
+    before = {} if state.row is None else state.row["provenance"]
+    sources = [str(each["memory_id"]) for each in state.sources]
     gone = [each for each in before.get("sources", []) if each not in sources]
-    users = {user for each in standing.sources for user in each["provenance"].get("users", [])}
-    users |= {each["user_id"] for each in standing.sources if each["user_id"] is not None}
+    users = {user for each in state.sources for user in each["provenance"].get("users", [])}
+    users |= {each["user_id"] for each in state.sources if each["user_id"] is not None}
     return {
         "form": PERIOD_FORM,
         "period": place.period.label,
         "sources": [*gone, *sources],
         "users": sorted(users.union(before.get("users", []))),
-        "of": standing.digest,
+        "of": state.digest,
     }
 
 
-def _told_of(place: _Place, standing: Standing) -> dict[str, Any]:
-    row, began = standing.row, [_began(each) for each in standing.sources]
+def _told_of(place: _Place, state: SummaryState) -> dict[str, Any]:
+    row, began = state.row, [_began(each) for each in state.sources]
     gone = 0
-    if row is not None and not standing.is_whole:
+    if row is not None and not state.is_whole:
         began.append(str(row["metadata"].get("from", row["timestamp"].isoformat())))
-        there = {str(each["memory_id"]) for each in standing.sources}
+        there = {str(each["memory_id"]) for each in state.sources}
         gone = len({*row["provenance"]["sources"]} - there)
     return {
         "period": place.period.label,
         "from": min(began, key=datetime.fromisoformat),
-        "until": _until(standing).isoformat(),
-        "summarised_count": len(standing.told) + gone,
+        "until": _until(state).isoformat(),
+        "summarised_count": len(state.told) + gone,
     }
 
 
@@ -294,10 +294,10 @@ def _began(row: Row) -> str:
     return (moment if moment.tzinfo is not None else row["timestamp"]).isoformat()
 
 
-def _until(standing: Standing) -> datetime:
-    ends = [each["timestamp"] for each in standing.told]
-    if standing.row is not None and (not standing.is_whole or not ends):
-        ends.append(standing.row["timestamp"])
+def _until(state: SummaryState) -> datetime:
+    ends = [each["timestamp"] for each in state.told]
+    if state.row is not None and (not state.is_whole or not ends):
+        ends.append(state.row["timestamp"])
     until: datetime = max(ends)
     return until.astimezone(UTC)
 

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.memory.api import Caller
-from agentcore.memory.consequences.following import hand_on
+from agentcore.memory.consequences.following import relink_superseded
 from agentcore.memory.consequences.pending_work import after_deletion, gives_up
 from agentcore.memory.deriving.summary_providers import (
     AS_SAID,
@@ -33,7 +33,14 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import SummaryWork
 from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.summaries.grounding import Heard, Spoken, as_read, checked, remnants, without_stale
+from agentcore.memory.summaries.grounding import (
+    SourceTexts,
+    Spoken,
+    as_read,
+    checked,
+    remnants,
+    without_stale,
+)
 from agentcore.memory.summaries.summarizing import digest_of
 from agentcore.memory.writing.changing import Changing, Wanted
 from agentcore.summary_rules import SummaryRules
@@ -47,7 +54,7 @@ _OF_ITS_MAKING = ("by", "prompt", "degraded", "topics")
 
 
 @dataclass(frozen=True)
-class Standing:
+class SummaryState:
     """A summary (None: still to be created) and those of its sources that exist, oldest first.
 
     `waiting`: pending memories to dequeue when it is done. `asking`: those a model is asked about, in vain
@@ -82,7 +89,8 @@ class Standing:
     def digest(self) -> str:
         """Digest of the sources' contents and of which are current."""
         return digest_of(
-            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in self.sources)
+            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in self.sources
+        )
 
     @property
     def is_fresh(self) -> bool:
@@ -102,7 +110,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Anew:
+class NewSummary:
     """New content, metadata, provenance and timestamp of a summary."""
 
     summary: SessionSummary
@@ -112,15 +120,17 @@ class Anew:
     links: Sequence[Link] = field(default_factory=tuple)
 
 
-class Remaking(Changing):
+class SummaryUpdate(Changing):
     """Updates a summary in place."""
 
     operation = REFRESHED
 
-    def __init__(self, parts: MemoryParts, caller: Caller, standing: Standing, row: Row, anew: Anew) -> None:
+    def __init__(
+        self, parts: MemoryParts, caller: Caller, state: SummaryState, row: Row, new: NewSummary
+    ) -> None:
         super().__init__(parts, caller, row["memory_id"], row["version"])
-        self._standing = standing
-        self._anew = anew
+        self._standing = state
+        self._anew = new
 
     async def _wanted(self, row: Row) -> Wanted:
         sources = [str(each["memory_id"]) for each in self._standing.told]
@@ -144,57 +154,57 @@ class Remaking(Changing):
         await transaction.summaries.retell(self.memory_id, self._anew.provenance, self._anew.timestamp)
 
 
-async def claim(transaction: MemoryTransaction, standing: Standing, going: Sequence[UUID] = ()) -> None:
+async def claim(transaction: MemoryTransaction, state: SummaryState, going: Sequence[UUID] = ()) -> None:
     """Locks the sources and dequeues the pending memories. Raises Conflict if either changed.
 
     `going` will be deleted.
     """
-    changing = [] if standing.row is None else [standing.row["memory_id"]]
-    held = await transaction.summaries.hold(going=going, changing=changing, standing=standing.versions)
-    if any(held.get(memory_id) != version for memory_id, version in standing.versions.items()):
+    changing = [] if state.row is None else [state.row["memory_id"]]
+    held = await transaction.summaries.lock(going=going, changing=changing, unchanged=state.versions)
+    if any(held.get(memory_id) != version for memory_id, version in state.versions.items()):
         raise Conflict("Some of what this summary is of was changed meanwhile.")
-    if not await transaction.summaries.take(standing.work, standing.waiting):
+    if not await transaction.summaries.dequeue(state.work, state.waiting):
         raise Conflict("Somebody has made this summary meanwhile.")
 
 
-async def leave(parts: MemoryParts, caller: Caller, standing: Standing) -> None:
+async def keep(parts: MemoryParts, caller: Caller, state: SummaryState) -> None:
     """Dequeues and keeps the summary as it is. Raises Conflict."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        await claim(transaction, standing)
+        await claim(transaction, state)
 
 
-async def write(parts: MemoryParts, caller: Caller, standing: Standing, row: Row, anew: Anew) -> None:
+async def write(parts: MemoryParts, caller: Caller, state: SummaryState, row: Row, new: NewSummary) -> None:
     """Updates a summary; if the text is the same, only its provenance. Raises Conflict, NotFound."""
-    if anew.links or (anew.summary.content, anew.metadata) != (row["content"], row["metadata"]):
-        await Remaking(parts, caller, standing, row, anew).run()
+    if new.links or (new.summary.content, new.metadata) != (row["content"], row["metadata"]):
+        await SummaryUpdate(parts, caller, state, row, new).run()
         return
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        await claim(transaction, standing)
-        await transaction.summaries.retell(row["memory_id"], anew.provenance, anew.timestamp)
+        await claim(transaction, state)
+        await transaction.summaries.retell(row["memory_id"], new.provenance, new.timestamp)
 
 
-async def remove(parts: MemoryParts, caller: Caller, standing: Standing, row: Row) -> None:
+async def remove(parts: MemoryParts, caller: Caller, state: SummaryState, row: Row) -> None:
     """Deletes a summary without content. Raises Conflict."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
-        await claim(transaction, standing, going=[row["memory_id"]])
+        await claim(transaction, state, going=[row["memory_id"]])
         gone = await transaction.delete([row["memory_id"]])
-        await after_deletion(transaction, parts, await hand_on(transaction, caller, gone))
+        await after_deletion(transaction, parts, await relink_superseded(transaction, caller, gone))
 
 
-async def worded(
-    parts: MemoryParts, caller: Caller, standing: Standing, provider: str, messages: Sequence[Message]
+async def new_content(
+    parts: MemoryParts, caller: Caller, state: SummaryState, provider: str, messages: Sequence[Message]
 ) -> SessionSummary:
     """Returns the new content by this provider; empty text: nothing to say. Raises DependencyUnavailable."""
-    rules = standing.rules or SummaryRules(max_tokens=_budget(standing))
+    rules = state.rules or SummaryRules(max_tokens=_budget(state))
     given = ProviderParts(
         caller.agent_id,
         rules,
         parts.count_tokens,
         parts.summariser,
-        lambda failure: gives_up(failure, standing.since, parts.clock()),
+        lambda failure: gives_up(failure, state.since, parts.clock()),
     )
-    if standing.row is not None and not standing.is_whole:
-        return await _with_remnants(given, standing, standing.row, messages)
+    if state.row is not None and not state.is_whole:
+        return await _with_remnants(given, state, state.row, messages)
     if provider == AS_SAID:
         return await PassthroughSummaryProvider(given).in_one(messages)
     if provider == EXTRACTED:
@@ -203,7 +213,7 @@ async def worded(
         return await _in_one(given, messages)
     except DependencyUnavailable:
         async with parts.storage.transaction(caller.agent_id) as transaction:
-            await transaction.llm.note_failure(standing.work, standing.asking)
+            await transaction.llm.note_failure(state.work, state.asking)
         raise
 
 
@@ -218,9 +228,9 @@ def ties(sources: Sequence[Row]) -> list[Link]:
     return [Link(target_id=row["memory_id"], relation=SUMMARY_RELATION) for row in sources]
 
 
-def _budget(standing: Standing) -> int:
+def _budget(state: SummaryState) -> int:
     default: int = SummaryRules().max_tokens
-    return default if standing.row is None else standing.row["provenance"].get("max_tokens", default)
+    return default if state.row is None else state.row["provenance"].get("max_tokens", default)
 
 
 async def _in_one(parts: ProviderParts, messages: Sequence[Message]) -> SessionSummary:
@@ -241,16 +251,15 @@ def _as_message(piece: SessionSummary) -> Message:
     return Message(last.memory_id, last.version, last.said_at, None, text, 0.5)
 
 
-async def _of_all(
-    parts: ProviderParts, made: SessionSummary, messages: Sequence[Message]
-) -> SessionSummary:
+async def _of_all(parts: ProviderParts, made: SessionSummary, messages: Sequence[Message]) -> SessionSummary:
     by_code = ExtractiveSummaryProvider(parts)
     if made.by == EXTRACTED:
         return await by_code.extracted(messages, made.degraded)
     read = await asyncio.to_thread(as_read, sources_of(messages))
     most, count = parts.rules.max_tokens, parts.count_tokens
     found = await asyncio.to_thread(
-        lambda: checked(made.text, made.key_facts, Heard(read), read, most, count))
+        lambda: checked(made.text, made.key_facts, SourceTexts(read), read, most, count)
+    )
     if not found.text:
         return await by_code.extracted(messages, found.degraded)
     degraded = made.degraded or found.degraded
@@ -258,19 +267,19 @@ async def _of_all(
 
 
 async def _with_remnants(
-    parts: ProviderParts, standing: Standing, row: Row, messages: Sequence[Message]
+    parts: ProviderParts, state: SummaryState, row: Row, messages: Sequence[Message]
 ) -> SessionSummary:
     """Adds the verbatim sentences of sources that are gone.
 
     A model's words cannot be attributed to sources: they stay unless said and withdrawn, and new or changed
     content is appended.
     """
-    spoken, most = [_spoken(each) for each in standing.sources], parts.rules.max_tokens
+    spoken, most = [_spoken(each) for each in state.sources], parts.rules.max_tokens
     by_model = row["metadata"].get("by", EXTRACTED) not in (EXTRACTED, AS_SAID)
     kept = (without_stale if by_model else remnants)(row["content"], spoken)
     room = most - parts.count_tokens(kept)
     if by_model:
-        changed = _changed(standing, row)
+        changed = _changed(state, row)
         messages = [each for each in messages if each.memory_id in changed]
         room = max(room, most // 2) if room > -most else 0
     rules = parts.rules.model_copy(update={"max_tokens": max(0, room)})
@@ -280,7 +289,7 @@ async def _with_remnants(
     return SessionSummary(text, messages, by, degraded=SOURCES_GONE)
 
 
-def _changed(standing: Standing, row: Row) -> set[UUID]:
+def _changed(state: SummaryState, row: Row) -> set[UUID]:
     """Returns the sources changed since the summary.
 
     Changes are numbered while their memories are locked, so one that began before the summary may have a
@@ -288,8 +297,10 @@ def _changed(standing: Standing, row: Row) -> set[UUID]:
     """
     known = {*row["provenance"].get("sources", [])}
     return {
-        each["memory_id"] for each in standing.sources
-        if str(each["memory_id"]) not in known or each["said_at_change"] > row["made_at_change"]}
+        each["memory_id"]
+        for each in state.sources
+        if str(each["memory_id"]) not in known or each["said_at_change"] > row["made_at_change"]
+    }
 
 
 def _spoken(row: Row) -> Spoken:

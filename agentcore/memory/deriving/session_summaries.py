@@ -18,19 +18,19 @@ from agentcore.memory.consequences.pending_work import (
     SUMMARISE_SESSION,
     SUMMARY_TAG,
     do_each,
+    enqueue_for_period,
     failing_since,
     gives_up,
-    let_wait_for_period,
     watch_capacity,
 )
 from agentcore.memory.deriving.remaking import (
     BY_LLM,
-    Anew,
-    Standing,
-    leave,
+    NewSummary,
+    SummaryState,
+    keep,
     metadata_of,
+    new_content,
     remove,
-    worded,
     write,
 )
 from agentcore.memory.deriving.summary_providers import (
@@ -180,7 +180,7 @@ class SessionSummarizing:
             memory_id = await _told_in(transaction, summary.memory_id, each, links)
             if memory_id is not None:
                 await self._note(transaction, memory_id, summary)
-                await let_wait_for_period(transaction, [memory_id])
+                await enqueue_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
         # One compaction may be processed in several rounds.
@@ -325,47 +325,47 @@ class Refreshing:
         A failure that concerns one summary does not stop the others.
         """
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.summaries.waiting_refreshes(BATCH + 1)
+            rows = await transaction.summaries.stale_summaries(BATCH + 1)
         await do_each([row["memory_id"] for row in rows[:BATCH]], self._refresh)
         return len(rows) > BATCH
 
     async def _refresh(self, memory_id: UUID) -> None:
         for _ in range(MOST_LOOKS):
-            standing = await self._look(memory_id)
-            if standing is None or standing.row is None:
+            state = await self._look(memory_id)
+            if state is None or state.row is None:
                 return
             try:
-                await self._make(standing, standing.row)
+                await self._make(state, state.row)
             except (Conflict, NotFound):
                 continue
             return
         raise DependencyUnavailable("Others are at work on what this summary is of.", data={BUSY: True})
 
-    async def _look(self, memory_id: UUID) -> Standing | None:
+    async def _look(self, memory_id: UUID) -> SummaryState | None:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            waiting = await transaction.summaries.waits("refresh", memory_id)
+            waiting = await transaction.summaries.pending("refresh", memory_id)
             if not waiting:
                 return None
-            row = await transaction.summaries.standing(memory_id)
+            row = await transaction.summaries.summary_row(memory_id)
             sources = await transaction.summaries.sources(memory_id)
             rules = await transaction.llm.summary_rules()
         since = failing_since(waiting, self._parts.clock())
-        return Standing(row, sources, rules, "refresh", [memory_id], [memory_id], since)
+        return SummaryState(row, sources, rules, "refresh", [memory_id], [memory_id], since)
 
-    async def _make(self, standing: Standing, row: Row) -> None:
-        if standing.stays:
-            await leave(self._parts, self._caller, standing)
+    async def _make(self, state: SummaryState, row: Row) -> None:
+        if state.stays:
+            await keep(self._parts, self._caller, state)
             return
-        messages = [message_of(each) for each in standing.sources]
-        summary = await worded(self._parts, self._caller, standing, _provider(standing), messages)
+        messages = [message_of(each) for each in state.sources]
+        summary = await new_content(self._parts, self._caller, state, _provider(state), messages)
         if not summary.text:
-            await remove(self._parts, self._caller, standing, row)
+            await remove(self._parts, self._caller, state, row)
             return
-        provenance = {**row["provenance"], "of": standing.digest}
-        anew = Anew(summary, metadata_of(row, summary), provenance, row["timestamp"])
-        await write(self._parts, self._caller, standing, row, anew)
+        provenance = {**row["provenance"], "of": state.digest}
+        new = NewSummary(summary, metadata_of(row, summary), provenance, row["timestamp"])
+        await write(self._parts, self._caller, state, row, new)
 
 
-def _provider(standing: Standing) -> str:
-    name = EXTRACTED if standing.rules is None else standing.rules.provider
+def _provider(state: SummaryState) -> str:
+    name = EXTRACTED if state.rules is None else state.rules.provider
     return name if name in (EXTRACTED, AS_SAID) else BY_LLM

@@ -117,7 +117,7 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
             token_id=caller.token_id,
             trace_id=caller.trace_id,
         )
-        await transaction.clusters.come_late(row["memory_id"] for row in rows if row["promoted"])
+        await transaction.clusters.enqueue_late(row["memory_id"] for row in rows if row["promoted"])
     await parts.working.forget(caller.agent_id, _tasks(rows))
     promoted = sum(row["promoted"] for row in rows)
     made = EndOfSession([], "", pending=False)

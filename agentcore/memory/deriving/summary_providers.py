@@ -13,8 +13,8 @@ from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
 from agentcore.memory.language.text import collapse
-from agentcore.memory.llm import Said, Summariser, SummaryWish, WrittenSummary
-from agentcore.memory.summaries.grounding import Heard, as_read, checked, told_tokens
+from agentcore.memory.llm import Said, Summariser, SummaryRequest, WrittenSummary
+from agentcore.memory.summaries.grounding import SourceTexts, as_read, checked, tokens_of_text
 from agentcore.memory.summaries.summarizing import Source, pieces, segments, summarize
 from agentcore.summary_rules import SummaryRules
 
@@ -24,7 +24,7 @@ NO_MODEL = "this service has no language model"
 TOO_LONG = "it was longer than a memory may be, and is cut"
 
 
-class AskedInVain(DependencyUnavailable):
+class ModelFailed(DependencyUnavailable):
     """A model failed on these messages."""
 
     def __init__(self, failure: DependencyUnavailable, segment: Sequence[Message]) -> None:
@@ -150,12 +150,12 @@ class LlmSummaryProvider:
         if not any(each.content for each in read):
             return SessionSummary("", segment, model.model)
         said = [Said(each.content, each.speaker, each.timestamp) for each in read]
-        wish = SummaryWish(told_tokens(parts.rules.max_tokens), parts.rules.prompt)
+        wish = SummaryRequest(tokens_of_text(parts.rules.max_tokens), parts.rules.prompt)
         try:
             written = await model.summarise(said, wish, agent_id=parts.agent_id)
         except DependencyUnavailable as failure:
             if not parts.gives_up(failure):
-                raise AskedInVain(failure, segment) from failure
+                raise ModelFailed(failure, segment) from failure
             return await self._extractive.extracted(segment, failure.message)
         summary = await asyncio.to_thread(self._checked, model, written, segment, read)
         return summary if summary.text else await self._extractive.extracted(segment, summary.degraded)
@@ -163,9 +163,9 @@ class LlmSummaryProvider:
     def _checked(
         self, model: Summariser, written: WrittenSummary, segment: Sequence[Message], read: Sequence[Source]
     ) -> SessionSummary:
-        most, count, heard = self._parts.rules.max_tokens, self._parts.count_tokens, Heard(read)
-        found = checked(written.text, written.key_facts, heard, read, most, count)
-        topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if heard.holds(each))
+        most, count, said = self._parts.rules.max_tokens, self._parts.count_tokens, SourceTexts(read)
+        found = checked(written.text, written.key_facts, said, read, most, count)
+        topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if said.holds(each))
         return SessionSummary(
             found.text,
             segment,

@@ -341,8 +341,8 @@ class Erasing:
         keys = {object_key(self._agent_id, each) for each in memory_ids}
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             erasing = transaction.erasing
-            await erasing.hold_layers(_LAYERS)
-            tombstones = await erasing.hold_tombstones(memory_ids)
+            await erasing.lock_layers(_LAYERS)
+            tombstones = await erasing.lock_tombstones(memory_ids)
             if self._user_id is not None and any(each["user_id"] is None for each in tombstones):
                 return False
             kept = {each["memory_id"] for each in tombstones if each["archive_id"] != plan.archive_id}

@@ -14,7 +14,7 @@ from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, archive_id, archive_memories, object_key
-from agentcore.memory.consequences.following import hand_on
+from agentcore.memory.consequences.following import relink_superseded
 from agentcore.memory.consequences.pending_work import after_deletion
 from agentcore.memory.params.memories import DEFAULT_SHARE, DeleteParams, PruneParams
 from agentcore.memory.params.own_rules import rules_of
@@ -145,14 +145,14 @@ class Pruning:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             if not await transaction.claim_layer(self._layer):
                 return None
-            held = await transaction.hold_prunable(versions)
+            held = await transaction.lock_prunable(versions)
             failpoint("prune.held")
             tombstones = await self._copied(transaction, held, place)
             rows = await transaction.delete_versions({each: versions[each] for each in held})
             failpoint("prune.deleted")
             gone = {row["memory_id"] for row in rows}
-            await transaction.archived.bury(each for each in tombstones if each.memory_id in gone)
-            failpoint("prune.buried")
+            await transaction.archived.write_tombstones(each for each in tombstones if each.memory_id in gone)
+            failpoint("prune.archived_ids")
         failpoint("prune.committed")
         await _forget_tasks(self._parts, self._caller, rows)
         return [each for each in versions if each in gone]
@@ -162,7 +162,7 @@ class Pruning:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             if not await transaction.claim_layer(self._layer):
                 return False
-            await transaction.archived.record_copies(await transaction.hold_prunable(versions), place)
+            await transaction.archived.record_copies(await transaction.lock_prunable(versions), place)
         failpoint("prune.recorded")
         return True
 
@@ -244,7 +244,7 @@ async def _delete_chunk(
             rows = await transaction.delete(memory_ids)
         else:
             rows = await transaction.delete_matching(conditions, DELETE_CHUNK)
-        changed = await hand_on(transaction, caller, rows)
+        changed = await relink_superseded(transaction, caller, rows)
         await after_deletion(transaction, parts, changed)
     deleted.count += len(rows)
     # What a chunk lets hold again the next one may delete.

@@ -14,7 +14,7 @@ from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, stored_id, vector_of
 from agentcore.memory.consequences.following import orphans, supersede_followers
-from agentcore.memory.consequences.pending_work import let_restored_wait
+from agentcore.memory.consequences.pending_work import mark_restored_stale
 from agentcore.memory.consequences.supersession import supersede_overtaken
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.forgetting.removing import Deadline
@@ -43,7 +43,7 @@ class Restored:
     superseded_ids: list[UUID] = field(default_factory=list)
     refused_ids: list[UUID] = field(default_factory=list)
     unreadable_ids: list[UUID] = field(default_factory=list)
-    waiting_for_embedding_ids: list[UUID] = field(default_factory=list)
+    pending_embedding_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
     next_cursor: str | None = None
 
@@ -80,15 +80,15 @@ class Restoring:
                 return restored
             restored.renewed_ids = _renew(copies, tombstones, self._parts.clock())
             if self._parts.embedder is not None:
-                restored.waiting_for_embedding_ids = _without_old_vectors(copies, self._parts.vector_model)
+                restored.pending_embedding_ids = _without_old_vectors(copies, self._parts.vector_model)
             restored.lost_links = await self._put_back(transaction, copies)
             await self._note(transaction, tombstones, copies, set(restored.renewed_ids))
             restored.superseded_ids = await self._superseded(transaction, tombstones, copies)
             failpoint("restore.inserted")
             if copies:
                 await transaction.archived.record_copies(copies, await archive_id(archive))
-            await transaction.archived.unbury(restored.memory_ids)
-            await let_restored_wait(transaction, restored.memory_ids)
+            await transaction.archived.delete_tombstones(restored.memory_ids)
+            await mark_restored_stale(transaction, restored.memory_ids)
             failpoint("restore.unburied")
         failpoint("restore.committed")
         tasks = {copy["task_id"] for copy in copies.values() if copy["task_id"] is not None}
@@ -169,15 +169,15 @@ class Restoring:
     ) -> list[LostLink]:
         rows = list(copies.values())
         archived, columns = transaction.archived, await transaction.archived.columns()
-        await archived.put_back("memories", columns["memories"], [_exact(row) for row in rows])
-        await transaction.clusters.come_late(copies)
-        await archived.put_back("memory_history", columns["memory_history"], _parts_of(rows, "history"))
-        await archived.put_back("memory_usage", columns["memory_usage"], _used(rows))
+        await archived.restore_rows("memories", columns["memories"], [_exact(row) for row in rows])
+        await transaction.clusters.enqueue_late(copies)
+        await archived.restore_rows("memory_history", columns["memory_history"], _parts_of(rows, "history"))
+        await archived.restore_rows("memory_usage", columns["memory_usage"], _used(rows))
         # What messages change is found out again.
         ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
         held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
         whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
-        await archived.put_back("memory_links", columns["memory_links"], whole)
+        await archived.restore_rows("memory_links", columns["memory_links"], whole)
         if rows:
             await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
             if self._parts.relations is not None:

@@ -68,14 +68,14 @@ DELETE FROM archived_memories WHERE agent_id = %(agent_id)s AND memory_id = ANY 
 SELECT memory_id FROM memories m
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND memory_matches(m, '{}');
 
--- name: held_ids
+-- name: lock_ids
 -- Locks and returns the memories that exist, including expired ones; they cannot be deleted until the commit.
 SELECT memory_id FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
  ORDER BY memory_id
    FOR KEY SHARE;
 
--- name: buried_ids
+-- name: archived_ids
 -- Returns the ids that have a tombstone.
 SELECT memory_id FROM archived_memories WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
@@ -89,7 +89,7 @@ SELECT c.relname AS name, array_agg(a.attname::text ORDER BY a.attnum) AS column
    AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
  GROUP BY c.relname;
 
--- name: put_back
+-- name: restore_rows
 -- Restores archived rows. `table`: one of the tables of an archived memory; `columns`: those that the copies contain.
 -- Newer columns get their defaults.
 INSERT INTO {table} ({columns}) OVERRIDING SYSTEM VALUE

@@ -44,7 +44,7 @@ SELECT count(*)::integer AS count FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'episodic'
    AND m.timestamp > %(before)s AND m.created_at > %(before)s;
 
--- name: note_late_episodes
+-- name: enqueue_late_episodes
 -- Records episodes that joined the layer after their ids were processed.
 INSERT INTO late_episodes (agent_id, memory_id)
 SELECT m.agent_id, m.memory_id FROM memories m
@@ -60,7 +60,7 @@ SELECT l.memory_id FROM late_episodes l
    AND (m.timestamp <= %(before)s OR m.created_at <= %(before)s)
  ORDER BY l.memory_id LIMIT %(limit)s;
 
--- name: forget_late_episodes
+-- name: dequeue_late_episodes
 -- Removes processed late episodes.
 DELETE FROM late_episodes WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
@@ -123,7 +123,7 @@ SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, m.speaker, m.session_id
 -- Takes the advisory lock for writing an agent's consolidation summaries.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore consolidate', %(agent_id)s::text), 0));
 
--- name: hold_episodes
+-- name: lock_episodes
 -- Locks the current ones of these memories against changes; returns their content hashes.
 SELECT m.memory_id, m.content_hash FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.superseded_by IS NULL

@@ -1,4 +1,4 @@
--- name: hold_layers
+-- name: lock_layers
 -- Takes the locks of claim_layer for several layers, in one order: no prune copies a memory before the commit.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore prune', %(agent_id)s::text, layer), 0))
   FROM (SELECT unnest(%(layers)s::text[]) AS layer ORDER BY 1) AS ordered;
@@ -41,7 +41,7 @@ SELECT m.memory_id FROM memories m
         OR m.provenance -> 'sources' ?| %(memory_ids)s::text[]
         OR m.provenance -> 'users' ? %(user_id)s::text);
 
--- name: hold_tombstones
+-- name: lock_tombstones
 -- Locks and returns tombstones; this serializes with a restore.
 SELECT memory_id, object_key, user_id, archive_id FROM archived_memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
@@ -62,7 +62,7 @@ WITH held AS (
 UPDATE archived_memories a SET user_id = %(user_id)s
   FROM held WHERE a.agent_id = %(agent_id)s AND a.memory_id = held.memory_id;
 
--- name: hold_erasable
+-- name: lock_erasable
 -- Locks memories in id order; returns their tasks and term keys.
 SELECT m.memory_id, m.task_id, m.term_keys
   FROM memories m
@@ -96,7 +96,7 @@ WITH gone AS (
 )
 SELECT count(*) AS erased FROM gone;
 
--- name: hold_lexical_totals
+-- name: lock_lexical_totals
 -- Blocks folding of the agent's term counts until the commit.
 SELECT 1 AS held FROM lexical_totals WHERE agent_id = %(agent_id)s FOR UPDATE;
 

@@ -1,4 +1,4 @@
--- name: hold_facts_with
+-- name: lock_facts_with
 -- Locks and returns extracted facts of these memories that have the same successor as their memory. Excludes facts that
 -- a caller pinned or reworded.
 SELECT m.memory_id, m.parent_memory_id, m.version
@@ -12,7 +12,7 @@ SELECT m.memory_id, m.parent_memory_id, m.version
  ORDER BY m.memory_id
    FOR NO KEY UPDATE OF m;
 
--- name: facts_as_read
+-- name: unchanged_facts
 -- Returns all extracted facts of a memory, current or superseded, except those that a caller pinned or reworded.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = %(memory_id)s
@@ -31,7 +31,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
  ORDER BY m.memory_id
    FOR NO KEY UPDATE OF m;
 
--- name: leave_queue_for_facts
+-- name: dequeue_facts
 -- Dequeues superseded memories from fact extraction. Locks in id order, as note_llm_failure does.
 WITH held AS (
     SELECT q.memory_id FROM llm_queue q
@@ -53,7 +53,7 @@ SELECT m.memory_id, m.memory_type, m.content, m.session_id, m.metadata, m.parent
                                          AND later.change_id > h.change_id AND later.before ? 'content'))
  ORDER BY m.memory_id;
 
--- name: let_facts_live_with
+-- name: sync_expiry_of_facts
 -- Sets the expiry of extracted facts to their memory's; none if that is pinned or never expires. Excludes facts that a
 -- caller pinned, reworded, or gave an expiry other than by use.
 WITH held AS (

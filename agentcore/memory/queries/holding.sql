@@ -1,4 +1,4 @@
--- name: hold_in_order
+-- name: lock_in_order
 -- Locks all memories that a transaction will touch, in id order in one statement; returns the versions of existing
 -- ones. Lock strengths: 4 (FOR UPDATE) for memories to delete, with their facts and summaries; 3 (FOR NO KEY UPDATE)
 -- for memories to change, to reinstate or to relink, and for those that must not change; 1 (FOR KEY SHARE) for memories
@@ -13,9 +13,9 @@ touched AS (
      UNION ALL
     SELECT memory_id, 3 FROM handed
      UNION ALL
-    SELECT unnest(%(changing)s::uuid[] || %(standing)s::uuid[]), 3
+    SELECT unnest(%(changing)s::uuid[] || %(unchanged)s::uuid[]), 3
      UNION ALL
-    SELECT unnest(%(staying)s::uuid[]), 1
+    SELECT unnest(%(kept)s::uuid[]), 1
      UNION ALL
     SELECT s.memory_id, 1
       FROM memory_links l

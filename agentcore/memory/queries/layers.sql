@@ -2,7 +2,7 @@
 -- Returns the agent's own layer rules.
 SELECT layers FROM agent_settings WHERE agent_id = %(agent_id)s;
 
--- name: hold_agent_rules
+-- name: lock_agent_rules
 -- Locks and returns the agent's own layer rules; creates the row if necessary.
 INSERT INTO agent_settings (agent_id) VALUES (%(agent_id)s)
     ON CONFLICT (agent_id) DO UPDATE SET updated_at = now()

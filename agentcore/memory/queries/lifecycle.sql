@@ -27,7 +27,7 @@ SELECT m.*, coalesce(u.access_count, 0) AS access_count, coalesce(u.uses_in_life
 SELECT pg_try_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore prune', %(agent_id)s::text,
                                                             %(memory_type)s::text), 0)) AS claimed;
 
--- name: hold_prunable
+-- name: lock_prunable
 -- Locks and returns the memories that may be pruned, skipping locked ones. Accesses can still be counted.
 SELECT m.memory_id FROM memories m
   JOIN unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)

@@ -16,7 +16,7 @@ INSERT INTO llm_usage AS u (agent_id, day, refused)
 VALUES (%(agent_id)s, (now() AT TIME ZONE 'UTC')::date, 1)
     ON CONFLICT (agent_id, day) DO UPDATE SET refused = u.refused + 1;
 
--- name: settle_llm_usage
+-- name: correct_llm_usage
 -- Adds the difference between actual and reserved usage to a day's account.
 UPDATE llm_usage SET tokens = tokens + %(tokens)s, cost_micros = cost_micros + %(cost_micros)s
  WHERE agent_id = %(agent_id)s AND day = %(day)s;
@@ -30,7 +30,7 @@ SELECT calls, refused, tokens, cost_micros FROM llm_usage
 -- Deletes old accounts of all agents.
 DELETE FROM llm_usage WHERE day < (now() AT TIME ZONE 'UTC')::date - %(days)s::integer RETURNING agent_id;
 
--- name: model_wishes
+-- name: model_settings
 -- Returns the agent's settings for models.
 SELECT models FROM agent_settings WHERE agent_id = %(agent_id)s;
 
@@ -40,11 +40,11 @@ SELECT models FROM agent_settings WHERE agent_id = %(agent_id)s;
    FROM (SELECT coalesce((SELECT s.models -> 'summaries' FROM agent_settings s WHERE s.agent_id = %(agent_id)s),
                          %(service_rules)s::jsonb) AS rules) AS held);
 
--- name: set_model_wishes
+-- name: set_model_settings
 -- Replaces the agent's settings for models; the row is locked already.
 UPDATE agent_settings SET models = %(models)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
--- name: queue_llm_work
+-- name: enqueue_for_models
 -- Enqueues new memories for the work that is switched on; returns each kind of work and session. Superseded memories
 -- are not enqueued for facts.
 WITH wish AS (
@@ -86,11 +86,11 @@ SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
  ORDER BY m.memory_id
     ON CONFLICT DO NOTHING;
 
--- name: leave_queue_for_summaries
+-- name: dequeue_session_messages
 -- Dequeues everything that is pending for session summaries.
 DELETE FROM llm_queue WHERE agent_id = %(agent_id)s AND work = 'summary';
 
--- name: waiting_of_sessions
+-- name: count_pending_of_sessions
 -- Returns per session the pending messages and user turns. Those enqueued `again` are due anyway and not counted.
 SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
        count(*) FILTER (WHERE q.user_turn AND NOT q.again) AS user_turns,
@@ -100,7 +100,7 @@ SELECT q.session_id, count(*) FILTER (WHERE NOT q.again) AS messages,
  GROUP BY q.session_id
  ORDER BY q.session_id;
 
--- name: waiting_stretch
+-- name: pending_messages
 -- Returns the pending messages of a session in time order: all, only those enqueued `again`, or those in one of these
 -- time spans. A span's start may be null.
 SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_score, m.user_id, m.namespace,
@@ -123,7 +123,7 @@ SELECT m.memory_id, m.version, m.content, m.metadata -> 'compaction' AS compacti
    AND m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
  ORDER BY m.timestamp, m.memory_id;
 
--- name: waiting_for_facts
+-- name: pending_for_facts
 -- Returns current memories pending for fact extraction, of one user and namespace, since the request decides whose the
 -- facts are: the user and namespace pending longest. Memories that failed alone come last, and alone. Only the head of
 -- the queue is read, and one row per memory, whichever statistics the planner has of a new agent.
@@ -159,7 +159,7 @@ WITH held AS (
 UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, now()), tries = q.tries + %(tries)s
  WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = ANY (ARRAY (SELECT memory_id FROM held));
 
--- name: claim_llm_work
+-- name: dequeue_unchanged
 -- Dequeues memories that still have this version, and locks them against changes until the commit.
 WITH held AS (
     SELECT m.memory_id FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[]) AS named (memory_id, version)

@@ -12,7 +12,7 @@ SELECT s.memory_id
   JOIN memories s ON s.agent_id = %(agent_id)s AND s.memory_id = l.source_id
                  AND s.kind IN ('consolidation', 'session', 'period');
 
--- name: let_summaries_wait
+-- name: mark_summaries_stale
 -- Marks stale the session summaries of memories that were changed, superseded or reinstated, and enqueues session
 -- summaries among these memories for their period. One lookup if there are none.
 WITH telling AS (
@@ -31,7 +31,7 @@ SELECT DISTINCT %(agent_id)s, CASE form WHEN 'session' THEN summary_id ELSE targ
     ON CONFLICT DO NOTHING
 RETURNING work;
 
--- name: let_restored_wait
+-- name: mark_restored_stale
 -- Enqueues restored session summaries for a refresh, and the sources of restored period summaries for their period:
 -- sources may have changed meanwhile.
 INSERT INTO llm_queue (agent_id, memory_id, work)
@@ -46,7 +46,7 @@ SELECT l.agent_id, l.target_id, 'period'
     ON CONFLICT DO NOTHING
 RETURNING work;
 
--- name: let_wait_for_period
+-- name: enqueue_for_period
 -- Enqueues session summaries for their period, if the agent has period summaries.
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT m.agent_id, m.memory_id, 'period' FROM memories m
@@ -57,7 +57,7 @@ SELECT m.agent_id, m.memory_id, 'period' FROM memories m
     ON CONFLICT DO NOTHING
 RETURNING work;
 
--- name: let_page_wait_for_period
+-- name: enqueue_page_for_period
 -- The same for a page of memories after an id; `last_id`: the page's last id, null on the last page.
 WITH page AS (
     SELECT m.memory_id FROM memories m
@@ -75,7 +75,7 @@ queued AS (
 SELECT (SELECT count(*) FROM queued) AS queued,
        (SELECT memory_id FROM page ORDER BY memory_id OFFSET %(limit)s - 1) AS last_id;
 
--- name: wait_again
+-- name: enqueue_again
 -- Enqueues the remaining sources of summaries that are deleted together with these memories as due now, if the agent
 -- has summary rules. All are locked already. Summaries that a caller deletes by id are not recreated.
 WITH RECURSIVE going AS ({going}),
@@ -103,7 +103,7 @@ SELECT DISTINCT %(agent_id)s, memory_id, CASE form WHEN 'session' THEN 'summary'
  ORDER BY 2, 3
     ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET again = true;
 
--- name: waiting_again
+-- name: pending_again
 -- Returns the agent's work enqueued `again`, by session for messages; failed requests last.
 SELECT q.work, q.session_id
   FROM llm_queue q
@@ -112,7 +112,7 @@ SELECT q.work, q.session_id
  GROUP BY q.work, q.session_id
  ORDER BY count(q.failing_since) > 0, q.work, q.session_id;
 
--- name: waiting_refreshes
+-- name: stale_summaries
 -- Returns stale session summaries, longest stale first, failed requests last.
 SELECT q.memory_id
   FROM llm_queue q
@@ -121,7 +121,7 @@ SELECT q.memory_id
    AND is_live(m.expires_at, m.pinned)
  ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
--- name: waiting_for_periods
+-- name: pending_for_periods
 -- Returns session summaries pending for their period, except `without`, with the periods that contain them; same order.
 SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at, q.failing_since,
        ARRAY(SELECT p.provenance ->> 'period' FROM memory_links l
@@ -134,7 +134,7 @@ SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, q.queued_at, q.failing_
    AND is_live(m.expires_at, m.pinned)
  ORDER BY q.failing_since IS NOT NULL, q.queued_at, q.memory_id LIMIT %(limit)s;
 
--- name: waits_for
+-- name: pending_summary
 -- Returns a row if the memory is pending for this work, with the time of its first failed request.
 SELECT failing_since FROM llm_queue WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = %(memory_id)s;
 
@@ -199,7 +199,7 @@ SELECT m.memory_id
 -- Takes the advisory lock for writing an agent's period summaries.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore periods', %(agent_id)s::text), 0));
 
--- name: take_waiting
+-- name: dequeue_summaries
 -- Dequeues memories; returns those that were pending.
 DELETE FROM llm_queue
  WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = ANY (%(memory_ids)s::uuid[])

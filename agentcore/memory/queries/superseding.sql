@@ -54,7 +54,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
    AND is_live(m.expires_at, m.pinned) AND length(m.content) <= %(max_chars)s
  ORDER BY m.timestamp DESC, m.memory_id LIMIT %(limit)s;
 
--- name: hold_supersessions
+-- name: lock_supersessions
 -- Locks and returns the supersessions that are possible, in id order, so that two calls cannot deadlock. Excluded:
 -- either memory changed since it was read, another supersedes the old one meanwhile, the old one is pinned, or only the
 -- new one can expire. The successor must exist until the commit; locked successors are skipped without waiting.

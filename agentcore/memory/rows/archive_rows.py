@@ -42,7 +42,7 @@ class Tombstone:
 class ArchiveRows(OwnedRows):
     """Tombstones of one agent's archived memories."""
 
-    async def bury(self, tombstones: Iterable[Tombstone]) -> None:
+    async def write_tombstones(self, tombstones: Iterable[Tombstone]) -> None:
         """Writes tombstones."""
         rows = [
             {
@@ -78,7 +78,7 @@ class ArchiveRows(OwnedRows):
         where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
         return await self._rows("claim_tombstones", memory_ids=named, **where)
 
-    async def unbury(self, memory_ids: Sequence[UUID]) -> None:
+    async def delete_tombstones(self, memory_ids: Sequence[UUID]) -> None:
         """Deletes the tombstones of restored memories."""
         await self._run("delete_tombstones", memory_ids=list(memory_ids))
 
@@ -95,23 +95,23 @@ class ArchiveRows(OwnedRows):
 
     async def held(self, memory_ids: Iterable[UUID]) -> set[UUID]:
         """Locks against deletion and returns which of these ids have a row, expired or not."""
-        return {row["memory_id"] for row in await self._rows("held_ids", memory_ids=list(memory_ids))}
+        return {row["memory_id"] for row in await self._rows("lock_ids", memory_ids=list(memory_ids))}
 
-    async def buried(self, memory_ids: Iterable[UUID]) -> set[UUID]:
+    async def archived_ids(self, memory_ids: Iterable[UUID]) -> set[UUID]:
         """Returns which of these ids are archived."""
-        return {row["memory_id"] for row in await self._rows("buried_ids", memory_ids=list(memory_ids))}
+        return {row["memory_id"] for row in await self._rows("archived_ids", memory_ids=list(memory_ids))}
 
     async def columns(self) -> dict[str, list[str]]:
         """Returns the columns of each table that has rows of memories."""
         return {row["name"]: row["columns"] for row in await self._rows("table_columns")}
 
-    async def put_back(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    async def restore_rows(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         """Inserts archived rows; values without a column in the table are left out."""
         owned = ({**row, "agent_id": self._agent_id} for row in rows)
         for shape, alike in groupby(owned, key=lambda row: [name for name in columns if name in row]):
             group = [{name: row[name] for name in shape} for row in alike]
             names = sql.SQL(", ").join(map(sql.Identifier, shape))
-            statement = shaped_query("put_back", table=sql.Identifier(table), columns=names)
+            statement = shaped_query("restore_rows", table=sql.Identifier(table), columns=names)
             for start in range(0, len(group), ROWS_A_STATEMENT):
                 values = {"rows": Jsonb(group[start : start + ROWS_A_STATEMENT])}
                 await self._connection.execute(statement, values)
@@ -120,9 +120,9 @@ class ArchiveRows(OwnedRows):
 class EraseRows(OwnedRows):
     """Rows of one agent to be erased; tables and columns are those of the inventory."""
 
-    async def hold_layers(self, layers: Sequence[str]) -> None:
+    async def lock_layers(self, layers: Sequence[str]) -> None:
         """Waits for running prunes of these layers, and blocks new ones until the transaction ends."""
-        await self._rows("hold_layers", layers=list(layers))
+        await self._rows("lock_layers", layers=list(layers))
 
     async def memories(self, user_id: str | None) -> list[UUID]:
         """Returns the ids of the agent's memories, or of one user's."""
@@ -147,9 +147,9 @@ class EraseRows(OwnedRows):
         rows = await self._rows("derived_memories", **values)
         return [row["memory_id"] for row in rows]
 
-    async def hold_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
+    async def lock_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Locks the tombstones of these memories; returns keys, users and archives."""
-        return await self._rows("hold_tombstones", memory_ids=list(memory_ids))
+        return await self._rows("lock_tombstones", memory_ids=list(memory_ids))
 
     async def name_tombstones(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
         """Sets the user of these archived memories, and of their copies, if they have none."""
@@ -158,7 +158,7 @@ class EraseRows(OwnedRows):
 
     async def hold(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Locks and returns these memories, with every content they ever had as `texts`."""
-        return await self._rows("hold_erasable", memory_ids=list(memory_ids))
+        return await self._rows("lock_erasable", memory_ids=list(memory_ids))
 
     async def erase(self, table: str, column: str, memory_ids: Sequence[UUID]) -> int:
         """Deletes these memories' rows of a table; returns the number."""
@@ -175,7 +175,7 @@ class EraseRows(OwnedRows):
 
     async def erase_word_counts(self) -> Row:
         """Deletes the word counts of an agent without memories; returns rows by table."""
-        await self._rows("hold_lexical_totals")
+        await self._rows("lock_lexical_totals")
         return (await self._rows("erase_word_counts"))[0]
 
     async def erase_table(self, table: str) -> int:

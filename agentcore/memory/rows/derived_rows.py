@@ -31,7 +31,7 @@ HEAD_OF_LINE = 256
 
 
 @dataclass(frozen=True)
-class Waiting:
+class Pending:
     """A new memory that is pending for fact extraction, or for the summary of its session."""
 
     memory_id: UUID
@@ -62,25 +62,25 @@ class LlmRows(RuledRows):
 
     async def settle(self, day: date, tokens: int, cost_micros: Decimal) -> None:
         """Adds the difference between actual and reserved usage (negative if less) to a day's account."""
-        await self._run("settle_llm_usage", day=day, tokens=tokens, cost_micros=cost_micros)
+        await self._run("correct_llm_usage", day=day, tokens=tokens, cost_micros=cost_micros)
 
     async def usage_today(self) -> Row:
         """Returns today's usage: calls, refused, tokens, cost_micros."""
         rows = await self._rows("llm_usage_today")
         return rows[0] if rows else {"calls": 0, "refused": 0, "tokens": 0, "cost_micros": Decimal(0)}
 
-    async def wish(self, wishes: Mapping[str, Any]) -> None:
+    async def configure(self, settings: Mapping[str, Any]) -> None:
         """Replaces the agent's settings for language models; the row is locked already."""
-        await self._run("set_model_wishes", models=Jsonb(wishes))
+        await self._run("set_model_settings", models=Jsonb(settings))
 
-    async def queue(self, waiting: Sequence[Waiting], *, extract_facts: bool) -> list[Row]:
+    async def queue(self, waiting: Sequence[Pending], *, extract_facts: bool) -> list[Row]:
         """Enqueues memories for the work that is switched on; returns work, session and summary rules of
         each.
 
         `extract_facts` is the default for agents that have not set it.
         """
         return await self._ruled(
-            "queue_llm_work",
+            "enqueue_for_models",
             memory_ids=[each.memory_id for each in waiting],
             works=[each.work for each in waiting],
             session_ids=[each.session_id for each in waiting],
@@ -96,13 +96,13 @@ class LlmRows(RuledRows):
         """Enqueues the messages of a session that no summary covers."""
         await self._run("queue_session", session_id=session_id)
 
-    async def leave_summaries(self) -> None:
+    async def dequeue_session_messages(self) -> None:
         """Removes everything that is pending for session summaries."""
-        await self._run("leave_queue_for_summaries")
+        await self._run("dequeue_session_messages")
 
     async def waiting_of(self, session_ids: Sequence[str]) -> list[Row]:
         """Returns per session: number of pending messages and user turns, and time of the newest."""
-        return await self._rows("waiting_of_sessions", session_ids=list(session_ids))
+        return await self._rows("count_pending_of_sessions", session_ids=list(session_ids))
 
     async def stretch(
         self, session_id: str, limit: int, *, only_again: bool = False, within: Sequence[Span] | None = None
@@ -112,7 +112,7 @@ class LlmRows(RuledRows):
         `only_again`: only those whose summary was deleted; `within`: only those in one of these time spans.
         """
         return await self._rows(
-            "waiting_stretch",
+            "pending_messages",
             session_id=session_id,
             limit=limit,
             only_again=only_again,
@@ -130,7 +130,7 @@ class LlmRows(RuledRows):
         Memories that failed alone come last, and are returned alone. `waiting` is the number pending, at most
         `limit` + 1.
         """
-        return await self._rows("waiting_for_facts", limit=limit, head=HEAD_OF_LINE)
+        return await self._rows("pending_for_facts", limit=limit, head=HEAD_OF_LINE)
 
     async def note_failure(
         self, work: LlmWork, memory_ids: Sequence[UUID], *, by_itself: bool = False
@@ -143,7 +143,7 @@ class LlmRows(RuledRows):
     async def claim(self, work: LlmWork, versions: Mapping[UUID, int]) -> set[UUID]:
         """Dequeues memories that are unchanged; returns which."""
         rows = await self._rows(
-            "claim_llm_work", work=work, memory_ids=list(versions), versions=list(versions.values())
+            "dequeue_unchanged", work=work, memory_ids=list(versions), versions=list(versions.values())
         )
         return {row["memory_id"] for row in rows}
 
@@ -151,10 +151,10 @@ class LlmRows(RuledRows):
 class FactRows(OwnedRows):
     """Facts that a model extracted from one agent's memories."""
 
-    async def hold_with(self, successors: Mapping[UUID, UUID | None]) -> list[Row]:
+    async def lock_with(self, successors: Mapping[UUID, UUID | None]) -> list[Row]:
         """Locks and returns the facts of these memories that have the same successor as their memory."""
         values = {"memory_ids": [*successors], "successors": [*successors.values()]}
-        return await self._rows("hold_facts_with", **values)
+        return await self._rows("lock_facts_with", **values)
 
     async def supersede(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> None:
         """Supersedes locked facts: (fact, successor, end of validity)."""
@@ -167,12 +167,12 @@ class FactRows(OwnedRows):
 
     async def as_read(self, memory_id: UUID) -> list[UUID]:
         """Returns the facts of a memory that no caller has pinned or reworded."""
-        return [row["memory_id"] for row in await self._rows("facts_as_read", memory_id=memory_id)]
+        return [row["memory_id"] for row in await self._rows("unchanged_facts", memory_id=memory_id)]
 
-    async def live_with(self, memory_id: UUID, operation: str, caller: Caller) -> None:
+    async def sync_expiry(self, memory_id: UUID, operation: str, caller: Caller) -> None:
         """Sets the expiry of a memory's facts to the memory's, with entries in their histories."""
         source = {"token_id": caller.token_id, "trace_id": caller.trace_id}
-        await self._run("let_facts_live_with", memory_id=memory_id, operation=operation, **source)
+        await self._run("sync_expiry_of_facts", memory_id=memory_id, operation=operation, **source)
 
     async def superseded_with(self, memory_id: UUID, successor: UUID) -> list[Row]:
         """Locks and returns the facts of a memory that this successor superseded."""
@@ -191,9 +191,9 @@ class FactRows(OwnedRows):
         values = {"memory_ids": [*archived_at], "moments": [*archived_at.values()]}
         return await self._rows("superseded_since", **values)
 
-    async def read_no_more(self, memory_ids: Sequence[UUID]) -> None:
+    async def dequeue_read(self, memory_ids: Sequence[UUID]) -> None:
         """Removes these memories from the queue for fact extraction."""
-        await self._run("leave_queue_for_facts", memory_ids=list(memory_ids))
+        await self._run("dequeue_facts", memory_ids=list(memory_ids))
 
     async def unread(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Returns the current memories among these whose present content was not read for facts yet."""
@@ -223,50 +223,50 @@ class SummaryRows(RuledRows):
         await self._run("take_role", role=BOUND_ROLE)
         return rows
 
-    async def let_wait(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
+    async def mark_stale(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
         """Marks the summaries of these memories stale; returns the kinds of work enqueued."""
-        return _works(await self.of_all_users("let_summaries_wait", memory_ids=list(memory_ids)))
+        return _works(await self.of_all_users("mark_summaries_stale", memory_ids=list(memory_ids)))
 
-    async def let_restored_wait(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
+    async def mark_restored_stale(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
         """Marks restored summaries, and the summaries of restored memories, stale."""
-        return _works(await self._rows("let_restored_wait", memory_ids=list(memory_ids)))
+        return _works(await self._rows("mark_restored_stale", memory_ids=list(memory_ids)))
 
-    async def let_wait_for_period(self, memory_ids: Iterable[UUID]) -> set[SummaryWork]:
+    async def enqueue_for_period(self, memory_ids: Iterable[UUID]) -> set[SummaryWork]:
         """Enqueues session summaries for the summary of their period, if the agent has period summaries."""
-        return _works(await self._ruled("let_wait_for_period", memory_ids=list(memory_ids)))
+        return _works(await self._ruled("enqueue_for_period", memory_ids=list(memory_ids)))
 
-    async def let_page_wait_for_period(self, after: UUID | None, limit: int) -> tuple[int, UUID | None]:
+    async def enqueue_page_for_period(self, after: UUID | None, limit: int) -> tuple[int, UUID | None]:
         """Does the same for a page of memories; returns the number enqueued, and the last id if there may be
         more."""
         values = {"after": after or _FIRST_ID, "limit": limit}
-        [row] = await self._rows("let_page_wait_for_period", **values)
+        [row] = await self._rows("enqueue_page_for_period", **values)
         return int(row["queued"]), row["last_id"]
 
-    async def hold(
+    async def lock(
         self,
         *,
         going: Iterable[UUID] = (),
         changing: Iterable[UUID] = (),
-        standing: Iterable[UUID] = (),
-        staying: Iterable[UUID] = (),
+        unchanged: Iterable[UUID] = (),
+        kept: Iterable[UUID] = (),
     ) -> Mapping[UUID, int]:
         """Locks these memories and all that their deletion or change affects; returns the versions found.
 
-        `standing`: locked against change; `staying`: locked against deletion. Call it once, before any other
+        `unchanged`: locked against change; `kept`: locked against deletion. Call it once, before any other
         statement that locks memories: locks are taken in one order.
         """
         rows = await self.of_all_users(
-            shaped_query("hold_in_order", going=query("going")),
+            shaped_query("lock_in_order", going=query("going")),
             memory_ids=list(going),
             changing=list(changing),
-            standing=list(standing),
-            staying=list(staying),
+            unchanged=list(unchanged),
+            kept=list(kept),
         )
         return {row["memory_id"]: row["version"] for row in rows if row["version"] is not None}
 
-    async def wait_again(self, memory_ids: Sequence[UUID]) -> None:
+    async def enqueue_again(self, memory_ids: Sequence[UUID]) -> None:
         """Enqueues the other sources of summaries that will be deleted with these locked memories."""
-        statement, rules = self._with_rules("wait_again", going=query("going"))
+        statement, rules = self._with_rules("enqueue_again", going=query("going"))
         await self._run(statement, memory_ids=list(memory_ids), **rules)
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
@@ -281,26 +281,26 @@ class SummaryRows(RuledRows):
         wished = [row["memory_id"] for row in rows]
         if not wished:
             return []
-        await self.wait_again(wished)
+        await self.enqueue_again(wished)
         return await self.delete(wished)
 
-    async def waiting_again(self) -> list[Row]:
+    async def pending_again(self) -> list[Row]:
         """Returns work and session of messages that lost their summary."""
-        return await self._rows("waiting_again")
+        return await self._rows("pending_again")
 
-    async def waiting_refreshes(self, limit: int) -> list[Row]:
+    async def stale_summaries(self, limit: int) -> list[Row]:
         """Returns stale session summaries, longest stale first."""
-        return await self._rows("waiting_refreshes", limit=limit)
+        return await self._rows("stale_summaries", limit=limit)
 
-    async def waiting_for_periods(self, limit: int, without: Iterable[UUID] = ()) -> list[Row]:
+    async def pending_for_periods(self, limit: int, without: Iterable[UUID] = ()) -> list[Row]:
         """Returns session summaries pending for their period, except these; longest pending first."""
-        return await self._rows("waiting_for_periods", limit=limit, without=list(without))
+        return await self._rows("pending_for_periods", limit=limit, without=list(without))
 
-    async def waits(self, work: SummaryWork, memory_id: UUID) -> list[Row]:
+    async def pending(self, work: SummaryWork, memory_id: UUID) -> list[Row]:
         """Returns `failing_since` of a pending memory; no row if it is not pending."""
-        return await self._rows("waits_for", work=work, memory_id=memory_id)
+        return await self._rows("pending_summary", work=work, memory_id=memory_id)
 
-    async def standing(self, memory_id: UUID) -> Row | None:
+    async def summary_row(self, memory_id: UUID) -> Row | None:
         """Returns a summary, with the operation that last changed its content as `reworded_by`."""
         rows = await self._rows("summary_row", memory_id=memory_id)
         return rows[0] if rows else None
@@ -325,9 +325,9 @@ class SummaryRows(RuledRows):
         """Takes the advisory lock of the agent's period summaries until the transaction ends."""
         await self._run("claim_periods")
 
-    async def take(self, work: SummaryWork, memory_ids: Sequence[UUID]) -> bool:
+    async def dequeue(self, work: SummaryWork, memory_ids: Sequence[UUID]) -> bool:
         """Dequeues these memories, whose sources are locked; returns whether all were pending."""
-        rows = await self._rows("take_waiting", work=work, memory_ids=list(memory_ids))
+        rows = await self._rows("dequeue_summaries", work=work, memory_ids=list(memory_ids))
         return len(rows) == len(memory_ids)
 
     async def retell(self, memory_id: UUID, provenance: Mapping[str, Any], timestamp: datetime) -> None:
@@ -356,7 +356,7 @@ class ClusterRows(OwnedRows):
         rows = await self._rows("consolidation_settings")
         return (rows[0]["consolidation"], rows[0]["consolidated_to"]) if rows else ({}, None)
 
-    async def wish(self, consolidation: Mapping[str, Any]) -> None:
+    async def configure(self, consolidation: Mapping[str, Any]) -> None:
         """Replaces the agent's consolidation settings; the row is locked already."""
         await self._run("set_consolidation", consolidation=Jsonb(consolidation))
 
@@ -368,18 +368,18 @@ class ClusterRows(OwnedRows):
         """Returns the episodes after an id, in id order."""
         return await self._rows("unseen_episodes", after=after, limit=limit)
 
-    async def come_late(self, memory_ids: Iterable[UUID]) -> None:
+    async def enqueue_late(self, memory_ids: Iterable[UUID]) -> None:
         """Enqueues episodes whose id was passed before they became episodes."""
-        await self._run("note_late_episodes", memory_ids=list(memory_ids))
+        await self._run("enqueue_late_episodes", memory_ids=list(memory_ids))
 
     async def late(self, model: str, before: datetime, after: UUID | None, limit: int) -> list[UUID]:
         """Returns late episodes after an id that have a vector of the model."""
         values = {"model": model, "before": before, "after": after, "limit": limit}
         return [row["memory_id"] for row in await self._rows("late_episodes", **values)]
 
-    async def late_seen(self, memory_ids: Sequence[UUID]) -> None:
+    async def dequeue_late(self, memory_ids: Sequence[UUID]) -> None:
         """Dequeues late episodes."""
-        await self._run("forget_late_episodes", memory_ids=list(memory_ids))
+        await self._run("dequeue_late_episodes", memory_ids=list(memory_ids))
 
     async def changed_sources(self, limit: int) -> list[UUID]:
         """Returns sources that changed after their cluster summary was written, newest change first."""
@@ -416,7 +416,7 @@ class ClusterRows(OwnedRows):
         [row] = await self._rows("count_young_episodes", before=before)
         return int(row["count"])
 
-    async def standing(self, memory_ids: Sequence[UUID]) -> list[Row]:
+    async def current_summaries(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Returns the current cluster summaries of these memories."""
         return await self._rows("standing_summaries", memory_ids=list(memory_ids))
 
@@ -431,7 +431,7 @@ class ClusterRows(OwnedRows):
 
     async def hold(self, memory_ids: Sequence[UUID]) -> dict[UUID, str]:
         """Locks these memories against change; returns the digests of their contents."""
-        rows = await self._rows("hold_episodes", memory_ids=list(memory_ids))
+        rows = await self._rows("lock_episodes", memory_ids=list(memory_ids))
         return {row["memory_id"]: bytes(row["content_hash"]).hex() for row in rows}
 
     async def supersede(self, memory_id: UUID, successor: UUID, valid_to: datetime) -> int | None:

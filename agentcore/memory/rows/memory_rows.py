@@ -50,14 +50,14 @@ class RuledRows(OwnedRows):
         super().__init__(connection, agent_id)
         self._service = service
 
-    async def wishes(self) -> Mapping[str, Any]:
+    async def own_settings(self) -> Mapping[str, Any]:
         """Returns the agent's own settings for language models."""
-        rows = await self._rows("model_wishes")
+        rows = await self._rows("model_settings")
         return rows[0]["models"] if rows else {}
 
     async def summary_rules(self) -> SummaryRules | None:
         """Returns the summary rules in force, None if session summaries are off."""
-        return rules_in_force((await self.wishes()).get("summaries"), self._service)
+        return rules_in_force((await self.own_settings()).get("summaries"), self._service)
 
     async def _ruled(self, name: str, /, **values: Any) -> list[Row]:
         statement, rules = self._with_rules(name)
@@ -221,7 +221,7 @@ class RuleRows(OwnedRows):
 
     async def hold(self) -> OwnRules:
         """Locks and returns the agent's own rules."""
-        return cast(OwnRules, (await self._rows("hold_agent_rules"))[0]["layers"])
+        return cast(OwnRules, (await self._rows("lock_agent_rules"))[0]["layers"])
 
     async def set(self, rules: Mapping[str, Mapping[str, int]]) -> None:
         """Replaces the agent's own rules."""
@@ -289,7 +289,7 @@ class SubjectRows(OwnedRows):
         `successor_version` (None: any), and `moment`, the end of validity.
         """
         held = await self._rows(
-            "hold_supersessions",
+            "lock_supersessions",
             memory_ids=_column(taken, "memory_id"),
             versions=_column(taken, "version"),
             held_by=_column(taken, "superseded_by"),

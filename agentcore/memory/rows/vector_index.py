@@ -78,28 +78,28 @@ def shape_for(kind: IndexKind, rows: int) -> int:
     return min(MAX_LISTS, max(MIN_LISTS, math.ceil(rows / ROWS_A_LIST)))
 
 
-def first_reach(kind: IndexKind, shape: int, rows: int) -> int:
+def default_width(kind: IndexKind, shape: int, rows: int) -> int:
     """Returns the search width before a measurement."""
     if kind == "hnsw":
         return HNSW_FIRST_REACH
-    return max(least_reach(kind, shape, rows), math.ceil(FIRST_SHARE * shape))
+    return max(min_width(kind, shape, rows), math.ceil(FIRST_SHARE * shape))
 
 
-def least_reach(kind: IndexKind, shape: int, rows: int) -> int:
+def min_width(kind: IndexKind, shape: int, rows: int) -> int:
     """Returns the minimum search width for so many rows."""
     if kind == "hnsw":
         return HNSW_LEAST_REACH
     return min(shape, math.ceil(shape * LEAST_ROWS_READ / max(1, rows)))
 
 
-def most_reach(kind: IndexKind, shape: int) -> int:
+def max_width(kind: IndexKind, shape: int) -> int:
     """Returns the maximum search width; an ivfflat search is then exact."""
     return HNSW_MOST_REACH if kind == "hnsw" else shape
 
 
 def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
     """Returns the search widths to choose from, each 5 % larger than the one before."""
-    least, most = least_reach(kind, shape, rows), most_reach(kind, shape)
+    least, most = min_width(kind, shape, rows), max_width(kind, shape)
     steps = range(math.ceil(math.log(most / least, _STEP)) + 1)
     return sorted({min(most, math.ceil(least * _STEP**step)) for step in steps})
 
@@ -159,7 +159,7 @@ def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex 
     rows = max(index.built_rows for index in indexes)
     coming = shape_for("ivfflat", rows)
     return ServingIndex(
-        probes=max((index.reach for index in lists), default=first_reach("ivfflat", coming, rows)),
+        probes=max((index.reach for index in lists), default=default_width("ivfflat", coming, rows)),
         most_probes=max((index.shape for index in lists), default=coming),
         ef_search=max((index.reach for index in graphs), default=HNSW_FIRST_REACH),
         hnsw=bool(graphs),

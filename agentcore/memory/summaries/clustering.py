@@ -50,7 +50,7 @@ class Episode:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ExistingSummary:
     """An existing cluster summary, its sources that exist, and the digest of their contents."""
 
     summary_id: UUID
@@ -77,7 +77,7 @@ def clusters(
     episodes: Sequence[Episode],
     vectors: Mapping[UUID, NDArray[np.float32]],
     pairs: Iterable[tuple[UUID, UUID]],
-    standing: Sequence[Standing],
+    standing: Sequence[ExistingSummary],
 ) -> list[Cluster]:
     """Returns the clusters without a summary or with a stale one; deterministic.
 
@@ -111,7 +111,7 @@ def facts_of(facts: Iterable[str]) -> list[str]:
 @dataclass
 class _Group:
     places: list[int]
-    standing: Standing | None = None
+    standing: ExistingSummary | None = None
 
 
 def _edges(pairs: Iterable[tuple[UUID, UUID]], by_id: Mapping[UUID, int]) -> list[tuple[int, int]]:
@@ -138,7 +138,9 @@ def _components(size: int, edges: Iterable[tuple[int, int]], kept: Sequence[_Gro
 
 
 def _clusters_of(
-    episodes: Sequence[Episode], vectors: Mapping[UUID, NDArray[np.float32]], standing: Sequence[Standing]
+    episodes: Sequence[Episode],
+    vectors: Mapping[UUID, NDArray[np.float32]],
+    standing: Sequence[ExistingSummary],
 ) -> list[Cluster]:
     found: list[Cluster] = []
     for group in _grouped(episodes, vectors, standing):
@@ -150,7 +152,9 @@ def _clusters_of(
 
 
 def _grouped(
-    episodes: Sequence[Episode], vectors: Mapping[UUID, NDArray[np.float32]], standing: Sequence[Standing]
+    episodes: Sequence[Episode],
+    vectors: Mapping[UUID, NDArray[np.float32]],
+    standing: Sequence[ExistingSummary],
 ) -> list[_Group]:
     groups = _first_groups(episodes, standing)
     matrix = np.stack([vectors[each.memory_id] for each in episodes])
@@ -179,7 +183,7 @@ def _grouped(
         sizes[one] += sizes[other]
 
 
-def _first_groups(episodes: Sequence[Episode], standing: Sequence[Standing]) -> list[_Group]:
+def _first_groups(episodes: Sequence[Episode], standing: Sequence[ExistingSummary]) -> list[_Group]:
     places = {each.memory_id: place for place, each in enumerate(episodes)}
     held = [
         _Group(sorted(places[each] for each in group.member_ids if each in places), group)

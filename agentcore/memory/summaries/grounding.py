@@ -59,7 +59,7 @@ def _plain(number: str) -> str:
     return number.replace(",", ".").lstrip("0") or "0"
 
 
-class Heard:
+class SourceTexts:
     """The sources of a claim: texts, speakers, times."""
 
     def __init__(self, sources: Sequence[Source]) -> None:
@@ -122,9 +122,7 @@ def _dates(source: Source) -> set[str]:
 
 
 def _capitals_tell(texts: Sequence[str]) -> bool:
-    inside = [
-        word for text in texts for sentence in sentences(text) for word in _WORD.findall(sentence)[1:]
-    ]
+    inside = [word for text in texts for sentence in sentences(text) for word in _WORD.findall(sentence)[1:]]
     long_words = [word for word in inside if len(word) >= _LONG_WORD]
     capitals = sum(1 for word in long_words if word[0].isupper())
     english = sum(1 for word in inside if word.casefold() in STOP_WORDS)
@@ -168,23 +166,28 @@ def _said(source: Source) -> str:
     return source.content if source.speaker is not None else without_reasoning(source.content)
 
 
-def told_tokens(max_tokens: int) -> int:
+def tokens_of_text(max_tokens: int) -> int:
     """Returns the share of a summary's tokens for the model's own words."""
     return max(1, int(max_tokens * TOLD_SHARE))
 
 
 def checked(
-    text: str, facts: Sequence[str], heard: Heard, sources: Sequence[Source], max_tokens: int, count: Count
+    text: str,
+    facts: Sequence[str],
+    said: SourceTexts,
+    sources: Sequence[Source],
+    max_tokens: int,
+    count: Count,
 ) -> Checked:
     """Returns the supported part of a model's text and facts, with the names and numbers it lost.
 
-    `heard` is built from `sources`. If they do not fit, the last facts are dropped.
+    `said` is built from `sources`. If they do not fit, the last facts are dropped.
     """
-    told, left_out = heard.sentences(without_thoughts(text))
+    told, left_out = said.sentences(without_thoughts(text))
     if not told:
         return Checked("", degraded=UNGROUNDED)
-    room = told_tokens(max_tokens)
-    said, kept = within(told, room, count), _facts(facts, heard)
+    room = tokens_of_text(max_tokens)
+    said, kept = within(told, room, count), _facts(facts, said)
     evidence = _evidence(sources, max_tokens - room, count)
     if not _speak_of_it(evidence, _Told("\n".join([said, *kept]))):
         return Checked("", degraded=LOST)
@@ -204,9 +207,9 @@ def _lost(evidence: Sequence[_Evidence], told: _Told) -> list[str]:
     return [each.line for each in evidence if not each.stands_in(told)]
 
 
-def _facts(facts: Sequence[str], heard: Heard) -> list[str]:
+def _facts(facts: Sequence[str], said: SourceTexts) -> list[str]:
     told = (collapse(without_thoughts(each))[:FACT_CHARS] for each in facts)
-    held = {each.casefold(): each for each in told if each and heard.holds(each)}
+    held = {each.casefold(): each for each in told if each and said.holds(each)}
     return list(held.values())[:MOST_FACTS]
 
 

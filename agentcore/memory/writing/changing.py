@@ -104,9 +104,9 @@ class Changing(ABC):
             tied.append(found["superseded_by"])
         if wanted.content not in (None, found["content"]):
             facts = await transaction.facts.as_read(self.memory_id)
-            await transaction.summaries.hold(going=facts, changing=[self.memory_id], staying=tied)
+            await transaction.summaries.lock(going=facts, changing=[self.memory_id], kept=tied)
         elif tied or wanted.current:
-            await transaction.summaries.hold(changing=[self.memory_id], staying=tied)
+            await transaction.summaries.lock(changing=[self.memory_id], kept=tied)
 
     async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
         ends = {tie[end] for tie in wanted.put for end in ("source_id", "target_id")}
@@ -214,10 +214,10 @@ class Changing(ABC):
         self, transaction: MemoryTransaction, row: Row, wanted: Wanted, *, reworded: bool, retimed: bool
     ) -> None:
         if retimed:
-            await transaction.facts.live_with(self.memory_id, self.operation, self._caller)
+            await transaction.facts.sync_expiry(self.memory_id, self.operation, self._caller)
         if reworded and row["flagged"]:
             for work in FLAGGED_WORK:
-                await transaction.summaries.take(work, [self.memory_id])
+                await transaction.summaries.dequeue(work, [self.memory_id])
         if reworded:
             await after_rewording(transaction, self._parts, self._caller, row)
         elif wanted.current and row["superseded_by"] is not None:
@@ -229,7 +229,7 @@ class Changing(ABC):
         keys = subjects_of(self._caller.agent_id, {**row, **columns})
         if wanted.current:
             await transaction.subjects.reinstate(self.memory_id, keys)
-            await transaction.clusters.come_late([self.memory_id])
+            await transaction.clusters.enqueue_late([self.memory_id])
         elif row["superseded_by"] is None and columns["content"] != row["content"]:
             await transaction.subjects.learn_anew(self.memory_id, keys)
 

@@ -42,9 +42,9 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         await transaction.rules.set(own)
         wish, _ = await transaction.clusters.settings()
         wish = {**wish, **params.model_dump(include=CONSOLIDATION, exclude_none=True)}
-        await transaction.clusters.wish(wish)
-        before, rules_before = await transaction.llm.wishes(), await transaction.llm.summary_rules()
-        await transaction.llm.wish(_changed_wishes(before, params))
+        await transaction.clusters.configure(wish)
+        before, rules_before = await transaction.llm.own_settings(), await transaction.llm.summary_rules()
+        await transaction.llm.configure(_changed_wishes(before, params))
         if params.summaries is not None:
             await _follow_summaries(transaction, rules_before)
         models = await _models(parts, transaction, params.summaries)
@@ -70,7 +70,7 @@ def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[
 async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules | None) -> None:
     rules = await transaction.llm.summary_rules()
     if rules is None:
-        await transaction.llm.leave_summaries()
+        await transaction.llm.dequeue_session_messages()
     elif rules.period not in (None, None if before is None else before.period):
         await transaction.jobs.enqueue(QUEUE_PERIODS)
 
@@ -79,7 +79,7 @@ async def _models(
     parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None
 ) -> dict[str, Any]:
     """Returns the settings for models, today's cost and warnings; `given` are the settings just changed."""
-    wishes, used = await transaction.llm.wishes(), await transaction.llm.usage_today()
+    wishes, used = await transaction.llm.own_settings(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
     rules = rules_in_force(wishes.get("summaries"), parts.storage.service_rules)
     extract_facts = bool(wishes.get("extract_facts", options.extract_facts))

@@ -12,8 +12,8 @@ from uuid import UUID
 from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import (
-    let_summaries_wait,
-    queue_llm_work,
+    enqueue_for_models,
+    mark_summaries_stale,
     queue_relations,
     watch_capacity,
 )
@@ -205,9 +205,9 @@ class Storing:
             if outcome is not None and result is not None:
                 told = vars(outcome.without(missed, memory.memory_id))
                 self._results[index] = result.model_copy(update=told)
-        await let_summaries_wait(transaction, self._superseding.taken)
+        await mark_summaries_stale(transaction, self._superseding.taken)
         if self.follows:
-            await queue_llm_work(transaction, self._parts, self._stored)
+            await enqueue_for_models(transaction, self._parts, self._stored)
             await queue_relations(transaction, self._parts, self._stored)
         layers = {memory.columns["memory_type"] for memory in self._stored}
         await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
