@@ -93,7 +93,7 @@ def samples() -> dict[str, str]:
     found = {language: "\n".join(each * 4) for language, each in prompts.items()}
     found["markdown"] = (ROOT / "docs/operations.md").read_text("utf-8")[:40_000]
     found["code"] = (ROOT / "agentcore/memory/storage.py").read_text("utf-8")
-    found["sql"] = (ROOT / "alembic/sql/0025_users.sql").read_text("utf-8")
+    found["sql"] = (ROOT / "alembic/schema.sql").read_text("utf-8")
     found["numbers"] = "\n".join(f"{n * 7919 % 99991},{n * 104729 % 999983}.{n}" for n in range(500))
     found["digests"] = " ".join(f"{n * 2654435761 % 2**64:016x}" for n in range(1, 500))
     found["emoji"] = "🙂🎉 " * 500
