@@ -1,4 +1,4 @@
-"""Runs the migrations with Alembic, on the connection of `agentcore.migration`, which imports it when needed."""
+"""Runs the migrations with Alembic; `agentcore.migration` imports it where one is due."""
 
 from __future__ import annotations
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -88,6 +92,30 @@ def test_a_database_that_is_behind_is_told_how_to_catch_up(empty_database: str) 
         migration.check_revision(empty_database)
     migration.upgrade(empty_database)
     migration.check_revision(empty_database)
+
+
+SERVING = """
+import asyncio, sys
+from agentcore.config import load_settings
+from agentcore.runtime import open_runtime
+async def serve():
+    async with open_runtime(load_settings(), migrate=True):
+        print(*sys.modules)
+asyncio.run(serve())"""
+
+
+def test_a_start_on_a_current_database_imports_neither_alembic_nor_sqlalchemy(
+    empty_database: str, services: Services, tmp_path: Path
+) -> None:
+    migration.upgrade(empty_database)
+    done = subprocess.run(
+        [sys.executable, "-c", SERVING], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        env={**os.environ, "DATABASE_URL": empty_database, "REDIS_URL": services.redis_url,
+             "AGENTCORE_HOME": str(tmp_path), "JWT_SECRET_KEY": "s" * 64, "EMBEDDING_MODEL": "hashing"})
+    assert done.returncode == 0, done.stderr
+    loaded = set(done.stdout.split())
+    assert "agentcore.migration" in loaded
+    assert loaded & {"agentcore.migration_runner", "alembic", "sqlalchemy"} == set()
 
 
 def test_a_database_newer_than_the_code_is_refused_and_not_damaged(empty_database: str) -> None:

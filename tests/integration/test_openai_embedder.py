@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import tiktoken
 
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions
+from agentcore.memory.tokens import TokenCounter
 from agentcore.providers.openai_embedder import OpenAiEmbedder
 from tests.fixtures.embedding_providers import openai_answer, vector
 from tests.fixtures.scripted_http import Reply, ScriptedServer, dead_address, scripted_http
@@ -100,7 +100,7 @@ async def test_a_text_too_long_for_the_model_is_cut_to_what_it_reads(
     async with connected(server.url, cache_directory=tmp_path) as embedder:
         await embedder.embed(["word " * 10_000, "short"], "document")
     cut, short = server.received[0].json["input"]
-    assert 8_000 < len(tiktoken.get_encoding("cl100k_base").encode(cut)) <= 8_191
+    assert 8_000 < TokenCounter(tmp_path, "cl100k_base").count(cut) <= 8_191
     assert short == "short"
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 import socket
 from pathlib import Path
 
 import pytest
-import tiktoken.registry
+import tiktoken
+import tiktoken_ext.openai_public as openai_public
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,10 +31,7 @@ def counter(cache: Path) -> TokenCounter:
 
 
 @pytest.fixture
-def fresh_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiktoken as it is in a new process: it has loaded nothing, and finds no network."""
-    monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
-
+def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
         raise AssertionError(f"the network was used: {arguments}")
 
@@ -59,25 +56,27 @@ def test_a_special_token_in_a_text_is_text(counter: TokenCounter) -> None:
     assert counter.count("<|endoftext|>") > 1
 
 
-def test_counting_works_offline_in_a_new_process(tmp_path: Path, fresh_tiktoken: None) -> None:
+def test_counting_works_offline_in_a_new_process(tmp_path: Path, no_network: None) -> None:
     assert TokenCounter(tmp_path).count("hello world") == 2
 
 
-def test_the_environment_is_left_as_it_was(
-    tmp_path: Path, fresh_tiktoken: None, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("encoding", tokens.ENCODINGS)
+def test_the_table_and_the_pattern_are_those_of_tiktoken(
+    encoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("TIKTOKEN_CACHE_DIR", raising=False)
-    TokenCounter(tmp_path).load()
-    assert "TIKTOKEN_CACHE_DIR" not in os.environ
-    tiktoken.registry.ENCODINGS.clear()
-    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "elsewhere")
-    TokenCounter(tmp_path).load()
-    assert os.environ["TIKTOKEN_CACHE_DIR"] == "elsewhere"
+    asked: list[dict[str, str]] = []
+    monkeypatch.setattr(openai_public, "load_tiktoken_bpe", lambda url, **given: asked.append(
+        {"url": url, **given}))
+    constructed = openai_public.ENCODING_CONSTRUCTORS[encoding]()
+    table = tokens._TABLES[encoding]
+    assert asked == [{"url": table.url, "expected_hash": table.sha256}]
+    assert constructed["pat_str"] == table.pattern
+    ranks = [int(rank) for rank in tokens._carried(encoding).split()[1::2]]
+    assert ranks == list(range(len(ranks)))
 
 
-def test_a_damaged_table_is_unpacked_again(tmp_path: Path, fresh_tiktoken: None) -> None:
+def test_a_damaged_table_is_unpacked_again(tmp_path: Path, no_network: None) -> None:
     TokenCounter(tmp_path, "cl100k_base").load()
-    tiktoken.registry.ENCODINGS.clear()
     table = next(path for path in tmp_path.rglob("*") if path.is_file())
     whole = table.read_bytes()
     table.write_bytes(whole[:1_000])
@@ -87,7 +86,7 @@ def test_a_damaged_table_is_unpacked_again(tmp_path: Path, fresh_tiktoken: None)
 
 
 def test_a_table_that_nothing_carries_stops_the_start(
-    tmp_path: Path, fresh_tiktoken: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, no_network: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tokens, "CARRIER", "no_such_package")
     with pytest.raises(StartupError, match="install the package bpe-openai"):
@@ -99,7 +98,7 @@ DAMAGED = [b"not gzip", gzip.compress(b"not the table", mtime=0), gzip.compress(
 
 @pytest.mark.parametrize("packed", DAMAGED)
 def test_a_carrier_that_is_damaged_stops_the_start(
-    tmp_path: Path, fresh_tiktoken: None, monkeypatch: pytest.MonkeyPatch, packed: bytes
+    tmp_path: Path, no_network: None, monkeypatch: pytest.MonkeyPatch, packed: bytes
 ) -> None:
     data = tmp_path / "damaged_carrier" / "data"
     data.mkdir(parents=True)
@@ -111,7 +110,7 @@ def test_a_carrier_that_is_damaged_stops_the_start(
         TokenCounter(tmp_path / "cache").load()
 
 
-def test_a_cache_that_cannot_be_written_stops_the_start(tmp_path: Path, fresh_tiktoken: None) -> None:
+def test_a_cache_that_cannot_be_written_stops_the_start(tmp_path: Path, no_network: None) -> None:
     (tmp_path / "tiktoken").touch()
     with pytest.raises(StartupError, match="cannot be written"):
         TokenCounter(tmp_path).load()
@@ -199,12 +198,23 @@ def test_a_cut_is_a_start_of_the_text_within_the_limit(counter: TokenCounter, te
     assert cut.encode().decode() == cut
 
 
+@pytest.fixture(scope="module")
+def reference(cache: Path, counter: TokenCounter) -> tiktoken.Encoding:
+    """The encoding as tiktoken makes it, from the table that the counter has unpacked."""
+    counter.load()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TIKTOKEN_CACHE_DIR", str(cache / "tiktoken"))
+        return tiktoken.get_encoding("o200k_base")
+
+
 @given(text=TEXTS)
-def test_counting_agrees_with_tiktoken(counter: TokenCounter, text: str) -> None:
-    assert counter.count(text) == len(tiktoken.get_encoding("o200k_base").encode(text, disallowed_special=()))
+def test_counting_agrees_with_tiktoken(
+    counter: TokenCounter, reference: tiktoken.Encoding, text: str
+) -> None:
+    assert counter.count(text) == len(reference.encode(text, disallowed_special=()))
 
 
-def test_the_table_stands_where_tiktoken_looks_for_it(tmp_path: Path, fresh_tiktoken: None) -> None:
+def test_the_table_stands_where_tiktoken_looks_for_it(tmp_path: Path, no_network: None) -> None:
     TokenCounter(tmp_path, "cl100k_base").load()
     url = "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken"
     assert (tmp_path / "tiktoken" / hashlib.sha1(url.encode(), usedforsecurity=False).hexdigest()).is_file()
