@@ -109,7 +109,8 @@ def test_a_start_on_a_current_database_imports_neither_alembic_nor_sqlalchemy(
 ) -> None:
     migration.upgrade(empty_database)
     done = subprocess.run(
-        [sys.executable, "-c", SERVING], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False,
+        [sys.executable, "-c", SERVING], cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        check=False,
         env={**os.environ, "DATABASE_URL": empty_database, "REDIS_URL": services.redis_url,
              "AGENTCORE_HOME": str(tmp_path), "JWT_SECRET_KEY": "s" * 64, "EMBEDDING_MODEL": "hashing"})
     assert done.returncode == 0, done.stderr
