@@ -160,9 +160,9 @@ def processes_in(directory: Path, names: Collection[str]) -> list[int]:
     """Returns the processes of these programs with this working directory: it outlives any pid file."""
     place = str(directory.resolve())
     found = []
-    for each in psutil.process_iter(["cwd"]):
+    for each in psutil.process_iter():
         with suppress(psutil.Error):
-            if each.info["cwd"] == place and each.name() in names:
+            if each.cwd() == place and each.name() in names:
                 found.append(each.pid)
     return found
 
