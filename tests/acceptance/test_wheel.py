@@ -24,7 +24,7 @@ from tests.fixtures.serving import ROOT, Done, Serving
 UV = Path(sys.prefix) / "bin" / "uv"
 INSTALL_SECONDS = 600
 BASE_MEGABYTES = 40
-# Best CPU time of several runs, with a margin for shared cores; 0.2 s on an idle machine.
+# Modules that an import of the client may load; import time would depend on the machine.
 MOST_MODULES = 600
 # Loaded by text analysis, which an import of the client must not load.
 UNUSED = {"snowballstemmer"}

@@ -1,4 +1,4 @@
-"""Tokens signed with a private key, verified with the public keys of a JWKS endpoint on a real socket."""
+"""Tokens with asymmetric signatures, verified against a JWKS endpoint on a real socket."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def verifier(server: KeyServer, algorithm: str = "RS256", **options: Any) -> Tok
 
 
 def bearer(key: Any, algorithm: str = "RS256", key_id: str | None = "k1", **claims: Any) -> str:
-    """A new token each time, so that none is known from before."""
+    """Creates a new token each time, so that no verification is cached."""
     headers = {} if key_id is None else {"kid": key_id}
     given = {"sub": "agent", "exp": time.time() + 60, "jti": str(time.perf_counter_ns()), **claims}
     return "Bearer " + jwt.encode(given, key, algorithm, headers)
@@ -67,7 +67,7 @@ async def test_the_public_key_is_no_shared_secret(server: KeyServer) -> None:
     unsigned = jwt.encode({"sub": "agent", "exp": time.time() + 60}, "x" * 32, "HS256", {"kid": "k1"})
     signing_input = unsigned.rpartition(".")[0].encode()
     hmac = jwt.get_algorithm_by_name("HS256")
-    signature = base64.urlsafe_b64encode(hmac.sign(signing_input, pem)).rstrip(b"=")  # as an attacker would
+    signature = base64.urlsafe_b64encode(hmac.sign(signing_input, pem)).rstrip(b"=")  # HMAC with the public key, as an attacker would sign
     token = (signing_input + b"." + signature).decode()
     assert await refusal(verifier(server), f"Bearer {token}") == "The token's algorithm is not accepted."
     assert server.requests == 0

@@ -1,4 +1,4 @@
-"""Facts that a model reads from new memories: in the background, checked, each memory once."""
+"""Facts extracted by a model: in the background, validated, once per memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTS = ["The user moved from Bristol to Ghent in 2021.", "Maren Holt is the use
 
 
 def says(*facts: str, entities: tuple[str, ...] = ()) -> Any:
-    """An answer that finds these in the first memory."""
+    """Returns an answer that finds these facts in the first memory."""
     return lambda document: {"memories": [{"number": 0, "facts": list(facts), "entities": list(entities)}]}
 
 

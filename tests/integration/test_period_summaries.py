@@ -1,4 +1,4 @@
-"""Summaries of periods: made of sessions' summaries, made anew with them, once, whoever works on them."""
+"""Period summaries: derived from session summaries, refreshed with them, once under concurrency."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ async def test_of_another_kind_of_period_the_summaries_stay_and_follow_too(talk:
     assert all(LINES[1] in each.content for each in await periods(agent))
 
 
-# --- once --------------------------------------------------------------------------------------------------
+# --- concurrency --------------------------------------------------------------------------------------------
 
 
 async def test_two_workers_at_once_tell_a_period_once(services: Services) -> None:

@@ -1,4 +1,4 @@
-"""Summaries of sessions say what their sources say now: made anew in their place, once, nothing lost."""
+"""Session summaries follow their sources: refreshed in place, once, without loss."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ async def test_a_refresh_whose_job_was_lost_is_found_by_the_round(talk: Talking)
     assert "HX-9999" in (await summaries(agent))[0].content
 
 
-# --- once --------------------------------------------------------------------------------------------------
+# --- concurrency --------------------------------------------------------------------------------------------
 
 
 async def test_two_workers_at_once_write_a_summary_once(services: Services) -> None:
