@@ -67,7 +67,7 @@ async def test_the_public_key_is_no_shared_secret(server: KeyServer) -> None:
     unsigned = jwt.encode({"sub": "agent", "exp": time.time() + 60}, "x" * 32, "HS256", {"kid": "k1"})
     signing_input = unsigned.rpartition(".")[0].encode()
     hmac = jwt.get_algorithm_by_name("HS256")
-    signature = base64.urlsafe_b64encode(hmac.sign(signing_input, pem)).rstrip(b"=")  # HMAC with the public key, as an attacker would sign
+    signature = base64.urlsafe_b64encode(hmac.sign(signing_input, pem)).rstrip(b"=")  # as an attacker would
     token = (signing_input + b"." + signature).decode()
     assert await refusal(verifier(server), f"Bearer {token}") == "The token's algorithm is not accepted."
     assert server.requests == 0

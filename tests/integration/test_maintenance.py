@@ -181,7 +181,7 @@ async def test_a_refused_memory_is_set_aside_and_those_behind_it_get_their_vecto
     picky.forbidden = ""
     with pytest.raises(DependencyUnavailable):
         await embed_waiting(agent.runtime.database, picky)
-    assert set((await models_of(agent)).values()) == {None}  # every request is refused, so no text is to blame
+    assert set((await models_of(agent)).values()) == {None}  # an outage: no text is to blame
     picky.forbidden = "forbidden"
     assert await embed_waiting(agent.runtime.database, picky) >= 3
     refused = f"refused:{picky.model}"

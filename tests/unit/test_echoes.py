@@ -1,4 +1,4 @@
-"""What only repeats another's statement, and what says more, or something else."""
+"""Echo detection: repetitions of a statement against additions and differing statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everyday words: which they are, and which are not."""
+"""Everyday words, and words that are not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TALKS = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "talks.jso
 
 
 def share(word: str) -> float:
-    """The share of everyday memories that hold the word."""
+    """Returns the share of everyday memories that contain the word."""
     [term] = terms(word)
     return everyday_share(term)
 

@@ -1,4 +1,4 @@
-"""Shortening by a text's own sentences: which stay, in what order, and never more than there is room for."""
+"""Extractive shortening: selected sentences, their order, and the limit."""
 
 from __future__ import annotations
 

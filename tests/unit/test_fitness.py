@@ -1,4 +1,4 @@
-"""Whether anything fits, and what is too far below the best."""
+"""Answerability: abstention, and the cutoff below the best hit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what a model tells was said: its names, its numbers, its dates."""
+"""Grounding of a model's claims in its sources: names, numbers, dates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentcore.memory.summaries.summarizing import Source
 
 
 def heard(*texts: str, speaker: str | None = "user") -> Heard:
-    """What somebody said on the first of June 2026."""
+    """Returns sources of 1 June 2026."""
     noon = datetime(2026, 6, 1, 12, tzinfo=UTC)
     return Heard([Source(UUID(int=place), noon, speaker, text, 0.5) for place, text in enumerate(texts, 1)])
 

@@ -1,4 +1,4 @@
-"""Historical queries by a labelled sample: what the discriminant tells, and when it tells nothing."""
+"""Historical queries, from a labeled sample: the discriminant, and when it abstains."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers give freely, as the JSON that is stored, and what has no such form."""
+"""Conversion of callers' values to stored JSON, and values without a JSON form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JSON = some.recursive(
 
 
 class Mood(StrEnum):
-    """An enumeration of a caller's own."""
+    """A caller's enumeration."""
 
     GOOD = "good"
 

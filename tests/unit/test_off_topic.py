@@ -1,4 +1,4 @@
-"""How general a query is, measured by a sample of off-topic prompts."""
+"""The generality of a query, measured with a sample of off-topic prompts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unit(rows: Vectors) -> Vectors:
 
 @pytest.fixture(scope="module")
 def sample() -> OffTopicPrompts:
-    """Prompts around one direction, as the texts of one language are."""
+    """Returns prompts around one direction, as texts of one language are."""
     return OffTopicPrompts.of(unit(RANDOM.normal(size=(200, 64)) + 2 * np.eye(64)[0]))
 
 

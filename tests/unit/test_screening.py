@@ -1,4 +1,4 @@
-"""The patterns of injected instructions: what they find, and what they leave alone."""
+"""Patterns of injected instructions: matches, and texts that must not match."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several lines of a context tell: where it stands, what goes, and what the receipt says of it."""
+"""Statements repeated by several context lines: which line keeps them, and the receipt's entry."""
 
 from __future__ import annotations
 
