@@ -172,8 +172,7 @@ class Line(httpx.AsyncBaseTransport):
     """A connection to the in-process service that can fail.
 
     `cut`: no connection. `silent`: responses are lost. `lost`: calls of this method fail. `hung`: calls of
-    this
-    method get no response, others take `slow` seconds. `refused`: tokens are rejected.
+    this method get no response, others take `slow` seconds. `refused`: tokens are rejected.
     """
 
     def __init__(self, runtime: Runtime) -> None:
