@@ -16,7 +16,6 @@ NOT_BENCHMARKS = {
 
 
 def names() -> list[str]:
-    """Returns the names of all benchmarks."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in NOT_BENCHMARKS)
 
 

@@ -68,7 +68,6 @@ async def consolidated(service: Service, agents: Sequence[Conversation], show: i
 
 
 async def measured(options: argparse.Namespace) -> Row:
-    """Returns all figures, measured in one service."""
     agents = list(conversations(options.data))
     async with running_service(None) as service:
         for agent in agents:

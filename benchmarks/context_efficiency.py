@@ -108,7 +108,6 @@ class Past:
         return Given(said, used, frozenset(each.memory_id for each in chosen))
 
     def labelled(self, question: Row) -> list[Evidence]:
-        """Returns the evidence of the question."""
         return [self.evidence[each] for each in question["relevant_ids"] if each in self.evidence]
 
 
@@ -253,7 +252,6 @@ def reached(results: Mapping[str, Row], budgets: Mapping[str, float], set_name: 
 
 
 def table(results: Mapping[str, Row]) -> str:
-    """The results as a Markdown table."""
     columns = (
         "questions",
         "all evidence",

@@ -41,12 +41,10 @@ what unseen wordings meet is told by those two first openings."""
 
 
 def pairs() -> list[dict[str, Any]]:
-    """Returns the labeled pairs."""
     return [json.loads(line) for line in PAIRS.read_text(encoding="utf-8").splitlines()]
 
 
 def verdict_of(pair: Mapping[str, Any]) -> str:
-    """Returns the rules' verdict on a pair."""
     sessions = ("s", "s" if pair["same_session"] else "t")
     old, new = (
         Told(pair[side], datetime.fromisoformat(pair[f"{side}_at"]), pair[f"{side}_speaker"], None, session)
@@ -145,7 +143,6 @@ async def streams(home: Path | None, retrievals: int, embedding_model: str) -> d
 
 
 def streamed_wordings() -> dict[str, dict[str, list[str]]]:
-    """Returns the free-form wordings of each stream."""
     known = {attribute: [text] for attribute, text in KNOWN_WORDINGS.items()}
     freely = "one change in four worded freely"
     halves = {f"{freely}, {half} half": free_wordings(half) for half in HALVES}

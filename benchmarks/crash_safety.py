@@ -187,14 +187,12 @@ HEADING = f"{'':>3} {'killed':<25}" + "".join(f"{name:>{width}}" for name, width
 
 
 def line(number: int, each: Round) -> str:
-    """Returns one row of the table."""
     values = {**asdict(each), **asdict(each.verdict)}
     cells = (f"{round(values[name], 3):>{width}}" for name, width in COLUMNS.items())
     return f"{number:>3} {each.victim:<25}{''.join(cells)}{'' if each.wrong == 0 else '  WRONG'}"
 
 
 def figures(done: list[Round], fill_seconds: float) -> dict[str, Any]:
-    """Returns the figures for the ledger."""
     counts = ("lost", "doubled", "altered", "torn", "half_written", "dangling", "miscounted")
     return {
         "kills": len(done) - 1,

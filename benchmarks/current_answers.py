@@ -257,7 +257,6 @@ def paired(product: Sequence[Outcome], other: Sequence[Outcome]) -> tuple[float,
 
 
 def table(rows: Mapping[str, Row], columns: Sequence[str]) -> str:
-    """The rows as a Markdown table."""
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     lines += [
         f"| {name} | " + " | ".join(str(row.get(column, "")) for column in columns) + " |"

@@ -42,7 +42,6 @@ def wholes(text: str) -> list[str]:
 
 
 def evidence(memory_id: str, text: str) -> Evidence:
-    """Returns the evidence of this text."""
     content = {word for word in wholes(text) if word not in STOP_WORDS}
     return Evidence(memory_id, {*_numbers(content), *_names(text)}, content)
 

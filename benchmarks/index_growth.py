@@ -145,7 +145,6 @@ class Writer:
     acknowledged: Queue[list[str]]
 
     def __call__(self) -> None:
-        """Runs the whole process."""
         run(self._store())
 
     async def _store(self) -> None:
@@ -241,7 +240,6 @@ async def watch(service: Service, done: Run) -> None:
 
 @asynccontextmanager
 async def in_background(*duties: Any) -> AsyncIterator[None]:
-    """Runs the tasks until the block ends."""
     tasks = [asyncio.create_task(duty) for duty in duties]
     try:
         yield
@@ -272,7 +270,6 @@ def recalls(done: Run, vectors: Matrix) -> list[float]:
 
 
 def windows(done: Run, shares: list[float], seconds: float) -> list[dict[str, Any]]:
-    """Returns the figures of each time window."""
     by_window: dict[int, list[int]] = {}
     for place, asked in enumerate(done.asked):
         by_window.setdefault(int(asked.at / seconds), []).append(place)
@@ -292,7 +289,6 @@ def windows(done: Run, shares: list[float], seconds: float) -> list[dict[str, An
 
 
 def summary(done: Run, shares: list[float], table: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    """Returns the figures of the whole run."""
     indexed = [share for share, asked in zip(shares, done.asked, strict=True) if asked.mode == "indexed"]
     of_windows = [window["recall"] for window in table]
     return {

@@ -14,7 +14,6 @@ LEDGER = Path(__file__).parent / "results" / "ledger.jsonl"
 
 
 def machine() -> dict[str, Any]:
-    """Returns a description of the machine."""
     model = next(
         (line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), ""
     )

@@ -41,7 +41,7 @@ class Outcome:
 
 
 def sets() -> list[Row]:
-    """Reads the labelled sets."""
+    """Reads the labeled sets."""
     return [json.loads(line) for line in NOTES.read_text(encoding="utf-8").splitlines()]
 
 

@@ -46,7 +46,6 @@ async def latencies(
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Fills and measures both kinds."""
     async with running_service(
         options.home, embedding_model=options.embedder, maintenance_in_server=False
     ) as service:

@@ -158,7 +158,6 @@ async def recall(service: Service, seed: int) -> tuple[float, str]:
 
 
 def by_stage(done: Done) -> dict[str, dict[str, Any]]:
-    """Returns the figures of searches by stage."""
     table = {}
     for stage in dict.fromkeys(each.stage for each in done.searches):
         those = [each for each in done.searches if each.stage == stage]

@@ -206,7 +206,6 @@ async def recall_at_50(service: Service, agent_id: str, chance: random.Random, q
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Fills, measures and returns all figures."""
     async with running_service(
         options.home,
         embedding_model=options.embedder,

@@ -171,7 +171,6 @@ async def remote(url: str) -> AsyncIterator[Call]:
 
 
 def table(results: Mapping[str, Row]) -> str:
-    """The results as a Markdown table."""
     columns = ("questions", "R@5", "R@10", "R@20", "hit@3", "P@5", "P@5 of best", "nDCG@10", "MRR")
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     lines += [

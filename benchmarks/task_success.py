@@ -235,7 +235,6 @@ def evidence(slot: Slot, said: Sequence[Turn]) -> str:
 
 
 def told(options: argparse.Namespace, outcomes: Mapping[str, Sequence[Went]]) -> dict[str, Any]:
-    """Returns all figures of a run."""
     went = {name: [outcome for outcome, _ in each] for name, each in outcomes.items()}
     said = {task.name: agent.said for agent in personas() for task in agent.tasks}
     kinds = {
@@ -257,7 +256,6 @@ def told(options: argparse.Namespace, outcomes: Mapping[str, Sequence[Went]]) ->
 
 
 def rows(found: Mapping[str, Any]) -> Iterator[str]:
-    """Yields the lines of the results page."""
     yield "# Tasks of several steps\n"
     yield f"{EXPLAINED}\n"
     seen_on = f"{machine()['cpu']}, {machine()['cores']} cores"

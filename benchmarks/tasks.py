@@ -27,8 +27,6 @@ _PREFIX = re.compile(r"\s*(?:[-*] |\d+\. )?(?:\[[^\]]*\] *)*")
 
 @dataclass(frozen=True)
 class Turn:
-    """One message."""
-
     at: datetime
     speaker: str
     text: str
@@ -168,7 +166,6 @@ def persona(path: Path) -> Persona:
 
 
 def personas(place: Path = TASKS) -> list[Persona]:
-    """Returns all of them, by name."""
     return [persona(path) for path in sorted(place.glob("*.toml"))]
 
 
@@ -196,7 +193,6 @@ class Outcome:
     wrong: tuple[Step, Slot, str] | None = None
 
     def reason(self) -> str:
-        """Returns the reason of the failure."""
         if self.wrong is not None:
             _, slot, value = self.wrong
             return "stale value" if value in slot.was else "another's value"
@@ -204,8 +200,6 @@ class Outcome:
 
 
 class _Attempt:
-    """One attempt at a task."""
-
     def __init__(self, task: Task, arm: Arm) -> None:
         self._task, self._arm = task, arm
         self._own: list[Turn] = []

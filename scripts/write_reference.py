@@ -158,7 +158,6 @@ class _Page:
                     yield name
 
     def method(self, method: RpcMethod[Any]) -> str:
-        """Returns a method's section."""
         params, result = (self._body(f"{method.name}.{part}") for part in ("params", "result"))
         fields: Schema = params.get("properties", {})
         shared = self._filters_of(method, fields)

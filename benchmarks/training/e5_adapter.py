@@ -162,7 +162,6 @@ def train(model: Encoder, examples: Sequence[Example]) -> None:
 
 
 def main() -> None:
-    """Trains and writes the adapter."""
     random.seed(SEED)
     torch.manual_seed(SEED)
     model = Encoder(RANK, FIRST_LAYER)

@@ -58,7 +58,6 @@ OPENRPC = {
 
 
 def references(value: Any) -> Iterator[str]:
-    """Yields every `$ref` in a document."""
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]

@@ -163,7 +163,6 @@ def test_the_readme_stays_short() -> None:
 
 
 def numbers(value: Any) -> Iterator[float]:
-    """Yields every number in a ledger line."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from numbers(each)

@@ -50,7 +50,7 @@ async def test_the_lines_of_a_turns_context_name_the_memories_they_are_of(agent:
     assert turn.receipt is not None
     history = (await agent.memory.history(HistoryParams(memory_id=turn.memory_ids[1]))).changes
     assert "feedback" in [each.operation for each in history]
-    # Forgetting by line number works for a deletion at the user's request, too.
+    # A user's request to forget a line deletes its memory.
     await agent.memory.delete(DeleteParams(memory_ids=[turn.memory_ids[1]]))
     later = await Telling(agent.memory).run_turn(QUESTION, remember=False)
     assert [*later.memory_ids] == [turn.memory_ids[0]]

@@ -203,7 +203,7 @@ async def test_what_no_text_can_hold_is_taken_out_of_an_answer(talk: Talking, di
 
 
 class Unclean:
-    """A third-party extractor that returns its input unvalidated."""
+    """A third-party extractor whose facts contain NUL."""
 
     model, prompt = "other/unclean", "other@1"
 

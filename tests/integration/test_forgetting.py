@@ -23,7 +23,6 @@ FACTS = (TEA, PENICILLIN, PASSPORT, MIA)
 
 @pytest.fixture
 async def grace(local_settings: Settings) -> AsyncIterator[Agent]:
-    """An agent with four facts about Grace."""
     async with open_runtime(local_settings) as runtime:
         agent = Agent(runtime)
         for fact in FACTS:

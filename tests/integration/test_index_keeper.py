@@ -77,7 +77,6 @@ async def keep(runtime: Runtime, policy: IndexPolicy | None = None) -> int:
 
 
 async def partitions(runtime: Runtime) -> dict[str, PartitionState]:
-    """Returns the state of each filled partition."""
     return {state.partition: state for state in await keeper(runtime).states() if state.rows}
 
 

@@ -69,7 +69,6 @@ async def new_worker(runtime: Runtime, **options: Any) -> JobWorker:
 
 @asynccontextmanager
 async def running(*workers: JobWorker) -> AsyncIterator[None]:
-    """Runs the workers until the block ends."""
     tasks = [asyncio.create_task(each.run()) for each in workers]
     try:
         yield
@@ -91,7 +90,6 @@ async def owner(runtime: Runtime, statement: str, *values: object) -> list[Any]:
 
 
 async def make_due(runtime: Runtime) -> None:
-    """Makes scheduled jobs due."""
     await owner(runtime, "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
 
 

@@ -36,7 +36,6 @@ async def store(agent: Agent) -> AgentCoreStore:
 
 
 async def record_of(agent: Agent) -> MemoryRecord:
-    """Returns the only memory of an agent."""
     [record] = (await agent.memory.list(ListParams())).memories
     return record
 

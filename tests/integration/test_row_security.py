@@ -28,7 +28,6 @@ tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: str(table.na
 
 
 def on(statement: str, table: OwnedTable | str, **parts: sql.Composable) -> sql.Composed:
-    """Formats the statement for a table."""
     name = table if isinstance(table, str) else table.name
     return sql.SQL(statement).format(table=sql.Identifier(name), **parts)
 
@@ -78,7 +77,6 @@ async def walled(services: Services, runtime: Runtime, new_agent: Callable[..., 
 
 
 async def values(connection: Any, statement: Any, arguments: Any = ()) -> list[Any]:
-    """Returns the first column of every row."""
     return [next(iter(row.values())) if isinstance(row, dict) else row[0]
             for row in await (await connection.execute(statement, arguments)).fetchall()]
 

@@ -256,8 +256,6 @@ async def test_a_call_is_logged_with_the_a2a_fields_that_fit_a_line(edge: Edge, 
 
 
 class CountingThreads(ThreadPoolExecutor):
-    """An executor that counts its tasks."""
-
     given = 0
 
     def submit(self, *work: Any, **named: Any) -> Future[Any]:

@@ -25,7 +25,6 @@ THINGS = [
 
 @pytest.fixture
 async def tenant(agent: Agent) -> AsyncIterator[Agent]:
-    """An agent with thirty facts."""
     for thing in THINGS:
         await agent.stored_id(f"The {thing} stands behind number {thing[::-1]}.")
     for content in (TAKES, TABLETS):

@@ -111,8 +111,6 @@ def test_parts_without_effect_are_reported_apart_from_those_never_called() -> No
 
 
 class CountingEmbedder(HashingEmbedder):
-    """Records the texts that it embeds."""
-
     def __init__(self) -> None:
         super().__init__(EmbedderOptions("counting", 16, Path("unused")))
         self.asked: list[str] = []

@@ -28,8 +28,6 @@ JSON = some.recursive(
 
 
 class Mood(StrEnum):
-    """A caller's enumeration."""
-
     GOOD = "good"
 
 

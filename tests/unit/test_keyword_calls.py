@@ -22,8 +22,6 @@ TURN = Interaction(query="When?", response="On Friday.")
 
 
 class Recorder(MemoryApi):
-    """Records its calls."""
-
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
 

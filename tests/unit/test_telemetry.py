@@ -196,7 +196,6 @@ def test_a_suppressed_context_is_left_out() -> None:
 
 @pytest.fixture
 def own_logging() -> Iterator[None]:
-    """Restores the process's logging after the test."""
     root, ours, drivers = logging.getLogger(), logging.getLogger("agentcore"), logging.getLogger("psycopg")
     before = (root.handlers[:], root.level, ours.level, drivers.level)
     hooks = stamina.instrumentation.get_on_retry_hooks()

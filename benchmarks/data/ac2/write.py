@@ -59,7 +59,6 @@ def loaded(agent: str, part: str) -> Table:
 
 
 def fields(line: str) -> list[str]:
-    """Returns the columns of a line."""
     return [each.strip() for each in line.split("|")]
 
 
@@ -216,7 +215,6 @@ def queries(agent: str, written: Table, id_of_key: Mapping[str, str]) -> Iterato
 
 
 def conversation(agent: str) -> Table:
-    """Returns one agent's year and its queries."""
     chance = random.Random(f"{SEED} {agent}")
     written = loaded(agent, "stories")
     memories = list(timed(agent, sessions(agent, written["story"], chance), chance))
