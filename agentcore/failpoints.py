@@ -23,7 +23,7 @@ FAILPOINTS: Mapping[str, str] = {
     "archive.written": "every copy of the chunk is written; none is read back",
     "archive.read_back": "every copy of the chunk was read back and is whole",
     "prune.deleted": "the rows are deleted, in a transaction that still runs; no tombstone stands",
-    "prune.archived_ids": "the tombstones stand too; the transaction still runs",
+    "prune.buried": "the tombstones stand too; the transaction still runs",
     "prune.committed": "the transaction has ended; working memory does not know it",
     "restore.claimed": "the tombstones are held; no copy is read",
     "restore.read": "every copy is read and whole; nothing is written",

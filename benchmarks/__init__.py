@@ -1,1 +1,1 @@
-"""Benchmarks: each command reproduces the figures it prints and adds them to the ledger."""
+"""Benchmarks: each command prints reproducible figures and appends them to the ledger."""

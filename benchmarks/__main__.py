@@ -16,12 +16,11 @@ NOT_BENCHMARKS = {
 
 
 def names() -> list[str]:
-    """Every benchmark there is."""
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in NOT_BENCHMARKS)
 
 
 def main() -> int:
-    """List, or run the one named."""
+    """Lists the benchmarks, or runs the named one."""
     if len(sys.argv) < 2 or sys.argv[1] in {"-h", "--help"}:
         print("make bench ARGS='NAME [options]', each with --help:\n")
         for name in names():

@@ -1,6 +1,6 @@
-"""The rule-based parts of the memory, and what replaces the entry point of each to switch it off.
+"""The rule-based parts of the memory, and the replacement that switches each of them off.
 
-A replacement is in force inside `replaced` only; nothing in `agentcore` knows of it.
+Replacements apply within `replaced` only; `agentcore` does not know them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BELOW = "from below"
 
 @dataclass(frozen=True)
 class Replacement:
-    """`entry`, as `module:name`, and what is called instead."""
+    """`entry`, as `module:name`, and the function that replaces it."""
 
     entry: str
     by: Callable[..., Any]
@@ -47,9 +47,9 @@ class Replacement:
 class Part:
     """A part, and how it is switched off.
 
-    `storing`: replaced while memories are stored, and later. `asking`: replaced for questions alone. `store`:
-    the name of the store that is asked. Parts with the same `store` have equal `storing`; with "" they ask
-    the store of the unchanged product.
+    `storing`: replaced from the time of storing on. `asking`: replaced for questions only. `store`: the name
+    of the store to query. Parts with the same `store` have equal `storing`; "" is the store of the unchanged
+    product.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Part:
 
 @contextmanager
 def replaced(replacements: Sequence[Replacement], called: Counter[str]) -> Iterator[None]:
-    """Puts the replacements in place until the block ends; counts their calls by entry."""
+    """Applies the replacements until the block ends; counts their calls by entry."""
     with ExitStack() as stack:
         for each in replacements:
             owner, name = each.place()
@@ -86,18 +86,18 @@ def _counted(replacement: Replacement, called: Counter[str]) -> Callable[..., An
 
 
 def always(value: Any) -> Callable[..., Any]:
-    """Returns a function that returns this value, whatever it is called with."""
+    """Returns a function that returns this value for any arguments."""
     return lambda *_, **__: value
 
 
-# --- what is called instead -------------------------------------------------------------------------------
+# --- replacement functions ----------------------------------------------------------------------------------
 
 
 def _off(entry: str, by: Callable[..., Any]) -> Replacement:
     return Replacement(f"agentcore.memory.{entry}", by)
 
 
-# The originals, as they were when this module was imported.
+# The originals, as of the import of this module.
 _judge, _span, _rank, _manner = (
     consolidation.judge, vector_store._span, retrieval.rank, recalling._manner,
 )  # fmt: skip
@@ -151,7 +151,7 @@ _FACTS = (
 _ECHOES = (_off("consequences.supersession:echoes", always(False)),)
 _REJECTION = (_off("intake:rejection", always(None)),)
 _SETTLING = (_off("recall.reranking:contradicted", always({})),)
-# No subject is read from a new memory, so none is looked up or superseded; nor do two in one answer oppose.
+# No subject is extracted from a new memory, so none is looked up or superseded, and results never contradict.
 _STATEMENTS = (_off("intake:subjects_of", always([])), *_SETTLING)
 _COPIES = (_off("retrieval:distinct", _all_kept),)
 _REPETITION = (_off("retrieval:likenesses", _no_difference),)
@@ -190,7 +190,8 @@ WEIGHTS = tuple(
     [Part(f"weight {name}", (_with_weights(**{name: 0.0}),)) for name in retrieval.TERMS]
     + [Part(name.replace("_", " "), (_with_weights(**{name: 1.0}),)) for name in SHARES]
 )
-# What is taken away from below: all of the above but the statement reader, whose rules are off one by one.
+# Removed for the ranking "from below": all of the above except the statement reader, whose rules are separate
+# parts.
 _BARE = tuple(each for part in ASKING if part.name != "freshness" for each in part.asking)
 _BARE_STORE = (*_SUPERSESSION, *_FACTS, *_ECHOES, *_REJECTION)
 FROM_BELOW = tuple(
@@ -202,6 +203,6 @@ FROM_BELOW = tuple(
     )
 )
 PARTS = (*STORING, *ASKING, *WEIGHTS)
-# The same store made once more: what differs here is chance (ids), not a part.
+# A second copy of the store: its differences are random (ids), not caused by a part.
 CHANCE = Part(AGAIN, store=AGAIN)
 CHOICES = {part.name: part for part in (CHANCE, *PARTS, *FROM_BELOW)}

@@ -1,9 +1,9 @@
-"""What each rule-based part adds: the product beside the product without it, in process.
+"""The value of each rule-based part: the product compared with the product without it, in process.
 
-`ablated_parts.py` is the table of parts. A part that acts on questions alone is switched off between two
-questions to one store; a part that acts when memories are stored has a store of its own, and so has the
-ranking "from below" (similarity, + words, + freshness). Vectors and compared pairs are kept for the process.
-No access is counted, so that one question does not change the next. Positive: the part raises the figure.
+`ablated_parts.py` is the table of parts. A part that acts on questions is switched off between two questions
+to one store. A part that acts on storing has a separate store, and so has the ranking "from below"
+(similarity, + words, + freshness). Vectors and compared pairs are cached for the process. Accesses are not
+counted, so that questions are independent. Positive: the part raises the figure.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Wordings = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True)
 class Answer:
-    """What one question gave: measures from 0 to 1, those that apply to it, and the ids it returned."""
+    """The result of one question: the applicable measures, from 0 to 1, and the returned ids."""
 
     measures: Mapping[str, float]
     given: Sequence[Any]
@@ -78,7 +78,7 @@ class Stored:
     answers: Mapping[str, list[Answer]] = field(default_factory=lambda: defaultdict(list))
 
     def storing(self) -> AbstractContextManager[None]:
-        """Switches off, until the block ends, what this store is made without."""
+        """Switches off, until the block ends, the parts that this store is built without."""
         first = self.parts[0]
         return replaced(first.storing, self.called[first.name])
 
@@ -87,12 +87,12 @@ class Stored:
         return replaced(part.replacements, self.called[part.name])
 
     def agent(self, name: str) -> str:
-        """Returns the agent that has this store of `name`."""
+        """Returns the agent that owns this store of `name`."""
         return f"{name} {self.name or PRODUCT}"
 
 
 def stores(parts: Sequence[Part]) -> list[Stored]:
-    """Returns the stores that the parts need; the product is asked first, of the product's own store."""
+    """Returns the stores that the parts need, the unchanged product first."""
     by_store: defaultdict[str, list[Part]] = defaultdict(list, {"": [Part(PRODUCT)]})
     for part in parts:
         by_store[part.store].append(part)
@@ -100,14 +100,14 @@ def stores(parts: Sequence[Part]) -> list[Stored]:
 
 
 Ask = Callable[[Service, Stored], Awaitable[None]]
-"""Stores one set, and asks it under each part of that store."""
+"""Stores one set and runs its questions under each part of that store."""
 
 
-# --- kept for the process ----------------------------------------------------------------------------------
+# --- process-wide caches ------------------------------------------------------------------------------------
 
 
 class KeptEmbedder(EmbedderLayer):
-    """Embeds each text once in the life of the process, whichever agent stores or asks it."""
+    """Embeds each text once per process, for all agents."""
 
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
@@ -127,7 +127,7 @@ class KeptEmbedder(EmbedderLayer):
 
 
 class KeptRelations:
-    """Compares each pair of texts once in the life of the process."""
+    """Compares each pair of texts once per process."""
 
     def __init__(self, inner: RelationClassifier) -> None:
         self._inner = inner
@@ -145,7 +145,7 @@ class KeptRelations:
 
 
 def keeping() -> AbstractContextManager[None]:
-    """A service opened inside the block keeps vectors and comparisons."""
+    """Makes services opened inside the block cache vectors and comparisons."""
     relations = assembly.make_relations
 
     def make_relations(settings: Settings) -> RelationClassifier | None:
@@ -175,7 +175,7 @@ async def relate(service: Service, agent_id: str) -> None:
 
 
 def spread(rows: Sequence[T], limit: int | None) -> Sequence[T]:
-    """Returns at most so many of the rows, evenly spread."""
+    """Returns at most `limit` of the rows, evenly spread."""
     if limit is None or limit >= len(rows):
         return rows
     return [rows[place * len(rows) // limit] for place in range(limit)]
@@ -184,7 +184,7 @@ def spread(rows: Sequence[T], limit: int | None) -> Sequence[T]:
 def asked_of(
     agents: Sequence[T], rows: Callable[[T], Sequence[Row]], limit: int | None
 ) -> list[tuple[T, Sequence[Row]]]:
-    """Returns the first agents with the questions that are asked of them, `limit` in all."""
+    """Returns the first agents with their questions, `limit` in all."""
     found = []
     for agent in agents:
         questions = spread(rows(agent), limit)
@@ -195,13 +195,13 @@ def asked_of(
 
 
 async def ask_lives(service: Service, stored: Stored, names: Sequence[str], limit: int | None) -> None:
-    """Asks about the lives for learning, by both methods; and prompts off their topics."""
+    """Runs the questions of the learning lives through both methods, and the off-topic prompts."""
     lives = list(current_answers.lives(LIVES / "learning", names))
     for life, questions in asked_of(lives, lambda each: each.questions, limit):
         own = replace(life, name=stored.agent(life.name))
         with stored.storing():
             messages = await current_answers.store(service, own)
-            # A job that failed, as on a loaded machine, is tried again later: nothing may be pending here.
+            # A failed job, as on a loaded machine, is retried later: no message may be pending here.
             await relate(service, own.name)
         off_topic = spread(life.off_topic, limit)
         prompts = [{**each, "current": [], "outdated": []} for each in off_topic]
@@ -216,10 +216,10 @@ async def ask_lives(service: Service, stored: Stored, names: Sequence[str], limi
 
 
 def of_life(found: Outcome) -> dict[str, float]:
-    """The measures of one answer about a life; nothing of an unanswerable question.
+    """Returns the measures of one answer about a life; empty for an unanswerable question.
 
-    All questions with an outdated answer count as changed, also where neither answer was found: the same
-    questions then count with and without a part.
+    All questions with an outdated answer count as changed, also if neither answer was found, so that the same
+    questions count with and without a part.
     """
     if not found.answerable:
         return {}
@@ -236,7 +236,7 @@ def of_life(found: Outcome) -> dict[str, float]:
 
 
 def of_prompt(found: Outcome) -> dict[str, float]:
-    """The measures of one answer to a prompt off topic."""
+    """Returns the measures of one answer to an off-topic prompt."""
     silent = {"retrieve": not found.ranked, "context": not found.in_context}
     return {f"off-topic silent, {method}": float(value) for method, value in silent.items()}
 
@@ -246,7 +246,7 @@ def _given(found: Outcome) -> tuple[Any, ...]:
 
 
 async def ask_labelled(service: Service, stored: Stored, path: Path, limit: int | None) -> None:
-    """Asks the answerable questions of labelled conversations."""
+    """Runs the answerable questions of labeled conversations."""
     agents = list(labelled.conversations(path))
     for agent, questions in asked_of(agents, lambda each: each.answerable(), limit):
         own = replace(agent, agent_id=stored.agent(agent.agent_id))
@@ -267,7 +267,7 @@ async def ask_labelled(service: Service, stored: Stored, path: Path, limit: int 
 async def ask_stream(
     service: Service, stored: Stored, wordings: Sequence[tuple[str, Wordings]], count: int
 ) -> None:
-    """Asks between the stores of a stream of changing facts, `count` times in all (contradictions.py)."""
+    """Runs `count` questions between the stores of a stream of changing facts (contradictions.py)."""
     for name, wording in wordings:
         agent_id, facts = stored.agent(name), Facts(4, wording)
         for _ in range(count // len(wordings)):
@@ -287,7 +287,7 @@ async def ask_stream(
 
 
 def sets(options: argparse.Namespace) -> dict[str, Ask]:
-    """Returns by name how each set is stored and asked."""
+    """Returns by name how each set is stored and queried."""
     limit: int | None = options.questions
     count: int = options.retrievals if limit is None else min(limit, options.retrievals)
     found: dict[str, Ask] = {"lives": partial(ask_lives, names=options.life, limit=limit)}
@@ -326,7 +326,7 @@ def mean(answers: Sequence[Answer], measure: str) -> float:
 
 
 def figures(stored: Sequence[Stored]) -> Row:
-    """Returns the product's figures, what each part adds to them, and the steps from below."""
+    """Returns the product's figures, the value of each part, and the steps from below."""
     answers = {name: each for one in stored for name, each in one.answers.items()}
     product = answers[PRODUCT]
     measures = names_of(product)
@@ -415,12 +415,12 @@ async def measure(options: argparse.Namespace) -> dict[str, Row]:
 
 
 def uncounted(service: Service) -> Service:
-    """The same service, counting no access."""
+    """Returns the same service without access counts."""
     return weighed(service, service.runtime.parts.policy.weights)
 
 
 async def ablated(service: Service, ask: Ask, names: Sequence[str]) -> Row:
-    """Asks one set with each of these parts switched off in turn; the figures."""
+    """Runs one set with each of these parts switched off in turn, and returns the figures."""
     made = stores([CHOICES[name] for name in names])
     for each in made:
         await ask(service, each)
@@ -463,7 +463,7 @@ def main() -> int:
 
 
 def print_choices(known: Mapping[str, Ask]) -> None:
-    """Prints each part, when it acts and what is replaced; and the sets."""
+    """Prints each part with its time of action and replacement, and the sets."""
     for part in CHOICES.values():
         entries = dict.fromkeys(each.entry for each in part.replacements)
         shown = f"{len(entries)} entries" if part.store == BELOW else ", ".join(entries)

@@ -1,13 +1,13 @@
-"""Archive crashes: kill -9 at every fault point of a prune, of the archive, of a restore and of an erasure.
+"""Archive crashes: kill -9 at every fault point of prune, archive, restore and erase.
 
-In each trial an agent gets a few memories with ties, uses and names; a real `agentcore serve` process is
-told to prune them (or to restore what was pruned) and dies at the point. Then no memory may be in neither
-place, none in both, none changed; the same call again must complete; and what is restored must be what was
-stored, byte for byte. An erasure that is called again must leave nothing in any place of the text inventory,
-that of a user what the others have, and neither may touch an agent beside it. Negative controls archive after
-they delete, and erase sources before what was made of them: the verdict must see it. The archive is a
-directory, for `archive.put` an S3 endpoint in a process of its own. Besides, random states whose dry run must
-name what a real prune then takes, never a pinned one. The exit status is 1 if anything was wrong.
+In each trial an agent gets a few memories with links, accesses and names. A real `agentcore serve` process
+prunes them (or restores pruned ones) and dies at the point. Afterwards every memory must be in exactly one
+place, unchanged; the repeated call must complete; and restored memories must equal the stored ones, byte for
+byte. A repeated erasure must leave no data in any place of the text inventory, a user's erasure must keep
+the other users' data, and neither may change a second agent. Negative controls archive after the deletion,
+and erase sources before derived memories: the verdict must detect it. The archive is a directory, for
+`archive.put` an S3 endpoint in a separate process. Also tests random states: a dry run must name the memories
+that the real prune removes, and never a pinned one. The exit status is 1 after any violation.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONTROLS = 10
 
 
 def in_s3(place: Place, store: ObjectStore) -> Place:
-    """The same place with its archive in S3."""
+    """Returns the same place with its archive in S3."""
     archive = S3Archive(BUCKET, store.url, client=store.client())
     s3 = {"MEMORY_ARCHIVAL_S3_BUCKET": BUCKET, "AWS_ENDPOINT_URL_S3": store.url, **CREDENTIALS}
     parts = replace(place.parts, archive=archive)
@@ -45,7 +45,7 @@ def in_s3(place: Place, store: ObjectStore) -> Place:
 async def kills(
     kind: str, place: Place, store: ObjectStore, each: int, seed: int, tell: Callable[[str], None]
 ) -> dict[str, Any]:
-    """So many trials of a kind, its points in turn; their figures."""
+    """Runs trials of a kind, with its fault points in turn, and returns their figures."""
     with nursery() as forking:
         tearing = Erasing if kind == "erase" else Tearing
         directory = tearing(place, forking, random.Random(f"{kind} {seed}"))
@@ -59,12 +59,12 @@ async def kills(
 
 
 async def control(place: Place, seed: int) -> dict[str, Any]:
-    """The stories told wrongly: how many of the kills the verdict saw, and what was lost or left in them."""
+    """Runs the negative controls: how many kills the verdict detected, and the losses and remains in them."""
     with nursery() as forking:
         tearing = Tearing(place, forking, random.Random(seed), telling="archive after delete")
         pruned = [await tearing.trial("prune.committed") for _ in range(CONTROLS)]
         erasing = Erasing(place, forking, random.Random(seed), telling="sources first")
-        # Killed before the last of a user's memories, which is what was made of the others.
+        # Killed before the last of a user's memories, which is derived from the others.
         erased = [await erasing.trial("erase.committed", which=1 + number) for number in range(CONTROLS)]
     return {
         "kills": CONTROLS,
@@ -78,7 +78,7 @@ async def control(place: Place, seed: int) -> dict[str, Any]:
 async def run(
     kinds: Sequence[str], each: int, states: int, seed: int, tell: Callable[[str], None] = print
 ) -> tuple[bool, dict[str, Any]]:
-    """Whether all was as it must be, and the figures."""
+    """Returns whether no violation was found, and the figures."""
     store = ObjectStore()
     try:
         await asyncio.to_thread(store.start)
@@ -98,7 +98,6 @@ async def run(
 
 
 def main() -> int:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=200, help="trials of each kind; an erasure's kills twice")

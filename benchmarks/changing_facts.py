@@ -1,6 +1,6 @@
-"""A made-up world whose facts change, told plainly and freely; it knows what holds.
+"""A synthetic world with changing facts in template and free-form wording; it knows the current facts.
 
-The free wordings stand in `data/free_wordings.json`, halved by lot: rules may be written for one half alone.
+The free-form wordings in `data/free_wordings.json` are split at random: rules may use one half only.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ MONTHS = ("March", "April", "May", "June", "July", "August", "September")
 
 @dataclass(frozen=True)
 class Attribute:
-    """What is told of an entity: at first, changed, asked for; `{e}` and `{v}` are filled in."""
+    """Templates for an entity's attribute: first value, change, question; `{e}` and `{v}` are filled in."""
 
     name: str
     entities: tuple[str, ...]
@@ -134,7 +134,7 @@ ATTRIBUTES = (
     ),
 )
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
-# Told in the streams of free wording alone.
+# Used in the streams of free-form wording only.
 MORE_ATTRIBUTES = (
     Attribute(
         "price",
@@ -195,7 +195,7 @@ MORE_ATTRIBUTES = (
 )
 ALL_ATTRIBUTES = (*ATTRIBUTES, *MORE_ATTRIBUTES)
 FREE_SHARE = 0.25
-# Shown in the issue before any rule was written for them: they are of the development half.
+# Published in the issue before any rule was written for them: part of the development half.
 KNOWN_WORDINGS = {
     "budget": "Finance signed off on {v} for {e}.",
     "owner": "{v} took over {e}.",
@@ -218,7 +218,7 @@ ASIDES = (
 )
 
 
-# What sounds like a change and changes nothing that is asked for.
+# Sentences that resemble a change but change no queried fact.
 HARD_ASIDES = (
     "{a} has joined the call.",
     "{a} went to Lisbon for the weekend.",
@@ -244,7 +244,8 @@ HARD_ASIDES = (
 
 
 def free_wordings(part: str) -> dict[str, list[str]]:
-    """Each attribute's free wordings: the last ones, or a half by lot, the known ones in the first."""
+    """Returns each attribute's free-form wordings: the last ones, or a random half; the published ones are in
+    the first."""
     wordings = json.loads(FREE_WORDINGS.read_text(encoding="utf-8"))
     if part == "last":
         found: dict[str, list[str]] = wordings["last"]
@@ -259,15 +260,15 @@ def free_wordings(part: str) -> dict[str, list[str]]:
 
 
 def said(wording: str, entity: str, value: str, old: str | None = None) -> str:
-    """A wording filled in, with a capital where it begins with an article."""
+    """Fills in a wording, with a capital if it begins with an article."""
     text = wording.format(e=entity, v=value, o=old)
     return f"T{text[1:]}" if text.startswith("the ") else text
 
 
 class Facts:
-    """A seeded stream of facts that change, told among asides; it knows what holds.
+    """A seeded stream of changing facts among asides; it knows the current facts.
 
-    With free `wordings`, by attribute, one change in four is told so, among harder asides.
+    With free-form `wordings`, by attribute, one change in four uses them, among harder asides.
     """
 
     def __init__(self, seed: int, wordings: Mapping[str, Sequence[str]] | None = None) -> None:
@@ -281,7 +282,7 @@ class Facts:
         self.current: dict[tuple[str, str], str] = {}
 
     def tell(self) -> dict[str, Any]:
-        """The params of the next store; `external_id` is entity, attribute and value."""
+        """Returns the params of the next store; `external_id` is entity, attribute and value."""
         self._now += timedelta(minutes=self._chance.randrange(5, 600))
         if self._chance.random() < 0.25:
             first, second = self._chance.sample(PEOPLE, 2)
@@ -304,7 +305,7 @@ class Facts:
         }
 
     def ask(self) -> tuple[str, tuple[str, str]]:
-        """A question about something that was told, and about what."""
+        """Returns a question about a stated fact, and the entity and attribute."""
         entity, name = self._chance.choice(sorted(self.current))
         attribute = next(each for each in self._attributes if each.name == name)
         return attribute.asked.format(e=entity), (entity, name)

@@ -1,6 +1,6 @@
-"""Consolidation on labelled conversations: recall before, after, with the sources archived; bytes of rows.
+"""Consolidation of labeled conversations: recall before, after, and with archived sources; bytes of rows.
 
-Through JSON-RPC, on the repository's own talks; nothing is tuned here. FR-4, NFR-5.1.
+Runs through JSON-RPC on the repository's own conversations; no parameter is tuned here. FR-4, NFR-5.1.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SELECT count(*) AS memories, sum(pg_column_size(m.*)) AS row_bytes,
 
 
 def uncounted(service: Service) -> Service:
-    """The same service; what it gives out is not counted, so that asking changes no later answer."""
+    """Returns the same service without access counts, so that questions are independent."""
     parts = replace(service.runtime.parts, accesses=AccessQueue())
     return Service(replace(service.runtime, parts=parts))
 
 
 async def answers(service: Service, agents: Sequence[Conversation]) -> list[Row]:
-    """Each answerable question's measures; what of it went to the archive is not found any more."""
+    """Returns the measures of each answerable question; archived evidence counts as not found."""
     outcomes = []
     for agent in agents:
         for question in agent.answerable():
@@ -44,7 +44,7 @@ async def answers(service: Service, agents: Sequence[Conversation]) -> list[Row]
 
 
 async def stored_bytes(service: Service, agents: Sequence[Conversation]) -> Row:
-    """The agents' rows together, without indexes."""
+    """Returns the bytes of the agents' rows, without indexes."""
     async with service.runtime.database.owner_transaction() as connection:
         values = {"agents": [each.agent_id for each in agents]}
         row = await (await connection.execute(BYTES, values)).fetchone()
@@ -52,7 +52,7 @@ async def stored_bytes(service: Service, agents: Sequence[Conversation]) -> Row:
 
 
 async def consolidated(service: Service, agents: Sequence[Conversation], show: int, **params: object) -> Row:
-    """What consolidating every agent made."""
+    """Consolidates every agent and returns counts of the results."""
     made: Row = {"clusters": 0, "sources": 0, "archived": 0}
     for agent in agents:
         complete = False
@@ -68,7 +68,6 @@ async def consolidated(service: Service, agents: Sequence[Conversation], show: i
 
 
 async def measured(options: argparse.Namespace) -> Row:
-    """Every figure, in one service."""
     agents = list(conversations(options.data))
     async with running_service(None) as service:
         for agent in agents:

@@ -1,10 +1,10 @@
-"""Contexts on labelled conversations: how much of the evidence they hold, in how many tokens.
+"""Contexts on labeled conversations: the share of the evidence they contain, by tokens.
 
-Every question of every set is asked for a context of each budget, and of each share of its conversation's
-tokens that makes a budget between 500 and 50,000. What it contains (benchmarks/evidence.py) is compared with
-three baselines that fill the same budget from the same memories, a line each with time and speaker: the last
-ones before the question, the nearest by the plain vector, the best by BM25. Unanswerable questions tell what
-is given for nothing. `--summaries` asks again when every session has its extractive summary. FR-3, AC-1.
+Every question of every set requests a context of each budget, and of each share of its conversation's tokens
+that is a budget between 500 and 50,000. Its content (benchmarks/evidence.py) is compared with three baselines
+that fill the same budget from the same memories, one line each with time and speaker: the last ones before
+the question, the nearest by vector, the best by BM25. Unanswerable questions measure the tokens spent without
+evidence. `--summaries` repeats the questions with extractive summaries of every session. FR-3, AC-1.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ UNKNOWN = frozenset[str]()
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one question got: the shares of its evidence, the tokens, and how many memories were labelled."""
+    """The result of one question: the shares of its evidence, the tokens, and the number of labeled
+    memories."""
 
     category: str
     answerable: bool
@@ -53,7 +54,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Told:
-    """A memory as the baselines say it: its line, the line's words and tokens."""
+    """A memory in the format of the baselines: its line, the line's words and tokens."""
 
     memory_id: str
     line: str
@@ -62,7 +63,7 @@ class Told:
 
 
 class Past:
-    """One conversation: what the baselines choose from, and how many tokens it has."""
+    """One conversation: the memories that the baselines select from, and its number of tokens."""
 
     def __init__(self, conversation: Conversation, vectors: NDArray[np.float32], count: Callable[[str], int]):
         self.conversation = conversation
@@ -76,7 +77,7 @@ class Past:
         self._vectors = vectors
 
     def budgets(self, options: argparse.Namespace) -> dict[str, int]:
-        """The budgets by name, those asked for and those of a sensible share."""
+        """Returns the budgets by name: the requested ones, and applicable shares of the conversation."""
         wanted = {f"{tokens:,}": tokens for tokens in options.budgets}
         for share in options.shares:
             tokens = int(self.history_tokens * share / 100)
@@ -85,7 +86,7 @@ class Past:
         return wanted
 
     def orders(self, question: Row, vector: NDArray[np.float32]) -> dict[str, Sequence[int]]:
-        """For each baseline the places of the memories, the one it wants most first."""
+        """Returns the order of the memories, as indexes, for each baseline."""
         before = moment(question["asked_at"]) if question.get("asked_at") else "~"
         last = [place for place in range(len(self.told)) if self._moments[place] <= before]
         nearest: list[int] = np.argsort(-(self._vectors @ vector), kind="stable").tolist()
@@ -97,7 +98,7 @@ class Past:
         }
 
     def filled(self, order: Sequence[int], budget: int) -> Given:
-        """What a baseline gives: in its order what still fits."""
+        """Fills a baseline's context in its order, skipping memories that do not fit."""
         used, chosen = 0, []
         for place in order[:LOOKED_AT]:
             if used + self.told[place].tokens <= budget:
@@ -107,7 +108,6 @@ class Past:
         return Given(said, used, frozenset(each.memory_id for each in chosen))
 
     def labelled(self, question: Row) -> list[Evidence]:
-        """What the question needs."""
         return [self.evidence[each] for each in question["relevant_ids"] if each in self.evidence]
 
 
@@ -126,7 +126,7 @@ def _told(memory: Row, count: Callable[[str], int]) -> Told:
 
 
 async def past_of(service: Service, conversation: Conversation) -> Past:
-    """The conversation with the vectors that the service holds of it."""
+    """Returns the conversation with the vectors that the service stored for it."""
     statement = """SELECT external_id, embedding::vector::real[] AS vector
                      FROM memories WHERE agent_id = %(agent_id)s AND embedding IS NOT NULL"""
     async with service.runtime.database.owner_transaction() as connection:
@@ -140,7 +140,7 @@ async def past_of(service: Service, conversation: Conversation) -> Past:
 
 
 def questions(agents: Sequence[Conversation], every: int) -> Iterator[tuple[Conversation, Row, bool]]:
-    """Every nth question of each kind, answerable or not."""
+    """Yields every nth question of each kind, answerable or not."""
     strange = foreign(agents)
     for each in agents:
         yield from ((each, question, True) for question in each.answerable()[::every])
@@ -149,7 +149,7 @@ def questions(agents: Sequence[Conversation], every: int) -> Iterator[tuple[Conv
 
 
 class Measurement:
-    """The outcomes of one set, by budget and method, and how long formatting took."""
+    """The outcomes of one set, by budget and method, and the time spent on formatting."""
 
     def __init__(self, service: Service, options: argparse.Namespace) -> None:
         self._service = service
@@ -159,7 +159,7 @@ class Measurement:
         self.format_ms: list[float] = []
 
     async def ask(self, past: Past, question: Row, answerable: bool) -> None:
-        """One question, for every budget, of the service and the baselines."""
+        """Runs one question, for every budget, on the service and the baselines."""
         labelled = past.labelled(question) if answerable else []
         orders: Mapping[str, Sequence[int]] = {}
         if answerable and self._options.baselines:
@@ -172,7 +172,7 @@ class Measurement:
                 self.outcomes[name, method].append(_outcome(question, answerable, labelled, each))
 
     async def ask_with_summaries(self, past: Past, question: Row, answerable: bool) -> None:
-        """The same question, for every budget, of each way to use the summaries of sessions."""
+        """Runs the same question, for every budget, with each use of session summaries."""
         labelled = past.labelled(question) if answerable else []
         for name, budget in past.budgets(self._options).items():
             for method, share in WITH_SUMMARIES.items():
@@ -202,7 +202,7 @@ def _outcome(question: Row, answerable: bool, labelled: Sequence[Evidence], give
 
 
 def figures(outcomes: Sequence[Outcome], history_tokens: float) -> Row:
-    """One row: what the answerable questions got, and what was given where nothing answers."""
+    """Returns one row: results of answerable questions, and tokens of unanswerable ones."""
     found = [each for each in outcomes if each.answerable]
     whole = [float(each.contained == 1.0) for each in found]
     used = sum(each.tokens for each in found)
@@ -237,7 +237,7 @@ def _unanswered(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
 
 
 def reached(results: Mapping[str, Row], budgets: Mapping[str, float], set_name: str) -> Row:
-    """By method that ran, the smallest mean budget at which so many questions have all their evidence."""
+    """Returns, by method, the smallest mean budget at which this share of questions has all its evidence."""
     found: Row = {}
     ran = {name.rpartition(": ")[2] for name in results}
     for method in (each for each in (*METHODS, *WITH_SUMMARIES) if each in ran):
@@ -252,7 +252,6 @@ def reached(results: Mapping[str, Row], budgets: Mapping[str, float], set_name: 
 
 
 def table(results: Mapping[str, Row]) -> str:
-    """The results as a Markdown table."""
     columns = (
         "questions",
         "all evidence",
@@ -281,7 +280,7 @@ def _cell(value: Any) -> str:
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Row]:
-    """Store every set, ask for every context; the figures."""
+    """Stores every set, requests every context, and returns the figures."""
     results: dict[str, Row] = {}
     async with running_service(options.home, maintenance_in_server=False) as service:
         for path in files(options.data or [OWN_SETS]):
@@ -339,7 +338,6 @@ def _told_of(set_name: str, measurement: Measurement, history: float) -> dict[st
 
 
 def main() -> int:
-    """Parse, measure, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Contexts as benchmarks ask for them: what one holds, and what stored summaries of sessions make of it."""
+"""Contexts as benchmarks request them: their content, and the effect of stored session summaries."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from benchmarks.evidence import Given, words_of
 from benchmarks.labelled import Conversation, Row, asked
 from benchmarks.service import Service
 
-# Where sessions have summaries: what of the room is kept for those of what has none; None: found ones alone.
+# For sessions with summaries: the budget's share reserved for fallback summaries; None: retrieved summaries
+# only.
 WITH_SUMMARIES: Mapping[str, float | None] = {
     "summaries, found alone": None,
     "summaries, where room is left": 0.0,
@@ -24,13 +25,13 @@ WITH_SUMMARIES: Mapping[str, float | None] = {
 
 
 def asking(question: Row, budget: int) -> Row:
-    """A labelled question as `memory.get_context` takes it."""
+    """Returns a labeled question as params of `memory.get_context`."""
     params = asked(question, 1, max_tokens=budget, explain=True)
     return {name: value for name, value in params.items() if name != "k"}
 
 
 def given_of(answer: Row, budget: int) -> Given:
-    """What a context holds. Raises RuntimeError where it exceeds its budget."""
+    """Returns a context's content. Raises RuntimeError if it exceeds its budget."""
     if answer["token_count"] > budget:
         raise RuntimeError(f"a context of {answer['token_count']} tokens where {budget} were asked for")
     context = " ".join(answer["context"].split())
@@ -43,7 +44,7 @@ def given_of(answer: Row, budget: int) -> Given:
 
 
 async def summarise(service: Service, conversation: Conversation) -> None:
-    """End every session, so that extractive summaries of them stand beside their turns."""
+    """Ends every session, which stores extractive summaries beside the turns."""
     memory = service.runtime.manager_for(Caller(conversation.agent_id))
     rules = SummaryRules(provider="extractive", trigger="session_end")
     await memory.configure(ConfigureParams(summaries=rules))
@@ -55,7 +56,7 @@ async def summarise(service: Service, conversation: Conversation) -> None:
 async def context_with_summaries(
     service: Service, agent_id: str, question: Row, budget: int, share: float | None
 ) -> Given:
-    """What the service gives where it keeps this share of the room for summaries of what has none."""
+    """Requests a context with this share of the budget reserved for fallback summaries."""
     parts = service.runtime.parts
     policy = replace(parts.policy, summaries_share=share)
     memory = MemoryManager(replace(parts, policy=policy), Caller(agent_id))

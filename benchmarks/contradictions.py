@@ -1,8 +1,9 @@
-"""Changed facts: the labelled pairs by half, and a stream of them through the running service.
+"""Changed facts: the labeled pairs by half, and a stream of them through the running service.
 
-The pairs are judged by the rules alone. The stream is told by a generator that knows entity, attribute and
-value of every fact: an answer is contradictory if it holds two values of one attribute of an entity, whatever
-the service thinks. It runs a quarter as long with changes worded freely, and a tenth without supersession.
+The pairs are judged by the rules alone. The stream comes from a generator that knows entity, attribute and
+value of every fact: an answer is contradictory if it contains two values of one attribute of an entity,
+independent of the service. It runs a quarter as long with free-form changes, and a tenth without
+supersession.
 """
 
 from __future__ import annotations
@@ -40,12 +41,10 @@ what unseen wordings meet is told by those two first openings."""
 
 
 def pairs() -> list[dict[str, Any]]:
-    """The labelled pairs."""
     return [json.loads(line) for line in PAIRS.read_text(encoding="utf-8").splitlines()]
 
 
 def verdict_of(pair: Mapping[str, Any]) -> str:
-    """What the rules say of a pair."""
     sessions = ("s", "s" if pair["same_session"] else "t")
     old, new = (
         Told(pair[side], datetime.fromisoformat(pair[f"{side}_at"]), pair[f"{side}_speaker"], None, session)
@@ -55,7 +54,7 @@ def verdict_of(pair: Mapping[str, Any]) -> str:
 
 
 def judged(half: str) -> dict[str, Any]:
-    """The verdicts by label over one half, with precision and recall of superseding."""
+    """Returns the verdicts by label over one half, with precision and recall of supersession."""
     verdicts: Counter[tuple[str, str]] = Counter()
     for pair in pairs():
         if int(pair["id"].rpartition("-")[2]) % 2 == HALVES.index(half):
@@ -76,7 +75,7 @@ def judged(half: str) -> dict[str, Any]:
 
 
 def contradictory(memories: list[dict[str, Any]]) -> bool:
-    """Whether two of the memories give one attribute of one entity two values."""
+    """Checks whether two of the memories state different values of one attribute of one entity."""
     values: dict[tuple[str, str], str] = {}
     for memory in memories:
         if memory["external_id"] is not None:
@@ -94,7 +93,7 @@ async def streamed(
     supersede: bool,
     wordings: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Any]:
-    """Three stores to a retrieval; what the answers held, and what was superseded that held."""
+    """Runs three stores per retrieval; counts contradictions, and current facts superseded by mistake."""
     facts = Facts(4, wordings)
     told: dict[str, str | None] = {}
     counts: Counter[str] = Counter()
@@ -126,12 +125,12 @@ async def streamed(
 
 
 def _of(external_id: str | None) -> str:
-    """Entity and attribute."""
+    """Returns entity and attribute."""
     return (external_id or "").rpartition("|")[0]
 
 
 async def streams(home: Path | None, retrievals: int, embedding_model: str) -> dict[str, Any]:
-    """The stream with supersession and without, in one service."""
+    """Runs the streams with and without supersession in one service."""
     settings: dict[str, Any] = {"embedding_model": embedding_model, "maintenance_in_server": False}
     async with running_service(home, **settings) as service:
         found: dict[str, Any] = {}
@@ -144,7 +143,6 @@ async def streams(home: Path | None, retrievals: int, embedding_model: str) -> d
 
 
 def streamed_wordings() -> dict[str, dict[str, list[str]]]:
-    """The free wordings of each stream."""
     known = {attribute: [text] for attribute, text in KNOWN_WORDINGS.items()}
     freely = "one change in four worded freely"
     halves = {f"{freely}, {half} half": free_wordings(half) for half in HALVES}
@@ -153,7 +151,7 @@ def streamed_wordings() -> dict[str, dict[str, list[str]]]:
 
 
 def rows(found: Mapping[str, Any]) -> Iterator[str]:
-    """The results as a page."""
+    """Yields the lines of the results page."""
     yield "# Changed facts\n"
     yield "`make bench ARGS=contradictions`, on the pairs of `benchmarks/data/pairs.jsonl` and on a stream.\n"
     yield f"Commit {commit()}, {machine()['cpu']}, {machine()['cores']} cores.\n"
@@ -188,7 +186,6 @@ def rows(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Parse, judge, stream, print, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""Made-up memories: seeded sentences with a long tail of names, things, places, numbers and codes."""
+"""Synthetic memories: seeded sentences with a long tail of names, things, places, numbers and codes."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _rare_word(chance: random.Random) -> str:
 
 
 def sentence(chance: random.Random) -> str:
-    """One memory of some twenty words."""
+    """Returns one memory of about twenty words."""
     person, other = chance.sample(PEOPLE, 2)
     return (
         f"{person} {chance.choice(VERBS)} the {chance.choice(THINGS)} {_rare_word(chance)} in "
@@ -125,7 +125,7 @@ def sentence(chance: random.Random) -> str:
 
 
 def question(chance: random.Random) -> str:
-    """One query of eight or so words, most of them common in the corpus."""
+    """Returns one query of about eight words, most of them common in the corpus."""
     return (
         f"What did {chance.choice(PEOPLE)} say about the {chance.choice(THINGS)} in {chance.choice(PLACES)} "
         f"{chance.choice(DETAILS)} ({chance.randint(2, 9_999)})?"

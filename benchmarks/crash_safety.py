@@ -1,10 +1,10 @@
 """Crash safety: kill -9 of the server, PostgreSQL, Redis or all of them during a stream of writes.
 
-Stores memories through store_batch, then in each round lets concurrent writers store singly and in batches
-over HTTP, kills its victim at a random moment, waits until the service is back, and holds what is there
-against what was acknowledged: nothing lost, nothing doubled, nothing half written, every count right; then
-repeats the writes that got no answer under the same idempotency keys. A task's working memory keeps its
-entries and the time it had left (AC-8). The exit status is 1 if anything was wrong.
+Stores memories through store_batch. In each round concurrent writers store singly and in batches over HTTP;
+the victim is killed at a random moment; once the service is back, its data is compared with the acknowledged
+writes: no loss, no duplicate, no partial write, correct counts. Then unanswered writes are repeated with the
+same idempotency keys. A task's working memory keeps its entries and remaining time (AC-8). The exit status is
+1 after any violation.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ FILL_BATCH = 500
 WRITERS = 8
 EARLIEST, LATEST = 5, 60  # answered writes of a round before its kill
 LONGEST_DELAY_SECONDS = 0.03
-AFTER_KILL = 30  # further answered writes where nothing fails
+AFTER_KILL = 30  # further answered writes if no write fails
 TTL_TOLERANCE_SECONDS = 3.0
 TASK = "the task that survives"
 
 
 @dataclass(frozen=True)
 class Round:
-    """One kill and what came of it. `found_later`: writes without an answer that were stored all the same."""
+    """One kill and its result. `found_later`: unanswered writes that were stored."""
 
     victim: str
     acknowledged: int
@@ -53,21 +53,21 @@ class Round:
 
     @property
     def wrong(self) -> int:
-        """Everything that should not be."""
+        """Returns the total of violations."""
         late = self.ttl_drift_seconds > TTL_TOLERANCE_SECONDS
         return self.verdict.wrong + late + (not self.working_memory_kept)
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A task's working memory as Redis has it, and when it ends."""
+    """A task's working memory in Redis, and its expiry."""
 
     entries: tuple[bytes | str, ...]
     ends_at: float
 
 
 class Trial:
-    """A served home with memories in it, and the account of all that was sent."""
+    """A served home with memories, and the account of all sent writes."""
 
     def __init__(self, service: Served, seed: int) -> None:
         self._service = service
@@ -75,13 +75,13 @@ class Trial:
         self.account = Account(seed)
 
     async def fill(self, memories: int) -> float:
-        """Store so many memories and one task's working memory; the seconds it took."""
+        """Stores the memories and one task's working memory; returns the seconds."""
         started = time.perf_counter()
         async with self._service.client(AGENT) as memory:
             for start in range(0, memories, FILL_BATCH):
                 write = self.account.make(min(FILL_BATCH, memories - start))
                 self.account.acknowledge(write, await write.send(memory))
-        # Of another agent, or its memories would stand in nobody's account.
+        # With another agent, since the account does not contain these memories.
         async with self._service.client(f"{AGENT}'s task") as memory:
             for number in range(3):
                 await memory.store(StoreParams(content=f"Step {number} of the task is done.", task_id=TASK))
@@ -89,7 +89,7 @@ class Trial:
         return time.perf_counter() - started
 
     async def round(self, victim: Victim) -> Round:
-        """Write, kill, come back, judge, write again what got no answer, judge again."""
+        """Writes, kills, recovers, judges, repeats unanswered writes, judges again."""
         before, acknowledged = await self._copy(), len(self.account.acknowledged)
         targets = list(self.account.acknowledged.values())[:1_000]
         async with self._service.client(AGENT) as memory:
@@ -113,7 +113,7 @@ class Trial:
             _sum_of(first, second))
 
     async def restart(self) -> Round:
-        """Stop as an operator does, and start again."""
+        """Stops as an operator does, and restarts."""
         before, at = await self._copy(), time.perf_counter()
         if await self._service.stop() != 0:
             raise RuntimeError(self._service.said.decode(errors="replace"))
@@ -124,7 +124,7 @@ class Trial:
                      before.entries == after.entries != (), verdict)
 
     async def _repeat(self, stream: Stream) -> int:
-        """Send again what got no answer; how many of it had been stored all the same."""
+        """Repeats unanswered writes; returns how many had been stored."""
         found = 0
         async with self._service.client(AGENT) as memory:
             for write in stream.unanswered:
@@ -150,14 +150,14 @@ class Trial:
 
 
 def _sum_of(first: Verdict, second: Verdict) -> Verdict:
-    """Both verdicts of a round together; the memories are those at its end."""
+    """Adds both verdicts of a round; the memories are the final ones."""
     summed = {name: value + getattr(first, name) for name, value in asdict(second).items()}
     return Verdict(**{**summed, "memories": second.memories})
 
 
 @asynccontextmanager
 async def trial(memories: int, seed: int) -> AsyncIterator[tuple[Trial, float]]:
-    """A filled home, and the seconds its filling took."""
+    """Yields a filled home, and the seconds to fill it."""
     async with served() as service:
         begun = Trial(service, seed)
         yield begun, await begun.fill(memories)
@@ -166,7 +166,7 @@ async def trial(memories: int, seed: int) -> AsyncIterator[tuple[Trial, float]]:
 async def run(
     rounds: int, memories: int, seed: int, tell: Callable[[str], None] = print
 ) -> tuple[list[Round], dict[str, Any]]:
-    """So many kills, each victim in turn, and a plain restart; the rounds and the figures of all together."""
+    """Runs kills with each victim in turn, then a plain restart; returns the rounds and the total figures."""
     async with trial(memories, seed) as (begun, fill_seconds):
         tell(f"{memories} memories stored in {fill_seconds:.1f} s\n{HEADING}")
         done: list[Round] = []
@@ -187,14 +187,12 @@ HEADING = f"{'':>3} {'killed':<25}" + "".join(f"{name:>{width}}" for name, width
 
 
 def line(number: int, each: Round) -> str:
-    """One row of the table."""
     values = {**asdict(each), **asdict(each.verdict)}
     cells = (f"{round(values[name], 3):>{width}}" for name, width in COLUMNS.items())
     return f"{number:>3} {each.victim:<25}{''.join(cells)}{'' if each.wrong == 0 else '  WRONG'}"
 
 
 def figures(done: list[Round], fill_seconds: float) -> dict[str, Any]:
-    """What the ledger keeps."""
     counts = ("lost", "doubled", "altered", "torn", "half_written", "dangling", "miscounted")
     return {
         "kills": len(done) - 1,
@@ -210,7 +208,6 @@ def figures(done: list[Round], fill_seconds: float) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="kills")

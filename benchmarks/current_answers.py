@@ -1,8 +1,8 @@
 """Current answers from natural conversations: first, among five, in a context; abstention; outdated facts.
 
-Reads the invented lives of `data/lives`: six for learning (the default), six for judging (`--judging`),
-which are opened once for a decision and never tuned on. Every message is stored through JSON-RPC at its own
-time, every question asked with the defaults. Cosine alone and BM25 alone rank the same messages.
+Reads the invented lives of `data/lives`: six for learning (the default), six for judging (`--judging`), which
+are opened once per decision and never used for tuning. Every message is stored through JSON-RPC at its own
+time, and every question uses the defaults. Cosine alone and BM25 alone rank the same messages.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PRODUCT, COSINE, BM25 = "product", "cosine alone", "BM25 alone"
 
 @dataclass(frozen=True)
 class Life:
-    """One agent's messages, in order of time, the questions about them, and prompts off their topics."""
+    """One agent's messages in order of time, their questions, and off-topic prompts."""
 
     name: str
     messages: Sequence[Row]
@@ -45,7 +45,7 @@ class Life:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The ranking for one question, external ids of messages; `None` where a ranking has no context."""
+    """The ranking for one question, as external ids; `None` for rankings without a context."""
 
     question: Row
     ranked: Sequence[str]
@@ -57,12 +57,12 @@ class Outcome:
         return bool(self.question["current"])
 
     def place(self, of: str) -> float:
-        """The first place of a message with this label, infinite where none is ranked."""
+        """Returns the first rank of a message with this label, or infinity."""
         return next((at for at, each in enumerate(self.ranked) if each in self.question[of]), math.inf)
 
 
 def lives(directory: Path, names: Sequence[str]) -> Iterator[Life]:
-    """Reads the lives of a directory, one file each. Raises SystemExit where a named one is missing."""
+    """Reads the lives of a directory, one file each. Raises SystemExit if a named one is missing."""
     paths = sorted(directory.glob("*.jsonl"))
     missing = set(names) - {path.stem for path in paths}
     if missing or not paths:
@@ -80,7 +80,7 @@ def lives(directory: Path, names: Sequence[str]) -> Iterator[Life]:
 
 
 def stored_form(message: Row) -> Row:
-    """A message as `memory.store` takes it: an interaction if it has a response, else a text."""
+    """Returns a message as params of `memory.store`: an interaction if it has a response, else a text."""
     scope = {name: message[name] for name in ("user_id",) if message.get(name)}
     scope |= {
         "session_id": message["session"],
@@ -94,7 +94,7 @@ def stored_form(message: Row) -> Row:
 
 
 def text_of(message: Row) -> str:
-    """A message as the baselines read it."""
+    """Returns a message's text for the baselines."""
     said = message["text"] if message["speaker"] == "user" else f"{message['speaker']}: {message['text']}"
     return "\n".join(filter(None, (said, message.get("response"))))
 
@@ -103,7 +103,7 @@ def text_of(message: Row) -> str:
 
 
 async def store(service: Service, life: Life) -> dict[str, str]:
-    """Stores what is not stored yet; returns the message of each memory, duplicates of a message included."""
+    """Stores missing messages; returns the message of each memory, including duplicates."""
     messages: dict[str, str] = {}
     for message in life.messages:
         stored = await service.call(life.name, "memory.store", stored_form(message))
@@ -114,13 +114,13 @@ async def store(service: Service, life: Life) -> dict[str, str]:
 
 
 def asked(question: Row, **more: Any) -> Row:
-    """A question or an off-topic prompt as `memory.retrieve` and `memory.get_context` take it."""
+    """Returns a question or prompt as params of `memory.retrieve` and `memory.get_context`."""
     optional = {name: question[name] for name in ("asked_at", "user_id") if question.get(name)}
     return {"query": question["text"], **optional, **more}
 
 
 async def answer(service: Service, life: Life, messages: Mapping[str, str], question: Row) -> Outcome:
-    """Asks one question by both methods."""
+    """Runs one question through both methods."""
     found = await service.call(life.name, "memory.retrieve", asked(question, k=DEPTH))
     built = await service.call(
         life.name, "memory.get_context", asked(question, max_tokens=CONTEXT_TOKENS, explain=True)
@@ -136,7 +136,7 @@ async def answer(service: Service, life: Life, messages: Mapping[str, str], ques
 
 
 def is_marked(memory: Row) -> bool:
-    """Whether a context states that this memory is outdated."""
+    """Checks whether a context marks this memory as outdated."""
     return bool(memory.get("superseded_by") or memory.get("outdated_by"))
 
 
@@ -157,7 +157,7 @@ async def by_cosine(service: Service, life: Life) -> list[Outcome]:
 
 
 def by_words(life: Life) -> list[Outcome]:
-    """Ranks by BM25 alone (Robertson & Zaragoza 2009) over lower-case words, without stems."""
+    """Ranks by BM25 alone (Robertson & Zaragoza 2009) over lower-case words, without stemming."""
     texts = [Counter(_words(text_of(each))) for each in life.messages]
     lengths = np.array([sum(each.values()) for each in texts], dtype=np.float64)
     norm = K1 * (1 - B + B * lengths / lengths.mean())
@@ -175,7 +175,7 @@ def by_words(life: Life) -> list[Outcome]:
 
 
 def _words(text: str) -> list[str]:
-    # Characters of Chinese and Japanese are words of their own.
+    # Each Chinese or Japanese character is a word.
     return re.findall(r"[\u3040-\u9fff]|[^\W\u3040-\u9fff]+", text.lower())
 
 
@@ -191,7 +191,7 @@ def _ranked(life: Life, question: Row, scores: NDArray[Any]) -> Outcome:
 
 
 def figures(outcomes: Sequence[Outcome]) -> Row:
-    """Counts and shares of one ranking over the answerable questions, and how it abstains."""
+    """Returns counts and shares of one ranking over the answerable questions, and its abstention."""
     asked_for = [each for each in outcomes if each.answerable]
     with_old = [each for each in asked_for if each.question["outdated"] and _found_either(each)]
     values: Row = {
@@ -224,7 +224,7 @@ def figures(outcomes: Sequence[Outcome]) -> Row:
 
 
 def is_first(outcome: Outcome) -> bool:
-    """Whether the first message ranked contains the current answer."""
+    """Checks whether the top hit contains the current answer."""
     return outcome.place("current") == 0
 
 
@@ -237,12 +237,12 @@ def _any(ids: Sequence[str] | None, outcome: Outcome, of: str) -> bool:
 
 
 def share(outcomes: Sequence[Outcome], holds: Callable[[Outcome], bool]) -> float | None:
-    """The share of outcomes for which it is true, in per cent; None without any."""
+    """Returns the share of outcomes for which the predicate is true, in per cent; None without outcomes."""
     return round(100 * sum(map(holds, outcomes)) / len(outcomes), 1) if outcomes else None
 
 
 def groups(outcomes: Sequence[Outcome], field: str) -> dict[str, Row]:
-    """The figures by category or by language of the question."""
+    """Returns the figures by category or by language of the question."""
     by: defaultdict[str, list[Outcome]] = defaultdict(list)
     for each in outcomes:
         by[each.question[field]].append(each)
@@ -250,14 +250,13 @@ def groups(outcomes: Sequence[Outcome], field: str) -> dict[str, Row]:
 
 
 def paired(product: Sequence[Outcome], other: Sequence[Outcome]) -> tuple[float, float]:
-    """The paired interval of `product - other` in "first", in per cent."""
+    """Returns the paired interval of `product - other` in "first", in per cent."""
     return paired_interval(
         *([float(is_first(each)) for each in outcomes if each.answerable] for outcomes in (other, product))
     )
 
 
 def table(rows: Mapping[str, Row], columns: Sequence[str]) -> str:
-    """The rows as a Markdown table."""
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     lines += [
         f"| {name} | " + " | ".join(str(row.get(column, "")) for column in columns) + " |"
@@ -267,7 +266,7 @@ def table(rows: Mapping[str, Row], columns: Sequence[str]) -> str:
 
 
 async def measure(options: argparse.Namespace) -> Row:
-    """Stores every life as an agent of its own, asks all its questions and prompts; the figures."""
+    """Stores every life as a separate agent, runs all questions and prompts, and returns the figures."""
     directory = options.data or LIVES / ("judging" if options.judging else "learning")
     outcomes: dict[str, list[Outcome]] = {PRODUCT: [], COSINE: [], BM25: []}
     silent: list[tuple[bool, bool]] = []
@@ -306,7 +305,7 @@ async def measure(options: argparse.Namespace) -> Row:
 
 
 def print_wrong(outcomes: Sequence[Outcome]) -> None:
-    """Prints each question whose current answer is not first."""
+    """Prints each question whose current answer is not the top hit."""
     for each in outcomes:
         if each.answerable and not is_first(each):
             question = each.question

@@ -1,11 +1,11 @@
 """Eight processes on one PostgreSQL and one Redis: deadlocks, lost updates, leaders, errors by kind.
 
-Servers and workers run as processes of their own, each able to lead; clients store, retrieve, correct with
-and without `if_version`, tie memories crosswise, judge, delete and prune the memories of the same few agents
-through whichever server comes next. Every acknowledged change must stand in its memory's history under the
-version that was acknowledged, and the memory at 1 + their number; PostgreSQL must have broken no deadlock; at
-every look one session must hold the lead. Layers have a capacity, so that jobs prune too. Exit status 1 if
-anything was wrong, or a call failed otherwise than by another having been first.
+Servers and workers run as separate processes, each of which may lead. Clients store, retrieve, correct with
+and without `if_version`, link memories in both directions, give feedback, delete and prune the memories of a
+few shared agents through the servers in turn. Every acknowledged change must be in its memory's history under
+the acknowledged version, and the memory at 1 + their number. PostgreSQL must have aborted no deadlock, and
+every sample must show exactly one leader. Layers have a capacity, so that jobs prune, too. The exit status is
+1 after any violation, or if a call failed for another reason than a conflict.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from benchmarks.together.traffic import Account, Client, counted_memories
 from benchmarks.together.verdict import Leaders, deadlocks, judge
 
 TOLD_EVERY_SECONDS = 10.0
-# PostgreSQL takes a hundred sessions.
+# PostgreSQL accepts a hundred sessions.
 SETTINGS = {"MAINTENANCE_IN_SERVER": "true", "MAINTENANCE_INTERVAL_SECONDS": "2", "DATABASE_POOL_SIZE": "4",
             "MEMORY_EPISODIC_CAPACITY": "400", "RATE_LIMIT_PER_MINUTE": "0"}
 
@@ -36,7 +36,7 @@ async def traffic(
     members: list[Member], secret: str, options: argparse.Namespace, account: Account,
     tell: Callable[[str], None],
 ) -> list[str]:
-    """Call for so many seconds; whose memories were called for."""
+    """Runs the clients for the given seconds; returns the agents they used."""
     chance = random.Random(options.seed)
     agent_ids = [f"agent-{options.seed}-{number}" for number in range(options.agents)]
     urls = [member.url for member in members if member.url]
@@ -69,7 +69,7 @@ async def measure(
     database_url: str, environment: Mapping[str, str], options: argparse.Namespace,
     tell: Callable[[str], None] = print,
 ) -> tuple[bool, dict[str, Any]]:
-    """Whether all was as it must be, and the figures."""
+    """Returns whether no violation was found, and the figures."""
     account, leaders = Account(), Leaders()
     broken = await deadlocks(database_url)
     async with together({**environment, **SETTINGS}, options.servers, options.workers) as members:
@@ -79,7 +79,7 @@ async def measure(
         watching.cancel()
         await watching
     wrong = await judge(database_url, account, agent_ids)
-    # The processes have ended, and with them every session has said what it counted.
+    # The processes have ended, so every session has reported its statistics.
     figures = {
         "calls": account.calls.total(),
         "calls_per_second": round(account.calls.total() / options.seconds, 1),
@@ -100,13 +100,12 @@ async def measure(
 
 
 async def run(options: argparse.Namespace) -> tuple[bool, dict[str, Any]]:
-    """On a home of its own."""
+    """Runs on a separate home."""
     async with standing() as (_, place):
         return await measure(place.database_url, place.environment, options)
 
 
 def main() -> int:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600.0, help="of traffic")

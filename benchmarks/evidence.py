@@ -1,8 +1,8 @@
-"""Whether a context holds what a question needs: the labelled evidence, word for word. Pure.
+"""Checks whether a context contains the labeled evidence of a question, word for word. Pure.
 
-A labelled memory is contained only if all of its numbers and names and at least 90 % of its content words
-stand in the context, wherever in it. Content words are those that are no stop words; names the capitalised
-ones that begin no sentence.
+A labeled memory is contained only if all of its numbers and names and at least 90 % of its content words
+occur
+anywhere in the context. Content words exclude stop words; names are capitalized words that begin no sentence.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ K1, B = 1.2, 0.75
 
 @dataclass(frozen=True)
 class Evidence:
-    """A labelled memory as it must appear: what of it must all be there, and what for the greater part."""
+    """The words of a labeled memory that a context must contain: all of some, and most of the others."""
 
     memory_id: str
     indispensable: Set[str]
     content_words: Set[str]
 
     def stands_in(self, said: Collection[str]) -> bool:
-        """Whether a text of these words contains it."""
+        """Checks whether a text of these words contains it."""
         if not all(word in said for word in self.indispensable):
             return False
         there = sum(word in said for word in self.content_words)
@@ -42,7 +42,6 @@ def wholes(text: str) -> list[str]:
 
 
 def evidence(memory_id: str, text: str) -> Evidence:
-    """What of this text must appear."""
     content = {word for word in wholes(text) if word not in STOP_WORDS}
     return Evidence(memory_id, {*_numbers(content), *_names(text)}, content)
 
@@ -57,13 +56,13 @@ def _names(text: str) -> set[str]:
 
 
 def words_of(context: str) -> set[str]:
-    """The words that a context says, compounds whole and in their parts."""
+    """Returns the words of a context, compounds both whole and split."""
     return set(words(context))
 
 
 @dataclass(frozen=True)
 class Given:
-    """A context that was given: its words, its tokens, and the ids of the memories that stand in full."""
+    """A context: its words, its tokens, and the ids of memories contained in full."""
 
     said: Set[str]
     tokens: int
@@ -71,17 +70,17 @@ class Given:
 
 
 def share_contained(labelled: Sequence[Evidence], given: Given) -> float:
-    """The share of a question's labelled memories that the context contains."""
+    """Returns the share of a question's labeled memories that the context contains."""
     return sum(each.stands_in(given.said) for each in labelled) / len(labelled)
 
 
 def share_in_full(labelled: Sequence[Evidence], given: Given) -> float:
-    """The share of them that stand there themselves, in full: no words of others help."""
+    """Returns the share of labeled memories that the context contains in full, as single memories."""
     return sum(each.memory_id in given.in_full for each in labelled) / len(labelled)
 
 
 class WordIndex:
-    """Okapi BM25 over texts (k1 = 1.2, b = 0.75), stop words out and English words stemmed."""
+    """Okapi BM25 over texts (k1 = 1.2, b = 0.75), without stop words and with English stemming."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         counts = [Counter(terms(text)) for text in texts]
@@ -93,7 +92,7 @@ class WordIndex:
                 self._postings.setdefault(term, []).append((place, often))
 
     def ranked(self, query: str) -> list[int]:
-        """The places of the texts that share a word with the query, best first."""
+        """Returns the indexes of the texts that share a word with the query, best first."""
         scores: dict[int, float] = {}
         for term in set(terms(query)):
             held = self._postings.get(term, ())

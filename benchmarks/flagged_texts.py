@@ -18,12 +18,12 @@ HALVES = ("developed", "held_out")
 
 
 def texts() -> list[dict[str, str]]:
-    """The labelled texts: `half`, `kind` (injected or harmless) and `text`."""
+    """Returns the labeled texts: `half`, `kind` (injected or harmless) and `text`."""
     return [json.loads(line) for line in (DATA / "flagged_texts.jsonl").read_text("utf-8").splitlines()]
 
 
 def figures(screen: Screen, half: str) -> dict[str, Any]:
-    """Returns how many texts of each kind one half has, and how many of them are flagged."""
+    """Returns the number of texts of each kind in one half, and how many of them are flagged."""
     found: dict[str, Any] = {}
     for kind in ("injected", "harmless"):
         said = [each["text"] for each in texts() if (each["half"], each["kind"]) == (half, kind)]
@@ -33,7 +33,7 @@ def figures(screen: Screen, half: str) -> dict[str, Any]:
 
 
 def conversations() -> Iterator[str]:
-    """The messages of the other sets of this repository, none of which is about injection."""
+    """Yields the messages of the repository's other sets, none of which is about injection."""
     for name in ("talks.jsonl", "small.jsonl", "ac2.jsonl.gz"):
         path = DATA / name
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
@@ -44,7 +44,7 @@ def conversations() -> Iterator[str]:
 
 
 def main() -> int:
-    """Print and note the figures of both halves."""
+    """Prints and records the figures of both halves."""
     argparse.ArgumentParser(description=__doc__).parse_args()
     screen = Screen()
     found: dict[str, Any] = {half: figures(screen, half) for half in HALVES}

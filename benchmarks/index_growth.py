@@ -1,11 +1,11 @@
 """Recall and latency of searches while 200,000 memories arrive and the index keeper keeps up.
 
-Memories with callers' own vectors come through memory.store_batch, one batch after the other, in a process of
-their own, and wait where searches pile up. 20 searches a second start on time whatever the others do, each a
-memory.retrieve with a query_vector of its own through the whole application. Vectors are embeddings of texts
-with seeded noise; topics open up one after the other, so that what arrives late is unlike what an index was
-built on, and what is asked for is of the topics there are. Each answer is compared afterwards with the exact
-nearest of what had been acknowledged when it was asked for. DESIGN section 6.1, issue 3.
+Memories with callers' own vectors arrive through memory.store_batch, in sequential batches from a separate
+process, which pauses while searches queue up. 20 searches a second start on schedule, each a memory.retrieve
+with a query_vector through the whole application. Vectors are embeddings of texts with seeded noise. Topics
+appear over time, so that late memories differ from those an index was built on; queries are about existing
+topics. Each answer is compared afterwards with the exact nearest of the memories acknowledged at its start.
+DESIGN section 6.1, issue 3.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from benchmarks.service import Service, bench_settings, run, running_service
 AGENT = "bench-growth"
 BATCH = 50
 NEAREST = 50
-# All that the vector arm finds: no word of the query is in any memory, so nothing else is found.
+# All hits come from the vector retriever: no query word occurs in any memory.
 K = 60
 QUERY = "zzyzx"
 COMPARED_AT_ONCE = 64
@@ -53,7 +53,7 @@ Matrix = NDArray[np.float32]
 
 
 def base_texts(options: argparse.Namespace) -> list[str]:
-    """What base vectors are made of: seeded sentences, or the memories of labelled sets."""
+    """Returns the texts of the base vectors: seeded sentences, or the memories of labeled sets."""
     chance = random.Random(options.seed)
     if options.data is None:
         return [sentence(chance) for _ in range(options.base)]
@@ -66,7 +66,7 @@ def base_texts(options: argparse.Namespace) -> list[str]:
 
 
 async def embedded(texts: list[str]) -> Matrix:
-    """Each text's vector, by the local model."""
+    """Returns each text's vector by the local model."""
     embedder = assembly.make_embedder(Settings(_env_file=None, embedding_model="local"))
     assert embedder is not None
     await embedder.open()
@@ -83,7 +83,7 @@ async def embedded(texts: list[str]) -> Matrix:
 
 
 def disturbed(base: Matrix, chance: np.random.Generator) -> Matrix:
-    """The vectors with noise between 0.2 and 0.7 of their length, as a half keeps them."""
+    """Adds noise of 0.2 to 0.7 of the vectors' length, in half precision."""
     noise = chance.normal(size=base.shape)
     noise *= chance.uniform(0.2, 0.7, size=(len(base), 1)) / np.linalg.norm(noise, axis=1, keepdims=True)
     vectors = base + noise
@@ -92,12 +92,12 @@ def disturbed(base: Matrix, chance: np.random.Generator) -> Matrix:
 
 
 def opened(topics: int, arrived: Any, count: int) -> Any:
-    """How many topics there are once so many of all memories have arrived: a quarter from the first."""
+    """Returns the number of topics after this share of memories; a quarter exist at the start."""
     return topics * (0.25 + 0.75 * arrived / count)
 
 
 def memories(base: Matrix, count: int, seed: int) -> Matrix:
-    """All vectors in the order they arrive."""
+    """Returns all vectors in order of arrival."""
     chance = np.random.default_rng(seed)
     topics = opened(len(base), np.arange(count), count)
     return disturbed(base[(chance.random(count) * topics).astype(int)], chance)
@@ -105,7 +105,7 @@ def memories(base: Matrix, count: int, seed: int) -> Matrix:
 
 @dataclass
 class Asked:
-    """One search: when, of how many memories, and what it took and gave."""
+    """One search: its time, the number of memories, its duration and its hits."""
 
     at: float
     stored: int
@@ -118,7 +118,7 @@ class Asked:
 
 @dataclass
 class Run:
-    """What happened: the searches, the ids in order of arrival, and every state of an index."""
+    """The record of a run: the searches, the ids in order of arrival, and every index state."""
 
     started: float
     asked: list[Asked] = field(default_factory=list)
@@ -128,14 +128,14 @@ class Run:
     room: EventType = field(default_factory=multiprocessing.get_context("spawn").Event)
 
     def count(self, more: int) -> None:
-        """One search more or less under way; whether there is room to store beside them."""
+        """Adjusts the number of running searches, and whether the writer may store."""
         self.under_way += more
         (self.room.set if self.under_way <= MOST_UNDER_WAY else self.room.clear)()
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A second server process on the same parts, which only stores and says what was acknowledged."""
+    """A second server process on the same parts, which stores and reports acknowledged memories."""
 
     home: Path
     vectors: Matrix
@@ -145,7 +145,6 @@ class Writer:
     acknowledged: Queue[list[str]]
 
     def __call__(self) -> None:
-        """The process's whole life."""
         run(self._store())
 
     async def _store(self) -> None:
@@ -169,7 +168,7 @@ class Writer:
 
 
 async def store(service: Service, vectors: Matrix, done: Run, options: argparse.Namespace) -> None:
-    """All memories, one batch after the other; returns when all are acknowledged."""
+    """Stores all memories in sequential batches; returns when all are acknowledged."""
     spawning = multiprocessing.get_context("spawn")
     acknowledged: Queue[list[str]] = spawning.Queue()
     home, per_second = service.runtime.home.path, options.stores_per_second
@@ -188,7 +187,7 @@ async def store(service: Service, vectors: Matrix, done: Run, options: argparse.
 
 
 async def search(service: Service, asked: Asked, done: Run) -> None:
-    """One search, timed; its answers by similarity. One that fails has found nothing."""
+    """Runs and times one search; hits are ordered by similarity. A failed search counts as no hits."""
     params = {"query": QUERY, "k": K, "query_vector": [float(x) for x in asked.vector]}
     exact = service.exact_searches()
     began = time.perf_counter()
@@ -201,14 +200,14 @@ async def search(service: Service, asked: Asked, done: Run) -> None:
     finally:
         done.count(-1)
         asked.milliseconds = (time.perf_counter() - began) * 1_000
-    # Exact if any search meanwhile was.
+    # Counts as exact if any concurrent search was.
     asked.mode = "indexed" if service.exact_searches() == exact else "exact"
     near = sorted(result["memories"], key=lambda memory: -memory["similarity"])
     asked.found = [memory["memory_id"] for memory in near]
 
 
 async def search_on(service: Service, base: Matrix, done: Run, options: argparse.Namespace) -> None:
-    """Start a search whenever its time has come, until cancelled; those under way are waited for."""
+    """Starts searches on schedule until cancelled, then waits for the running ones."""
     chance = np.random.default_rng(options.seed + 1)
     async with asyncio.TaskGroup() as searches:
         try:
@@ -227,7 +226,7 @@ async def search_on(service: Service, base: Matrix, done: Run, options: argparse
 
 
 async def watch(service: Service, done: Run) -> None:
-    """Note every index and every measurement of one, until cancelled."""
+    """Records every index and every measurement of it, until cancelled."""
     runtime = service.runtime
     policy = runtime.parts.policy
     keeper = IndexKeeper(
@@ -241,7 +240,6 @@ async def watch(service: Service, done: Run) -> None:
 
 @asynccontextmanager
 async def in_background(*duties: Any) -> AsyncIterator[None]:
-    """The duties run until the block ends."""
     tasks = [asyncio.create_task(duty) for duty in duties]
     try:
         yield
@@ -254,7 +252,7 @@ async def in_background(*duties: Any) -> AsyncIterator[None]:
 
 
 def recalls(done: Run, vectors: Matrix) -> list[float]:
-    """Each search's share of the exact nearest of what was acknowledged when it was asked for."""
+    """Returns each search's share of the exact nearest of the memories acknowledged at its start."""
     number = {memory_id: row for row, memory_id in enumerate(done.ids)}
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     units = vectors / lengths
@@ -265,14 +263,13 @@ def recalls(done: Run, vectors: Matrix) -> list[float]:
         scores = np.stack([asked.vector for asked in together]) @ units[:most].T
         for asked, row in zip(together, scores, strict=True):
             nearest = set(np.argpartition(-row[: asked.stored], NEAREST - 1)[:NEAREST].tolist())
-            # What was stored while it was asked for may be in the answer, and is in no exact one.
+            # Memories stored during the search may be in its hits, but not in the exact ones.
             found = [number[each] for each in asked.found if number.get(each, most) < asked.stored]
             shares.append(len(nearest & set(found[:NEAREST])) / NEAREST)
     return shares
 
 
 def windows(done: Run, shares: list[float], seconds: float) -> list[dict[str, Any]]:
-    """The figures of each stretch of time."""
     by_window: dict[int, list[int]] = {}
     for place, asked in enumerate(done.asked):
         by_window.setdefault(int(asked.at / seconds), []).append(place)
@@ -292,7 +289,6 @@ def windows(done: Run, shares: list[float], seconds: float) -> list[dict[str, An
 
 
 def summary(done: Run, shares: list[float], table: list[dict[str, Any]], seconds: float) -> dict[str, Any]:
-    """The figures of the whole run."""
     indexed = [share for share, asked in zip(shares, done.asked, strict=True) if asked.mode == "indexed"]
     of_windows = [window["recall"] for window in table]
     return {
@@ -314,7 +310,7 @@ def summary(done: Run, shares: list[float], table: list[dict[str, Any]], seconds
 
 
 def show(done: Run, table: list[dict[str, Any]]) -> None:
-    """The windows, then each index as it was built and measured."""
+    """Prints the windows, then each index as it was built and measured."""
     print("   ".join(table[0]))
     for window in table:
         print("   ".join(f"{value!s:>{len(name)}}" for name, value in window.items()))
@@ -326,7 +322,7 @@ def show(done: Run, table: list[dict[str, Any]]) -> None:
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Fill while searching, then compare; every figure."""
+    """Fills while searching, then compares; returns all figures."""
     base = await embedded(base_texts(options))
     vectors = memories(base, options.memories, options.seed)
     async with running_service(
@@ -348,7 +344,6 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Parse, measure, print, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

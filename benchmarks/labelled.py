@@ -1,8 +1,8 @@
-"""Labelled conversations: how they are read, and how they become an agent's memories.
+"""Labeled conversations: their format, and how they are stored as an agent's memories.
 
-The form: a JSON object a line, one conversation (one agent) each, `{dataset, conversation_id, memories: [{id,
-timestamp, speaker, text, session_id}], queries: [{id, text, asked_at, category, relevant_ids, answerable}]}`,
-plain or gzipped. A memory may carry an `interaction` in place of its text.
+The format: a JSON object a line, one conversation (one agent) each, `{dataset, conversation_id, memories:
+[{id, timestamp, speaker, text, session_id}], queries: [{id, text, asked_at, category, relevant_ids,
+answerable}]}`, plain or gzipped. A memory may have an `interaction` instead of its text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Call = Callable[[str, str, Row], Awaitable[Row]]
 
 @dataclass(frozen=True)
 class Conversation:
-    """One agent's memories and what is asked of them."""
+    """One agent's memories and questions."""
 
     set_name: str
     agent_id: str
@@ -34,7 +34,7 @@ class Conversation:
     questions: Sequence[Row]
 
     def answerable(self) -> list[Row]:
-        """The questions whose evidence is there."""
+        """Returns the questions whose evidence exists."""
         known = {each["id"] for each in self.memories}
         return [
             each
@@ -43,12 +43,12 @@ class Conversation:
         ]
 
     def unanswerable(self) -> list[Row]:
-        """The questions that nothing answers, near as what is remembered may come to them."""
+        """Returns the questions without an answer, including near misses."""
         return [each for each in self.questions if not each.get("answerable", True)]
 
 
 def foreign(agents: Sequence[Conversation], every: int = 8) -> dict[str, list[Row]]:
-    """By agent, some questions of the agent before it: its own memories have nothing to do with them."""
+    """Returns, by agent, some questions of the previous agent, which are unrelated to its memories."""
     if len(agents) < 2:
         return {}
     return {
@@ -61,7 +61,7 @@ def foreign(agents: Sequence[Conversation], every: int = 8) -> dict[str, list[Ro
 
 
 def files(places: Iterable[Path]) -> list[Path]:
-    """The files named, and the labelled sets in the directories named, by name."""
+    """Returns the named files, and the labeled sets of the named directories, by name."""
     found = [
         path
         for place in places
@@ -74,7 +74,7 @@ def files(places: Iterable[Path]) -> list[Path]:
 
 
 def _sets_in(directory: Path) -> list[Path]:
-    """Its files of conversations: other labelled rows may stand beside them."""
+    """Returns its conversation files, without other labeled rows."""
     return [path for path in sorted(directory.glob("*.jsonl*")) if "conversation_id" in next(_rows(path), {})]
 
 
@@ -85,24 +85,24 @@ def _rows(path: Path) -> Iterator[Row]:
 
 
 def set_name(path: Path) -> str:
-    """`locomo` of `locomo_dev.jsonl.gz`."""
+    """Returns `locomo` for `locomo_dev.jsonl.gz`."""
     return path.name.split(".")[0].removesuffix("_dev")
 
 
 def conversations(path: Path) -> Iterator[Conversation]:
-    """One conversation a line."""
+    """Yields one conversation a line."""
     name = set_name(path)
     for row in _rows(path):
         yield Conversation(name, f"{name}-{row['conversation_id']}", row["memories"], row["queries"])
 
 
 def moment(text: str) -> str:
-    """A time of the set, which says no zone where it means UTC."""
+    """Returns a time of the set, with UTC for a missing zone."""
     return text if text.endswith("Z") or "+" in text[10:] else f"{text}Z"
 
 
 def stored_form(memory: Row) -> Row:
-    """A labelled memory as `memory.store` takes it, under its own id."""
+    """Returns a labeled memory as params of `memory.store`, with its label's id."""
     given = {name: memory[name] for name in SCOPE if memory.get(name)}
     if "interaction" in memory:
         body: Row = {"interaction": {**memory["interaction"], "timestamp": moment(memory["timestamp"])}}
@@ -112,9 +112,9 @@ def stored_form(memory: Row) -> Row:
 
 
 async def remember(call: Call, conversation: Conversation, advance: Callable[[int], None]) -> None:
-    """Store the memories of a conversation that are not there yet; `advance` hears how many more are.
+    """Stores the missing memories of a conversation; `advance` receives the number of newly stored ones.
 
-    Raises SystemExit where summaries of them are there: what is found beside those is not what the set asks.
+    Raises SystemExit if summaries of them exist, since the set's labels do not cover summaries.
     """
     if (await call(conversation.agent_id, "memory.count", {"tags": [SUMMARY_TAG]}))["count"]:
         raise SystemExit(
@@ -134,7 +134,7 @@ async def remember(call: Call, conversation: Conversation, advance: Callable[[in
 
 
 def asked(question: Row, k: int, **more: Any) -> Row:
-    """A labelled question as `memory.retrieve` takes it."""
+    """Returns a labeled question as params of `memory.retrieve`."""
     given: Row = {"query": question["text"], "k": k, **more}
     if question.get("asked_at"):
         given["asked_at"] = moment(question["asked_at"])

@@ -1,8 +1,8 @@
-"""Learn when nothing found answers: logistic regression over the signals of each search; prints the model.
+"""Learns when no hit answers a question: logistic regression over the signals of each search.
 
-Learns from the six learning lives: their answerable questions against their off-topic prompts, both with the
-same total weight. Prints for each life what a model learned on the other five does there. The printed
-`min_fit` is the probability below which 1.5 % of the answerable questions lie.
+Learns from the six learning lives: their answerable questions against their off-topic prompts, with equal
+total weight. Prints the model and, for each life, the accuracy of a model learned on the other five. The
+printed `min_fit` is the probability below which 1.5 % of the answerable questions lie.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ async def search(service: Service, life: Life, question: Row, answers: bool | No
 
 
 async def collect(options: argparse.Namespace) -> list[Asked]:
-    """Stores every life and asks its questions and prompts."""
+    """Stores every life and runs its questions and prompts."""
     found: list[Asked] = []
     async with running_service(options.home, maintenance_in_server=False) as service:
         for life in lives(LIVES / "learning", ()):
@@ -66,7 +66,7 @@ def learned(rows: list[Asked]) -> FitModel:
 
 
 def judged(rows: list[Asked], model: FitModel, threshold: float) -> Row:
-    """Shares in per cent below the threshold."""
+    """Returns the shares below the threshold, in per cent."""
     def below(answers: bool | None) -> float:
         fits = [model.probability(Signals(*each.signals)) for each in rows if each.answers is answers]
         return round(100 * sum(fit < threshold for fit in fits) / max(1, len(fits)), 1)

@@ -1,10 +1,10 @@
-"""Learn the ranking's weights from labelled conversations; prints them to be copied.
+"""Learns the ranking's weights from labeled conversations; prints them to be copied.
 
-A linear model over the terms of the score: what every candidate's terms are is asked of the running service
-(`explain`), then the weights are chosen that give what is relevant the most of a softmax over the candidates
-of its question (the ListNet top-one loss, Cao et al. 2007), every set counting the same. Terms that the sets
-do not speak of keep their weight. Each figure is also given on conversations, or fifths of the questions,
-that were left out of the learning. Judge the outcome elsewhere, with retrieval_quality.
+A linear model over the terms of the score: the running service returns every candidate's terms (`explain`).
+The weights maximize the softmax share of relevant candidates per question (the ListNet top-one loss, Cao et
+al. 2007), with equal weight per set. Terms that the sets do not exercise keep their weight. Each figure is
+also printed on conversations, or fifths of the questions, that were excluded from learning. Validate the
+result elsewhere, with retrieval_quality.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEARNT = ("similarity", "words", "neighbours", "time")
 FOLDS = 5
 STEPS = 400
 RATE = 0.05
-# How strongly weights are held to where they began, and the sharpness of the softmax is let free.
+# The strength of the pull of weights to their start; the sharpness of the softmax has none.
 HELD = 0.002
 Array = NDArray[np.float64]
 
@@ -49,12 +49,12 @@ class Asked:
 
     @property
     def gold(self) -> Array:
-        """Which candidates are relevant."""
+        """Returns the mask of relevant candidates."""
         return np.array([each in self.relevant for each in self.ids], dtype=np.float64)
 
 
 async def collected(service: Service, agents: Sequence[Conversation], progress: Progress) -> list[Asked]:
-    """What the service says of every question's candidates."""
+    """Returns the service's candidates and terms for every question."""
     questions = [
         (number, agent, question)
         for number, agent in enumerate(agents)
@@ -83,7 +83,7 @@ async def collected(service: Service, agents: Sequence[Conversation], progress: 
 
 
 def learnt_weights(asked_: Sequence[Asked], start: RetrievalWeights) -> RetrievalWeights:
-    """The weights of least loss, found by Adam (Kingma & Ba 2015) over their logarithms."""
+    """Returns the weights of least loss, found by Adam (Kingma & Ba 2015) over their logarithms."""
     sets = {each.set_name for each in asked_}
     usable = [each for each in asked_ if each.gold.any()]
     shares = {name: 1 / sum(each.set_name == name for each in usable) for name in sets}
@@ -120,19 +120,19 @@ def _softmax(scores: Array) -> Array:
 
 
 def ranked_by(each: Asked, weights: RetrievalWeights) -> list[str]:
-    """The question's candidates under these weights, best first."""
+    """Returns the question's candidates under these weights, best first."""
     used = np.array([getattr(weights, name) for name in TERMS]) * each.applies
     order = np.argsort(-(each.values @ used), kind="stable")
     return [each.ids[place] for place in order]
 
 
 def judged(asked_: Sequence[Asked], weights: RetrievalWeights) -> dict[str, float]:
-    """The measures under these weights, of what is answerable."""
+    """Returns the measures under these weights over answerable questions."""
     return means([measures(ranked_by(each, weights), each.relevant) for each in asked_ if each.relevant])
 
 
 async def gather(options: argparse.Namespace) -> list[Asked]:
-    """Store every set and ask all of its questions."""
+    """Stores every set and runs all of its questions."""
     gathered: list[Asked] = []
     async with running_service(options.home, maintenance_in_server=False) as service:
         for path in files(options.data):
@@ -146,7 +146,7 @@ async def gather(options: argparse.Namespace) -> list[Asked]:
 
 
 def told(gathered: Sequence[Asked]) -> Row:
-    """What is learnt from all, and what the same learning gives where it did not look."""
+    """Returns the weights learned from all questions, and the figures on held-out ones."""
     start = RetrievalWeights()
     weights = learnt_weights(gathered, start)
     left_out: list[tuple[Asked, RetrievalWeights]] = []
@@ -171,7 +171,6 @@ def told(gathered: Sequence[Asked]) -> Row:
 
 
 def main() -> int:
-    """Parse, learn, print, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The ledger: every run's figures, with the machine and the commit they were seen on."""
+"""The ledger: the figures of every run, with its machine and commit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ LEDGER = Path(__file__).parent / "results" / "ledger.jsonl"
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were seen on."""
     model = next(
         (line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), ""
     )
@@ -34,7 +33,7 @@ def _cpu_lines() -> list[str]:
 
 
 def commit() -> str:
-    """The commit that ran, marked where files differ from it."""
+    """Returns the current commit, marked if files differ from it."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
@@ -51,7 +50,7 @@ def commit() -> str:
 
 
 def append(benchmark: str, options: dict[str, Any], figures: dict[str, Any]) -> None:
-    """Add one run, a line of JSON."""
+    """Appends one run as a line of JSON."""
     entry = {
         "benchmark": benchmark,
         "at": datetime.now(UTC).isoformat(timespec="seconds"),

@@ -1,6 +1,6 @@
-"""Exceeds each limit of a running service, while a second client measures how late /healthz answers.
+"""Exceeds each limit of a running service, while a second client measures the delay of /healthz.
 
-Prints for each limit the answer, the worst delay and by how much the process grew. The budget is 250 ms and
+Prints for each limit the response, the worst delay and the growth of the process. The bounds are 250 ms and
 256 MB.
 """
 
@@ -39,16 +39,16 @@ DELAY_MS, GROWTH_MB = 250.0, 256.0
 SECRET = "a benchmark's secret, long enough for HS256"  # noqa: S105
 SETTINGS = {"EMBEDDING_MODEL": "hashing", "MAX_CONNECTIONS": "80", "RATE_LIMIT_PER_MINUTE": "60000",
             "REQUEST_TIMEOUT_SECONDS": "10", "MAINTENANCE_IN_SERVER": "false"}
-# Shown by test_rpc.py: no call of a working service takes that long.
+# Tested in test_rpc.py: no call of a working service takes that long.
 ELSEWHERE = frozenset({"call_seconds"})
 UNFINISHED, AT_ONCE = 60, 12
 AGENTS = ("greedy", "second", "third", "spender")
 STORED = 7
 LONG_STORED = 40
-# The first thousand terms of a long memory are ranked: blanks make the others quick to store.
+# The first thousand terms of a long memory are ranked; blanks make the others quick to store.
 LONG_TEXT = "The budget of the house in Berlin is 9,000 euros. " * 300
 LISTENS = re.compile(r"listens on (http://\S+)")
-# Prints the worst delay, and the worst for which the service used the processor, in milliseconds.
+# Prints the worst delay, and the worst one during which the service used the CPU, in milliseconds.
 PING = """
 import psutil, socket, sys, threading, time
 host, port, service_process = sys.argv[1], int(sys.argv[2]), psutil.Process(int(sys.argv[3]))
@@ -78,10 +78,10 @@ for line in sys.stdin:
 
 @dataclass(frozen=True)
 class Seen:
-    """What one request beyond a limit did.
+    """The effect of one request beyond a limit.
 
-    `delay_ms`: the worst delay of others. `own_ms`: the worst delay, limited to the CPU time that the service
-    used meanwhile; other programs of a busy machine do not count.
+    `delay_ms`: the worst delay of others. `own_ms`: the worst delay, capped at the CPU time that the service
+    used meanwhile, to exclude other programs of a busy machine.
     """
 
     limit: str
@@ -92,7 +92,7 @@ class Seen:
 
 
 class Watch:
-    """A client of its own process that asks for /healthz, and the memory of the service."""
+    """A client in a separate process that polls /healthz, and the service's memory usage."""
 
     def __init__(self, url: str, pid: int) -> None:
         host, port = url.removeprefix("http://").split(":")
@@ -109,7 +109,7 @@ class Watch:
             self._peak = max(self._peak, self._service.memory_info().rss)
 
     def worst_ms(self) -> tuple[float, float]:
-        """Returns the worst delay since the last call, and the worst of the service's own making."""
+        """Returns the worst delay since the last call, and the worst one caused by the service."""
         assert self._ping.stdin is not None
         assert self._ping.stdout is not None
         self._ping.stdin.write("\n")
@@ -118,13 +118,13 @@ class Watch:
         return float(delay), float(own)
 
     def baseline_ms(self, seconds: float = 2.0) -> float:
-        """The worst delay while nobody else asks anything."""
+        """Returns the worst delay without load."""
         self.worst_ms()
         self._ended.wait(seconds)
         return self.worst_ms()[0]
 
     def during(self, limit: str, exceed: Callable[[], str]) -> Seen:
-        """What exceeding the limit did to others."""
+        """Returns the effect on others of exceeding the limit."""
         self.worst_ms()
         before = self._peak = self._service.memory_info().rss
         answer = exceed()
@@ -132,7 +132,8 @@ class Watch:
         return Seen(limit, answer, round(delay, 1), round(own, 1), round((self._peak - before) / 1e6, 1))
 
     def until_closed(self, port: int | None = None) -> bool:
-        """Wait until the service has no connection from this port, or few at all; False if it never comes."""
+        """Waits until the service has no connection from this port, or few at all; returns False on a
+        timeout."""
         for _ in range(600):
             ports = [each.raddr.port for each in self._service.net_connections("tcp") if each.raddr]
             if (len(ports) < 10) if port is None else (port not in ports):
@@ -141,7 +142,7 @@ class Watch:
         return False
 
     def close(self) -> None:
-        """End both."""
+        """Ends both processes."""
         self._ended.set()
         self._thread.join()
         self._ping.kill()
@@ -152,7 +153,7 @@ class Watch:
 
 
 def call(method: str, raw_params: bytes) -> bytes:
-    """A request whose params are JSON text already."""
+    """Returns a request whose params are JSON text."""
     return b'{"jsonrpc": "2.0", "id": 1, "method": "' + method.encode() + b'", "params": ' + raw_params + b"}"
 
 
@@ -172,7 +173,7 @@ def _nested(depth: int) -> Any:
 
 
 ID = "01920000-0000-7000-8000-000000000000"
-# Each body, and what answers it: the HTTP status and the error code.
+# Each body and its response: the HTTP status and the error code.
 BODIES: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "request_bytes": (lambda: _with("memory.list", tags=["a" * 9_000_000]), "413 -32003"),
     "batch_calls": (lambda: b"[" + b",".join([_with("memory.count")] * 101) + b"]", "413 -32003"),
@@ -206,7 +207,7 @@ BODIES: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "context_tokens": (lambda: _with("memory.get_context", query="a", max_tokens=1_000_001), "200 -32602"),
     "summary_tokens": (lambda: _with("memory.summarize", session_id="a", max_tokens=4_001), "200 -32602"),
 }
-# Beyond no limit, and as expensive as a body can be.
+# Bodies within the limits that are as expensive as possible.
 WITHIN: Mapping[str, Callable[[], bytes]] = {
     "within: unknown fields of items": lambda: call(
         "memory.store_batch", b'{"items": [' + b",".join([_members(95)] * 990) + b"]}"),
@@ -228,7 +229,7 @@ HAN = "".join(chr(0x4E00 + number * 7_919 % 20_000) for number in range(MAX_TEXT
 
 
 class Exceeding:
-    """A client that goes beyond each limit of the service at a URL."""
+    """A client that exceeds each limit of the service at a URL."""
 
     def __init__(self, url: str, token: str) -> None:
         self._address = ("127.0.0.1", int(url.rpartition(":")[2]))
@@ -236,41 +237,40 @@ class Exceeding:
             "authorization": f"Bearer {token}", "content-type": "application/json"})
 
     def close(self) -> None:
-        """Close the client's connections."""
         self._http.close()
 
     def post(self, body: bytes, path: str = ENDPOINT) -> tuple[str, Any]:
-        """The status and the error's code, and the response."""
+        """Returns the status and the error code, and the response."""
         response = self._http.post(path, content=body)
         told = response.json()
         code = told.get("error", {}).get("code", "") if isinstance(told, dict) else ""
         return f"{response.status_code} {code}".strip(), told
 
     def status(self, body: bytes, path: str = ENDPOINT) -> str:
-        """The status and the error's code alone."""
+        """Returns only the status and the error code."""
         return self.post(body, path)[0]
 
     def fill(self) -> None:
-        """Store memories that are larger together than a page."""
+        """Stores memories whose total exceeds a page."""
         large = {"a": "x" * 1_000_000}
         items = [{"content": f"Fact {number}", "metadata": large} for number in range(STORED)]
         _, told = self.post(_with("memory.store_batch", items=items))
         assert told["result"]["success"], told
 
     def page(self) -> str:
-        """Ask for all of them at once."""
+        """Lists all of them in one call."""
         _, told = self.post(_with("memory.list", limit=1_000))
         given = len(told["result"]["memories"])
         return "ends early" if 0 < given < STORED and told["result"]["next_cursor"] else f"{given} memories"
 
     def responses(self) -> str:
-        """Ask for all of them twenty times in a batch."""
+        """Lists all of them twenty times in a batch."""
         _, told = self.post(b"[" + b",".join([_with("memory.list", limit=1_000)] * 20) + b"]")
         codes = {each.get("error", {}).get("code", 0) for each in told}
         return "-32003 after some" if codes == {0, -32003} else str(codes)
 
     def fill_long(self) -> None:
-        """Store the longest memories."""
+        """Stores the longest memories."""
         for number in range(0, LONG_STORED, 4):
             texts = [f"Note {number + each}: {LONG_TEXT}".ljust(MAX_TEXT_CHARS - 1) for each in range(4)]
             items = [{"content": f"{text}.", "force": True} for text in texts]
@@ -278,14 +278,14 @@ class Exceeding:
             assert told["result"]["success"], told
 
     def searches(self) -> str:
-        """Search them twenty times in a batch."""
+        """Searches them twenty times in a batch."""
         search = _with("memory.retrieve", query="What is the budget?", k=MAX_K, distinct=False)
         _, told = self.post(b"[" + b",".join([search] * 20) + b"]")
         codes = {each.get("error", {}).get("code", 0) for each in told}
         return "-32003 after some" if codes == {0, -32003} else str(codes)
 
     def unfinished(self) -> str:
-        """Send many bodies of 8 MB without their last byte."""
+        """Sends many bodies of 8 MB without their last byte."""
         opened = [self._begin(8_388_608) for _ in range(UNFINISHED)]
         try:
             for each in opened:
@@ -300,7 +300,7 @@ class Exceeding:
                 each.close()
 
     def beside_unfinished(self, other: Exceeding) -> str:
-        """Hold what one agent may, while another one sends a small body and a large one."""
+        """Uses one agent's whole share, while another one sends a small and a large body."""
         with self._begin(8_388_608) as held:
             for _ in range(127):
                 held.sendall(b" " * 65_536)
@@ -308,27 +308,27 @@ class Exceeding:
             return f"{small}, {large}"
 
     def at_once(self, others: Sequence[Exceeding]) -> str:
-        """Send large bodies of several agents at the same time."""
+        """Sends large bodies of several agents at the same time."""
         clients, body = [self, *others], STRINGS()
         with ThreadPoolExecutor(AT_ONCE) as threads:
             told = threads.map(lambda number: clients[number % len(clients)].status(body), range(AT_ONCE))
             return "some" if set(told) == {"200 -32602", "429 -32004"} else "unexpected"
 
     def spend(self) -> str:
-        """Ask for more than a minute's units allow."""
+        """Spends more than a minute's units."""
         items = [_with("memory.store_batch", items=[{}] * 1_000)] * 29
         told = [self.status(b"[" + b",".join(items) + b"]") for _ in range(3)]
         return " ".join(dict.fromkeys(told))
 
     def words(self) -> str:
-        """Store more terms than are indexed, and search for the last one."""
+        """Stores more terms than are indexed, and searches for the last one."""
         self.status(_with("memory.store", content=f"{HAN} zebra", force=True))
         told = [self.post(_with("memory.retrieve", query=query))[1] for query in (HAN[:2], "zebra")]
         found = [each["result"]["receipt"]["candidates"]["lexical"] for each in told]
         return "not indexed" if found == [1, 0] else str(found)
 
     def header(self) -> str:
-        """Send one of 16 MiB."""
+        """Sends a header of 16 MiB."""
         with self._open() as service:
             service.sendall(b"GET /healthz HTTP/1.1\r\nhost: a\r\nx: ")
             for _ in range(256):
@@ -339,7 +339,7 @@ class Exceeding:
             return service.recv(4_096).partition(b" ")[2][:3].decode()
 
     def connections(self) -> str:
-        """Open more than there may be."""
+        """Opens more connections than allowed."""
         opened = [self._open() for _ in range(int(SETTINGS["MAX_CONNECTIONS"]) + 20)]
         try:
             told = opened[-1].recv(4_096)
@@ -349,7 +349,7 @@ class Exceeding:
                 each.close()
 
     def late(self) -> Iterator[tuple[str, socket.socket]]:
-        """Connections that say nothing, half a header or half a body, and one that reads nothing."""
+        """Yields connections that send no byte, half a header or half a body, and one that never reads."""
         yield "header_seconds", self._open()
         half = self._open()
         half.sendall(b"GET / HTTP/1.1\r\nx")
@@ -363,7 +363,7 @@ class Exceeding:
         yield "unread_seconds", unread
 
     def _begin(self, size: int) -> socket.socket:
-        """Open a connection and send the header of a body."""
+        """Opens a connection and sends the header of a body."""
         token, opened = self._http.headers["authorization"], self._open()
         opened.sendall(f"POST {ENDPOINT} HTTP/1.1\r\nhost: a\r\nauthorization: {token}\r\n"
                        f"content-length: {size}\r\n\r\n".encode())
@@ -377,7 +377,8 @@ class Exceeding:
 
 
 def exceed_all(url: str, pid: int, tokens: Mapping[str, str]) -> tuple[float, list[Seen]]:
-    """The delay without load, and what going beyond each limit did; `tokens` are those of `AGENTS`."""
+    """Returns the delay without load, and the effect of exceeding each limit; `tokens` are those of
+    `AGENTS`."""
     watch = Watch(url, pid)
     client, second, third, spender = (Exceeding(url, tokens[name]) for name in AGENTS)
     try:
@@ -412,9 +413,9 @@ def exceed_all(url: str, pid: int, tokens: Mapping[str, str]) -> tuple[float, li
 
 
 def _ended(watch: Watch, limit: str, service: socket.socket) -> str:
-    """How the service ends a connection that says or reads too little."""
+    """Returns how the service ends a connection that sends or reads too little."""
     with service:
-        if limit == "unread_seconds":  # the kernel keeps what was not read: only the service knows
+        if limit == "unread_seconds":  # the kernel buffers unread bytes: only the service knows
             return "closed" if watch.until_closed(service.getsockname()[1]) else "open"
         return service.recv(4_096).partition(b" ")[2][:3].decode() or "closed"
 
@@ -435,7 +436,7 @@ ANSWERS: Mapping[str, str] = {
 
 @contextmanager
 def served() -> Iterator[tuple[str, int]]:
-    """A service in a home of its own: its URL and its process."""
+    """Starts a service in a separate home; yields its URL and process id."""
     place = Path(tempfile.mkdtemp(prefix="agentcore-limits-"))
     place.chmod(0o755)
     known = {limit.setting for limit in LIMITS} | {"AGENTCORE_URL", "DATABASE_URL", "REDIS_URL"}
@@ -455,7 +456,7 @@ def served() -> Iterator[tuple[str, int]]:
 
 
 def main() -> int:
-    """Exceed each limit; 1 where one was worse for others than it may be."""
+    """Exceeds each limit; returns 1 if one affected others beyond the bounds."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()

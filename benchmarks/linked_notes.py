@@ -1,8 +1,8 @@
 """Measures whether a note linked to the best hit reaches a context: `data/linked_notes.jsonl`.
 
-Each set is stored twice: as an agent of its own, and with all other sets in one agent. Everything is stored
-and asked through JSON-RPC, with the defaults. In the 40 sets of kind `linked` the linked note is needed. In
-the 10 of kind `irrelevant` an unlinked note is needed, and the linked one only takes room.
+Each set is stored twice: as a separate agent, and with all other sets in one agent. All calls use JSON-RPC
+and the defaults. In the 40 sets of kind `linked` the linked note is needed. In the 10 of kind `irrelevant` an
+unlinked note is needed, and the linked one only uses up budget.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOGETHER = "all-notes"
 
 @dataclass(frozen=True)
 class Outcome:
-    """Which notes one question got: the first five of `retrieve`, and those of a context by its budget.
+    """The notes returned for one question: the top five of `retrieve`, and those of a context by its budget.
 
     `tokens` are those of each context.
     """
@@ -41,7 +41,7 @@ class Outcome:
 
 
 def sets() -> list[Row]:
-    """Reads the labelled sets."""
+    """Reads the labeled sets."""
     return [json.loads(line) for line in NOTES.read_text(encoding="utf-8").splitlines()]
 
 
@@ -62,7 +62,7 @@ async def store(service: Service, agent_id: str, labels: Row, *, linked: bool) -
 
 
 async def answer(service: Service, agent_id: str, notes: Mapping[str, str], labels: Row) -> Outcome:
-    """Asks one question by both methods."""
+    """Runs one question through both methods."""
     asked = {"query": labels["query"], "asked_at": ASKED_AT.isoformat()}
     found = await service.call(agent_id, "memory.retrieve", {**asked, "k": AMONG})
     contexts, tokens = {}, {}
@@ -74,7 +74,7 @@ async def answer(service: Service, agent_id: str, notes: Mapping[str, str], labe
 
 
 def figures(outcomes: Sequence[Outcome]) -> Row:
-    """Shares of the questions, in per cent, whose answer, linked and needed notes were given, by kind."""
+    """Returns the shares of questions, in per cent, with the answer, linked and needed notes, by kind."""
     values: Row = {}
     for kind in ("linked", "irrelevant"):
         rows = [each for each in outcomes if each.labels["kind"] == kind]
@@ -91,7 +91,7 @@ def figures(outcomes: Sequence[Outcome]) -> Row:
 
 
 def given(outcomes: Sequence[Outcome], label: str) -> Row:
-    """The shares of the questions for which the note of this label was given, by method and budget."""
+    """Returns the shares of questions with the note of this label, by method and budget."""
     return {
         f"among {AMONG}": share([each.labels[label] in each.ranked for each in outcomes]),
         **{
@@ -102,13 +102,13 @@ def given(outcomes: Sequence[Outcome], label: str) -> Row:
 
 
 def share(held: Sequence[bool]) -> Row:
-    """The share of what is true, in per cent, and its 95 % interval."""
+    """Returns the share of true values in per cent, and its 95 % interval."""
     values = [float(each) for each in held]
     return {"share": round(100 * sum(values) / len(values), 1), "interval": interval(values)}
 
 
 async def measure(options: argparse.Namespace) -> Row:
-    """Stores and asks every set alone, then all of them in one agent; the figures."""
+    """Stores and queries every set alone, then all of them in one agent; returns the figures."""
     labelled = sets()
     alone: list[Outcome] = []
     async with running_service(options.home, maintenance_in_server=False) as service:

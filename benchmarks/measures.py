@@ -1,8 +1,7 @@
 """Retrieval measures of one ranking, their means, and bootstrap intervals. Pure.
 
-A repeated id counts at its first place only. Precision divides by k, also where fewer came back. nDCG has
-binary gain and a discount of log2 (Järvelin & Kekäläinen 2002, "Cumulated gain-based evaluation of IR
-techniques").
+A repeated id counts at its first rank only. Precision divides by k, also with fewer results. nDCG has binary
+gain and a discount of log2 (Järvelin & Kekäläinen 2002, "Cumulated gain-based evaluation of IR techniques").
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ Measures = Mapping[str, float]
 
 
 def gains(ranked: Sequence[str], relevant: Collection[str], k: int) -> list[bool]:
-    """For each of the first `k` places, whether a relevant id stands there for the first time."""
+    """Returns, for each of the top `k` ranks, whether a relevant id occurs there for the first time."""
     wanted, found = set(relevant), []
     if not wanted:
         raise ValueError("nothing is relevant: this question has no recall")
@@ -26,39 +25,39 @@ def gains(ranked: Sequence[str], relevant: Collection[str], k: int) -> list[bool
 
 
 def recall(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """The share of what is relevant that stands in the first `k` places."""
+    """Returns the share of relevant ids in the top `k`."""
     return sum(gains(ranked, relevant, k)) / len(set(relevant))
 
 
 def hit(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """1 if anything relevant stands in the first `k` places."""
+    """Returns 1 if any relevant id is in the top `k`."""
     return float(any(gains(ranked, relevant, k)))
 
 
 def precision(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """The share of `k` places that hold something relevant."""
+    """Returns the share of the top `k` ranks with a relevant id."""
     return sum(gains(ranked, relevant, k)) / k
 
 
 def best_precision(relevant: Collection[str], k: int) -> float:
-    """The precision that the labels allow."""
+    """Returns the maximum precision that the labels allow."""
     return min(k, len(set(relevant))) / k
 
 
 def reciprocal_rank(ranked: Sequence[str], relevant: Collection[str]) -> float:
-    """1 over the place of the first relevant id, 0 where none came back."""
+    """Returns 1 over the rank of the first relevant id, or 0 without one."""
     places = gains(ranked, relevant, len(ranked))
     return next((1 / place for place, gain in enumerate(places, 1) if gain), 0.0)
 
 
 def ndcg(ranked: Sequence[str], relevant: Collection[str], k: int) -> float:
-    """The discounted gain of the first `k` places, as a share of the best possible."""
+    """Returns the discounted gain of the top `k` as a share of the maximum."""
     gained = sum(1 / math.log2(place + 1) for place, gain in enumerate(gains(ranked, relevant, k), 1) if gain)
     return gained / sum(1 / math.log2(place + 1) for place in range(1, min(len(set(relevant)), k) + 1))
 
 
 def measures(ranked: Sequence[str], relevant: Collection[str]) -> dict[str, float]:
-    """All of them for one question. `P@5 of best`: precision as a share of what the labels allow."""
+    """Returns all measures of one question. `P@5 of best`: precision as a share of its maximum."""
     return {
         **{f"R@{k}": recall(ranked, relevant, k) for k in (5, 10, 20)},
         "hit@3": hit(ranked, relevant, 3),
@@ -70,17 +69,17 @@ def measures(ranked: Sequence[str], relevant: Collection[str]) -> dict[str, floa
 
 
 def means(rows: Sequence[Measures]) -> dict[str, float]:
-    """The plain mean of each measure, in per cent; rows of equal measures."""
+    """Returns the mean of each measure in per cent; all rows have equal measures."""
     return {name: round(100 * sum(row[name] for row in rows) / len(rows), 1) for name in rows[0]}
 
 
 def interval(values: Sequence[float], rounds: int = 2_000, seed: int = 7) -> tuple[float, float]:
-    """The 95 % percentile interval of the mean, in per cent, by resampling questions (Efron 1979)."""
+    """Returns the 95 % percentile interval of the mean, in per cent, by resampling questions (Efron 1979)."""
     chance, size = random.Random(seed), len(values)
     drawn = sorted(sum(chance.choices(values, k=size)) / size for _ in range(rounds))
     return round(100 * drawn[int(0.025 * rounds)], 1), round(100 * drawn[int(0.975 * rounds) - 1], 1)
 
 
 def paired_interval(first: Sequence[float], second: Sequence[float]) -> tuple[float, float]:
-    """The interval of the mean of `second - first` over the same questions."""
+    """Returns the interval of the mean of `second - first` over the same questions."""
     return interval([after - before for before, after in zip(first, second, strict=True)])

@@ -1,7 +1,7 @@
-"""One agent of 100,000 memories beside 600 agents of 100: what a retrieve of each takes.
+"""One agent of 100,000 memories next to 600 agents of 100: the latency of a retrieve of each kind.
 
-All share the same tables, and some of the small agents the big one's partition. Small agents are searched
-exactly by their key, the big one through the vector index: neither may pay for the other (DESIGN, section 6).
+All share the same tables, and some small agents the large one's partition. Small agents are searched exactly
+by their key, the large one through the vector index: neither may slow down the other (DESIGN, section 6).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BIG = "bench-agent"
 
 
 async def partition_of(service: Service, agent_id: str) -> str:
-    """The partition an agent's rows are in."""
+    """Returns the partition of an agent's rows."""
     async with service.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
             "SELECT tableoid::regclass::text AS name FROM memories WHERE agent_id = %s LIMIT 1", (agent_id,)
@@ -33,7 +33,7 @@ async def partition_of(service: Service, agent_id: str) -> str:
 async def latencies(
     service: Service, agents: list[str], count: int, chance: random.Random
 ) -> dict[str, float]:
-    """Retrieves by these agents in turn."""
+    """Times retrieves by these agents in turn."""
     taken: list[float] = []
     for number in range(count + 20):
         started = time.perf_counter()
@@ -46,7 +46,6 @@ async def latencies(
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Fill both kinds and measure each."""
     async with running_service(
         options.home, embedding_model=options.embedder, maintenance_in_server=False
     ) as service:
@@ -68,7 +67,6 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Parse, measure, print, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,6 +1,6 @@
-"""What the pure ranking costs: seeded candidates, ranked again and again. No service, no database.
+"""The cost of the pure ranking on seeded candidates, without service and database.
 
-The budget of issue 3: less than 3 ms for 300 candidates, less than 1 ms wished for.
+The budget of issue 3: less than 3 ms for 300 candidates, with a goal of 1 ms.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SPEAKERS = ("Ada", "Bo", "user", "assistant", None)
 
 
 def candidates(count: int, chance: random.Random) -> list[Candidate]:
-    """Returns so many memories, a twentieth of them copies of the one before."""
+    """Returns `count` candidates, a twentieth of them copies of the previous one."""
     made: list[Candidate] = []
     for number in range(count):
         start = NOW - timedelta(hours=number)
@@ -50,7 +50,6 @@ def candidates(count: int, chance: random.Random) -> list[Candidate]:
 
 
 def main() -> int:
-    """Parse, rank, print, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

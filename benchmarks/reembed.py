@@ -1,7 +1,7 @@
-"""Embedding all memories anew, from 384 to 768 dimensions, while clients search: failures, recall after.
+"""Re-embedding all memories from 384 to 768 dimensions during searches: failures, and recall afterwards.
 
-The service runs here; `agentcore reembed` is a process of its own. Every search asks for a stored memory in
-its own words, so that each tells whether that is found. With --kill the first run is killed half way.
+The service runs here; `agentcore reembed` is a separate process. Every search uses the text of a stored
+memory as its query, so that each shows whether it is found. With --kill the first run is killed half way.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FROM, TO = 384, 768
 
 @dataclass
 class Search:
-    """One search: at what stage it began, how long it took, how it went."""
+    """One search: its stage, duration and result."""
 
     stage: str
     milliseconds: float
@@ -49,7 +49,7 @@ class Search:
 
 @dataclass
 class Done:
-    """What was stored, every search, and the stage of the moment."""
+    """The stored memories, every search, and the current stage."""
 
     texts: list[str] = field(default_factory=list)
     searches: list[Search] = field(default_factory=list)
@@ -57,7 +57,7 @@ class Done:
 
 
 async def fill(service: Service, done: Done, options: argparse.Namespace) -> float:
-    """Store the memories, two batches at a time; how many a second."""
+    """Stores the memories in two concurrent batches; returns memories a second."""
     chance = random.Random(options.seed)
     done.texts = [f"{sentence(chance)} (note {number})" for number in range(options.memories)]
     began = time.perf_counter()
@@ -78,7 +78,7 @@ async def fill(service: Service, done: Done, options: argparse.Namespace) -> flo
 
 
 async def client(service: Service, done: Done, seed: int) -> None:
-    """Search one after the other, until cancelled."""
+    """Runs sequential searches until cancelled."""
     chance = random.Random(seed)
     with suppress(asyncio.CancelledError):
         while True:
@@ -86,7 +86,7 @@ async def client(service: Service, done: Done, seed: int) -> None:
 
 
 async def search(service: Service, done: Done, text: str) -> None:
-    """One search for a memory by its own words."""
+    """Searches for a memory by its own text."""
     exact = service.exact_searches()
     began, one = time.perf_counter(), Search(done.stage, 0.0)
     try:
@@ -95,7 +95,7 @@ async def search(service: Service, done: Done, text: str) -> None:
         one.failure = str(failure)
     else:
         words = result["receipt"]["searched"]["vectors"] == "words"
-        # Exact if any search meanwhile was.
+        # Counts as exact if any concurrent search was.
         one.mode = "words" if words else "indexed" if service.exact_searches() == exact else "exact"
         one.degraded = bool(result["receipt"]["degraded"])
         one.found = text in {memory["content"] for memory in result["memories"]}
@@ -104,7 +104,7 @@ async def search(service: Service, done: Done, text: str) -> None:
 
 
 async def reembed(service: Service, done: Done, options: argparse.Namespace) -> dict[str, float]:
-    """Run the command, killed once half way if so asked for; the seconds of each stage."""
+    """Runs the command, optionally killed half way; returns the seconds of each stage."""
     began = time.perf_counter()
     if options.kill:
         process = await command(service)
@@ -129,7 +129,7 @@ async def reembed(service: Service, done: Done, options: argparse.Namespace) -> 
 
 
 async def command(service: Service) -> asyncio.subprocess.Process:
-    """`agentcore reembed` on the running parts."""
+    """Starts `agentcore reembed` on the running parts."""
     environment = {**os.environ, "AGENTCORE_HOME": str(service.runtime.home.path)}
     return await asyncio.create_subprocess_exec(
         sys.executable, "-m", "agentcore", "reembed", "--model", "hashing", "--dimensions", str(TO),
@@ -137,7 +137,7 @@ async def command(service: Service) -> asyncio.subprocess.Process:
 
 
 async def share_filled(service: Service) -> float:
-    """How much of all memories has the new vector beside the old."""
+    """Returns the share of memories that already have the new vector."""
     async with service.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(query("count_to_reembed"), {"done": []})
         row = await cursor.fetchone() or {}
@@ -145,7 +145,7 @@ async def share_filled(service: Service) -> float:
 
 
 async def recall(service: Service, seed: int) -> tuple[float, str]:
-    """Recall at 50 of the vectors in force, against comparing all of them; and the model."""
+    """Returns recall at 50 of the current vectors against an exact search, and the model."""
     parts, chance = service.runtime.parts, random.Random(seed)
     model, vectors = parts.vector_model, parts.vectors
     assert isinstance(vectors, PgVectorStore)
@@ -158,7 +158,6 @@ async def recall(service: Service, seed: int) -> tuple[float, str]:
 
 
 def by_stage(done: Done) -> dict[str, dict[str, Any]]:
-    """The figures of each stage's searches."""
     table = {}
     for stage in dict.fromkeys(each.stage for each in done.searches):
         those = [each for each in done.searches if each.stage == stage]
@@ -175,7 +174,7 @@ def by_stage(done: Done) -> dict[str, dict[str, Any]]:
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Fill, search and embed anew at once, compare; every figure."""
+    """Fills, then searches and re-embeds concurrently, then compares; returns all figures."""
     done = Done()
     async with running_service(
         options.home, embedding_model="hashing", embedding_dimensions=FROM, maintenance_interval_seconds=2.0
@@ -211,7 +210,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Parse, measure, print, note; 1 where a search failed."""
+    """Returns 1 if a search failed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,11 +1,11 @@
-"""Kills at every fault point of a re-embedding, and the next process that goes on.
+"""Kills at every fault point of a re-embedding, and the process that resumes it.
 
 In each trial a real `agentcore reembed` process dies at the point, on its way from one model to the other.
-Then no memory may be missing, changed or without the vector in force, and no vector may be another than its
-model makes of its text. Memories are stored, corrected and deleted; another process goes on, and must end
-with every vector of the new model in its place, one index, and nothing half made. A negative control says of
-a vector that it is the new model's before it is: the verdict must see it. Batches are of 20 rows, an index is
-made from 40 on, and processes are given 0.2 s to follow instead of 15. Exit status 1 if anything was wrong.
+Then no memory may be missing, changed or without a current vector, and each vector must be its model's
+embedding of the text. Memories are stored, corrected and deleted; another process resumes and must end with
+current vectors of the new model only, one index, and no leftovers. A negative control marks a vector as the
+new model's before it is: the verdict must detect it. Batches are of 20 rows, an index is built from 40 rows
+on, and processes get 0.2 s to follow instead of 15. The exit status is 1 after any violation.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ CONTROLS = 10
 
 
 async def run(each: int, seed: int, tell: Callable[[str], None] = print) -> tuple[bool, dict[str, Any]]:
-    """Whether all was as it must be, and the figures."""
-    # This process follows at once: what it stored with the old model would be made anew a second later.
+    """Returns whether no violation was found, and the figures."""
+    # This process follows at once; memories stored with the old model would be embedded again a second later.
     model_watch.WATCH_SECONDS = 0.02
     with nursery() as forking:
         async with standing() as (runtime, place):
@@ -46,10 +46,10 @@ async def run(each: int, seed: int, tell: Callable[[str], None] = print) -> tupl
 
 
 async def control(forking: Nursery, seed: int) -> dict[str, int]:
-    """The story told wrongly: how many of its kills the verdict saw, and what was wrong after them."""
+    """Runs the negative control: how many of its kills the verdict detected, and the violations."""
     found = []
     for number in range(CONTROLS):
-        # What it spoils stays spoilt: a home of its own for each.
+        # Its damage is permanent, so each uses a separate home.
         async with standing() as (runtime, place):
             chance = random.Random(seed + number)
             trials = Reembedding(runtime, place, forking, chance, telling="named before moved")
@@ -60,7 +60,6 @@ async def control(forking: Nursery, seed: int) -> dict[str, int]:
 
 
 def main() -> int:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=200, help="kills")

@@ -1,9 +1,9 @@
 """Latency of memory.retrieve and memory.store with 100,000 memories of one agent.
 
-Fills through store_batch, lets the index keeper work, then measures in one process: memory.retrieve (k = 5,
-through the whole application from request bytes to response bytes, embedding included) in turn with the same
-SQL and embedding without anything around them, one store, 10 and 100 callers at once, and the size on disk.
-Each query is asked once, so no cache answers. NFR-1.1 to 1.4, AC-5, DESIGN section 7.
+Fills through store_batch, runs the index keeper, then measures in one process: memory.retrieve (k = 5, from
+request bytes to response bytes through the whole application, including the embedding), alternating with the
+same SQL and embedding alone; one store; 10 and 100 concurrent callers; and the size on disk. Each query is
+used once, so that no cache hit occurs. NFR-1.1 to 1.4, AC-5, DESIGN section 7.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from benchmarks.service import Service, run, running_service
 AGENT = "bench-agent"
 BATCH = 500
 CONTEXT_TOKENS = 2_000
-# A context that holds less of its budget is not timed as one of 2,000 tokens.
+# Contexts that fill less of their budget are excluded from the timing for 2,000 tokens.
 FILLED = 0.9
 
 
 async def fill(service: Service, agent_id: str, count: int, seed: int) -> float:
-    """Store `count` memories; the seconds it took."""
+    """Stores `count` memories; returns the seconds."""
     chance = random.Random(seed)
     there = (await service.call(agent_id, "memory.count", {}))["count"]
     started = time.perf_counter()
@@ -50,7 +50,7 @@ async def fill(service: Service, agent_id: str, count: int, seed: int) -> float:
 
 
 async def settle(service: Service) -> None:
-    """Fold the document frequencies, gather statistics, and let the index keeper do its work."""
+    """Folds the document frequencies, gathers statistics, and runs the index keeper."""
     for _ in range(50):
         async with service.runtime.database.owner_transaction() as connection:
             row = await (
@@ -65,7 +65,7 @@ async def settle(service: Service) -> None:
 
 
 async def bare(service: Service, agent_id: str, text: str) -> None:
-    """What retrieve asks of the model and of PostgreSQL, with nothing around it."""
+    """Runs the embedding and the SQL of a retrieve alone."""
     parts = service.runtime.parts
     vector, (bm25, words) = await asyncio.gather(_vector(parts, text), _words(parts, agent_id, text))
     request = SearchRequest({"current": True}, vector, parts.vector_model, bm25, words)
@@ -87,7 +87,7 @@ async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, Wo
 
 
 async def one_by_one(service: Service, agent_id: str, count: int, chance: random.Random) -> dict[str, Any]:
-    """Retrieve and bare SQL + embedding in turn, so that the machine's moods meet both."""
+    """Alternates retrieve with bare SQL + embedding, so that noise of the machine affects both."""
     retrieve_ms: list[float] = []
     bare_ms: list[float] = []
     for number in range(count + 20):
@@ -103,7 +103,7 @@ async def one_by_one(service: Service, agent_id: str, count: int, chance: random
 
 
 async def concurrent(service: Service, agent_id: str, callers: int, calls: int, seed: int) -> dict[str, Any]:
-    """Many callers at once: calls a second, and each call's latency."""
+    """Runs concurrent callers: calls a second, and the latency of each call."""
     latencies: list[float] = []
 
     async def caller(number: int) -> None:
@@ -122,7 +122,7 @@ async def concurrent(service: Service, agent_id: str, callers: int, calls: int, 
 
 
 async def steps(service: Service, agent_id: str, chance: random.Random) -> dict[str, float]:
-    """Where a retrieve's time goes: medians of its receipt's steps, in milliseconds."""
+    """Returns the time of a retrieve by step: medians of the receipt's steps, in milliseconds."""
     seen: dict[str, list[float]] = {}
     memory = service.runtime.manager_for(Caller(agent_id))
     for _ in range(100):
@@ -133,7 +133,7 @@ async def steps(service: Service, agent_id: str, chance: random.Random) -> dict[
 
 
 async def stores(service: Service, agent_id: str, count: int, chance: random.Random) -> dict[str, float]:
-    """One interaction stored, embedding included."""
+    """Times the store of one interaction, including the embedding."""
     taken: list[float] = []
     for _ in range(count):
         interaction = {"query": question(chance), "response": sentence(chance)}
@@ -144,7 +144,7 @@ async def stores(service: Service, agent_id: str, count: int, chance: random.Ran
 
 
 async def batches(service: Service, count: int, chance: random.Random) -> dict[str, float]:
-    """store_batch beside the embedder alone, in turn, on texts neither has seen: memories a second."""
+    """Alternates store_batch with the embedder alone, on new texts: memories a second."""
     embedder = service.runtime.parts.embedder
     stored = embedded = 0.0
     for _ in range(count // BATCH):
@@ -165,7 +165,7 @@ async def batches(service: Service, count: int, chance: random.Random) -> dict[s
 
 
 async def contexts(service: Service, agent_id: str, chance: random.Random) -> dict[str, float]:
-    """What building a context of 2,000 tokens adds to its search, and how many of them are used."""
+    """Times the context of 2,000 tokens on top of its search, and counts the tokens used."""
     taken: list[float] = []
     used: list[int] = []
     for _ in range(200):
@@ -185,7 +185,7 @@ async def contexts(service: Service, agent_id: str, chance: random.Random) -> di
 
 
 async def disk_bytes(service: Service) -> int:
-    """The database with its indexes."""
+    """Returns the size of the database with its indexes."""
     async with service.runtime.database.owner_transaction() as connection:
         row = await (
             await connection.execute("SELECT pg_database_size(current_database()) AS bytes")
@@ -194,7 +194,7 @@ async def disk_bytes(service: Service) -> int:
 
 
 async def recall_at_50(service: Service, agent_id: str, chance: random.Random, queries: int = 50) -> float:
-    """Share of the exact 50 nearest that the indexed search also gives, over real query vectors."""
+    """Returns the share of the exact 50 nearest that the indexed search finds, over real query vectors."""
     parts = service.runtime.parts
     if parts.embedder is None:
         return 1.0
@@ -206,7 +206,6 @@ async def recall_at_50(service: Service, agent_id: str, chance: random.Random, q
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Fill and measure; every figure."""
     async with running_service(
         options.home,
         embedding_model=options.embedder,
@@ -235,7 +234,6 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    """Parse, measure, print, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

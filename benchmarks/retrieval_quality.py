@@ -1,8 +1,8 @@
-"""Retrieval on labelled conversations, through JSON-RPC: recall, precision, silence; by arm and term.
+"""Retrieval on labeled conversations through JSON-RPC: recall, precision, abstention; by retriever and term.
 
-`--data` names files of the labelled form (benchmarks/labelled.py) or directories of them; without it the
-repository's own sets are measured. Every memory is stored with its own time, speaker and session, every
-question asked at its own time; nothing is tuned here. FR-2, AC-2.
+`--data` names files in the labeled format (benchmarks/labelled.py) or directories of them; the default is the
+repository's own sets. Every memory is stored with its own time, speaker and session, every question asked at
+its own time; no parameter is tuned here. FR-2, AC-2.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ARMS = ("similarity", "words")
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one question gave: its measures, whether anything fits, and what its ten best cost to read."""
+    """The result of one question: its measures, abstention, and the tokens of its top ten."""
 
     category: str
     answerable: bool
@@ -59,7 +59,8 @@ class Outcome:
 
 
 def variants(ablate: bool) -> dict[str, RetrievalWeights]:
-    """The whole ranking; with `ablate` also each of its arms alone, and the whole without each term."""
+    """Returns the full ranking; with `ablate` also each retriever alone, and the ranking without each
+    term."""
     whole = RetrievalWeights()
     chosen = {"fusion": whole}
     for arm in ARMS if ablate else ():
@@ -74,14 +75,14 @@ def variants(ablate: bool) -> dict[str, RetrievalWeights]:
 
 
 def weighed(service: Service, weights: RetrievalWeights) -> Service:
-    """The same service, ranking by other weights; what it gives out is not counted."""
+    """Returns the same service with other weights and without access counts."""
     parts = service.runtime.parts
     parts = replace(parts, policy=replace(parts.policy, weights=weights), accesses=AccessQueue())
     return Service(replace(service.runtime, parts=parts))
 
 
 async def judged(call: Call, agents: Sequence[Conversation], every: int, progress: Progress) -> list[Outcome]:
-    """Every nth question of all conversations, answerable or not."""
+    """Runs every nth question of all conversations, answerable or not."""
     strange = foreign(agents)
     questions = [
         (each.agent_id, question, answerable)
@@ -111,7 +112,7 @@ async def judged(call: Call, agents: Sequence[Conversation], every: int, progres
 
 
 def figures(outcomes: Sequence[Outcome]) -> Row:
-    """Means over the answerable questions, with the interval of R@10, and how silence stands."""
+    """Returns means over the answerable questions, the interval of R@10, and the abstention."""
     found = [each for each in outcomes if each.answerable]
     nothing = [each for each in outcomes if not each.answerable]
     values: Row = {
@@ -132,7 +133,7 @@ def figures(outcomes: Sequence[Outcome]) -> Row:
 
 
 def by_category(outcomes: Sequence[Outcome]) -> dict[str, Row]:
-    """The same for each category of answerable questions."""
+    """Returns the same for each category of answerable questions."""
     groups: dict[str, list[Mapping[str, float]]] = defaultdict(list)
     for each in outcomes:
         if each.answerable:
@@ -141,7 +142,7 @@ def by_category(outcomes: Sequence[Outcome]) -> dict[str, Row]:
 
 
 def against(one: Sequence[Outcome], other: Sequence[Outcome]) -> tuple[float, float]:
-    """The paired interval of `other - one` in R@10."""
+    """Returns the paired interval of `other - one` in R@10."""
     first, second = (
         [each.measures["R@10"] for each in outcomes if each.answerable] for outcomes in (one, other)
     )
@@ -150,7 +151,7 @@ def against(one: Sequence[Outcome], other: Sequence[Outcome]) -> tuple[float, fl
 
 @asynccontextmanager
 async def remote(url: str) -> AsyncIterator[Call]:
-    """A running service, with tokens made by its secret (JWT_SECRET_KEY)."""
+    """Connects to a running service, with tokens created from its secret (JWT_SECRET_KEY)."""
     secret = os.environ.get("JWT_SECRET_KEY")
     if not secret:
         raise SystemExit("--url needs JWT_SECRET_KEY, the secret of that service, to make each agent's token")
@@ -170,7 +171,6 @@ async def remote(url: str) -> AsyncIterator[Call]:
 
 
 def table(results: Mapping[str, Row]) -> str:
-    """The results as a Markdown table."""
     columns = ("questions", "R@5", "R@10", "R@20", "hit@3", "P@5", "P@5 of best", "nDCG@10", "MRR")
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     lines += [
@@ -186,7 +186,7 @@ def _progress() -> Progress:
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Row]:
-    """Store every set, ask every question under every variant; the figures."""
+    """Stores every set, runs every question with every variant, and returns the figures."""
     paths = files(options.data or [OWN_SETS])
     if options.url:
         async with remote(options.url) as call:
@@ -239,7 +239,6 @@ def _told(name: str, outcomes: Mapping[str, Sequence[Outcome]], categories: bool
 
 
 def main() -> int:
-    """Parse, measure, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,11 +1,11 @@
-"""What is looked up: turns, question-answer pairs, or overlapping windows; the evidence each finds.
+"""Units of retrieval: turns, question-answer pairs, or overlapping windows; the evidence found by each.
 
-For each unit (a turn; a turn with the one after it; three or five turns one after the other, each beginning
-one or two turns after the last) the conversation is indexed by the plain vector and by BM25. A turn is worth
-what the best unit that holds it is, by reciprocal rank over the arms (k = 60, Cormack et al. 2009), the units
-alone, beside the turns, or beside the service's own order of the turns (`memory.retrieve`), whose `session`
-and `neighbours` terms do much of the units' work. The same budgets are then filled with turns, best first, as
-benchmarks/evidence.py judges them: only what is looked up differs.
+For each unit (a turn; a turn and the next one; windows of three or five turns with a step of one or two) the
+conversation is indexed by vectors and by BM25. A turn scores as the best unit that contains it, by reciprocal
+rank over the retrievers (k = 60, Cormack et al. 2009): the units alone, with the turns, or with the service's
+ranking of the turns (`memory.retrieve`), whose `session` and `neighbours` terms serve a similar purpose. The
+same budgets are then filled with turns, best first, and judged by benchmarks/evidence.py: only the unit of
+retrieval differs.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from benchmarks.service import Service, run, running_service
 RANK_OFFSET = 60
 LOOKED_AT = 400
 EMBEDDED_TOGETHER = 2_000
-# By name: how many turns a unit holds, and how many turns after the last the next begins.
+# By name: the number of turns of a unit, and the step to the next unit in turns.
 UNITS: Mapping[str, tuple[int, int]] = {
     "turns": (1, 1), "pairs": (2, 1), "windows of 3": (3, 1), "windows of 5": (5, 2)}
 SERVICE = "service"
 WHOLE = ("turns", SERVICE)
 ARMS = (*UNITS, SERVICE, *(f"{whole} and {name}" for whole in WHOLE for name in UNITS if name != "turns"))
-# The service's own order stands for both of its arms.
+# The service's ranking counts for both of its retrievers.
 SERVICE_WEIGHT = 2.0
 MOST_ASKED = 100
 
@@ -46,7 +46,7 @@ Vectors = NDArray[np.float32]
 
 
 class Index:
-    """One conversation looked up in one kind of unit: the units' places, vectors and words."""
+    """One conversation indexed by one kind of unit: the units' turns, vectors and words."""
 
     def __init__(self, units: Sequence[Sequence[int]], texts: Sequence[str], vectors: Vectors) -> None:
         self._units = units
@@ -54,7 +54,8 @@ class Index:
         self._words = WordIndex(texts)
 
     def worths(self, query: str, vector: Vectors) -> dict[int, float]:
-        """What each turn is worth by its best unit, over both arms; turns that no arm finds are missing."""
+        """Returns each turn's score by its best unit, over both retrievers; turns without a hit are
+        missing."""
         nearest = np.argsort(-(self._vectors @ vector), kind="stable")[:LOOKED_AT].tolist()
         found: dict[int, float] = defaultdict(float)
         for arm in (nearest, self._words.ranked(query)[:LOOKED_AT]):
@@ -68,7 +69,7 @@ class Index:
 
 
 def units_of(conversation: Conversation, length: int, step: int) -> list[list[int]]:
-    """The places of the turns of each unit; none reaches over the end of a session."""
+    """Returns the turns of each unit; no unit spans two sessions."""
     places = sorted(
         range(len(conversation.memories)),
         key=lambda place: (_session(conversation, place), conversation.memories[place]["timestamp"], place),
@@ -93,7 +94,7 @@ def _said(memory: Row) -> str:
 
 
 async def indexes_of(service: Service, conversation: Conversation) -> dict[str, Index]:
-    """The conversation in every kind of unit, embedded by the service's model."""
+    """Indexes the conversation by every kind of unit, embedded with the service's model."""
     found: dict[str, Index] = {}
     for name, (length, step) in UNITS.items():
         units = units_of(conversation, length, step)
@@ -114,7 +115,7 @@ async def _embedded(service: Service, texts: Sequence[str], kind: EmbeddingKind)
 
 
 async def own_order(service: Service, conversation: Conversation, question: Row) -> dict[int, float]:
-    """What each turn is worth by its place in the service's answer."""
+    """Returns each turn's score by its rank in the service's answer."""
     places = {each["id"]: place for place, each in enumerate(conversation.memories)}
     params = asked(question, MOST_ASKED, distinct=False)
     answer = await service.call(conversation.agent_id, "memory.retrieve", params)
@@ -125,7 +126,7 @@ async def own_order(service: Service, conversation: Conversation, question: Row)
 
 
 def orders(worths: Mapping[str, Mapping[int, float]]) -> Iterator[tuple[str, list[int]]]:
-    """For each arm the turns it finds, best first."""
+    """Yields the turns that each retriever finds, best first."""
     for name, found in worths.items():
         yield name, _best_first(found)
         for whole in WHOLE if name not in WHOLE else ():
@@ -172,7 +173,7 @@ async def _measured(service: Service, path: Path, options: argparse.Namespace) -
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Row]:
-    """Every set in every kind of unit."""
+    """Measures every set with every kind of unit."""
     results: dict[str, Row] = {}
     async with running_service(options.home, maintenance_in_server=False) as service:
         for path in files(options.data or [OWN_SETS]):
@@ -184,7 +185,6 @@ async def measure(options: argparse.Namespace) -> dict[str, Row]:
 
 
 def main() -> int:
-    """Parse, measure, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""The service as benchmarks run it: real parts in a home of their own, called through the ASGI app."""
+"""The service for benchmarks: real parts in a separate home, called through the ASGI app."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Figures = TypeVar("Figures")
 
 
 def run(measuring: Coroutine[Any, Any, Figures]) -> Figures:
-    """What it measures, on the event loop that `agentcore serve` runs on."""
+    """Runs a benchmark on the same event loop implementation as `agentcore serve`."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(measuring)
 
@@ -49,13 +49,14 @@ class Service:
         return self._headers[agent_id]
 
     def exact_searches(self) -> float:
-        """How many searches went without an index so far."""
+        """Returns the number of searches without an index so far."""
         figures = self.runtime.metrics.exposition()
         told = re.search(rb'agentcore_searches_total{vectors="exact"} (.+)', figures)
         return float(told[1]) if told else 0.0
 
     async def call(self, agent_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """One JSON-RPC call, from bytes to bytes through the whole application; raises on an error object."""
+        """Runs one JSON-RPC call, from bytes to bytes through the whole application. Raises on an error
+        object."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         scope = {
             "type": "http",
@@ -89,7 +90,7 @@ class Service:
 
 
 def bench_settings(home: Path, **overrides: Any) -> Settings:
-    """Settings untouched by the environment's `.env`."""
+    """Returns settings that ignore any `.env`."""
     return Settings(
         _env_file=None,
         agentcore_home=home,
@@ -102,7 +103,7 @@ def bench_settings(home: Path, **overrides: Any) -> Settings:
 
 @asynccontextmanager
 async def running_service(home: Path | None, **overrides: Any) -> AsyncIterator[Service]:
-    """A service on real embedded parts; without `home`, in a directory that goes away again."""
+    """Runs a service on real embedded parts; without `home`, in a temporary directory."""
     place = home or Path(tempfile.gettempdir()) / f"agentcore-bench-{time.time_ns()}"
     try:
         async with open_runtime(bench_settings(place, **overrides), log=print) as runtime:

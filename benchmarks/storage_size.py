@@ -1,8 +1,8 @@
 """Storage size: bytes of a memory in the database, in the archive, and as plain text with its vector.
 
-Imports a conversation for several agents into a new home, sizes every relation of the service, prunes all of
-it and sizes the copies. Plain storage is the text in UTF-8 and the vector as 32-bit numbers, unindexed. An
-agent so small is searched exactly: no vector index is in these figures.
+Imports a conversation for several agents into a new home, measures every relation of the service, prunes all
+memories and measures the copies. Plain storage is the text in UTF-8 and the vector as 32-bit numbers,
+unindexed. Agents of this size are searched exactly: the figures include no vector index.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ SELECT CASE WHEN c.relkind = 'i' THEN 'indexes' WHEN c.relname LIKE 'memories_p%
 
 
 async def sizes(runtime: Runtime) -> dict[str, int]:
-    """Bytes of the tables with their TOAST, and of the indexes."""
+    """Returns the bytes of the tables with their TOAST, and of the indexes."""
     async with runtime.database.owner_transaction() as connection:
         rows = await (await connection.execute(SIZES)).fetchall()
     return {row["kind"]: int(row["bytes"]) for row in rows}
 
 
 async def measure(file: Path, agents: int, embedder: str) -> dict[str, Any]:
-    """The figures of one conversation, once for each agent."""
+    """Returns the figures of one conversation, stored once for each agent."""
     text = await asyncio.to_thread(file.read_text, encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines() if line.strip()]
     items = [StoreParams(content=line["text"], speaker=line.get("role"), session_id=line.get("session"),
@@ -77,7 +77,6 @@ async def measure(file: Path, agents: int, embedder: str) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run from the command line."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, default=CONVERSATION, help="lines of text, role and session")

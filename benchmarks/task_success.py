@@ -1,8 +1,8 @@
 """Tasks of several steps, done with memory, without, and with the full history: success, turns, tokens. AC-3.
 
-Through JSON-RPC, on `benchmarks/data/tasks`. The agent is deterministic and can only use its context
-(benchmarks/tasks.py): what it cannot read there it asks, twice a task at most; a wrong value fails the task,
-and a failed task counts all the turns that it might have taken. Nothing is tuned here.
+Runs through JSON-RPC on `benchmarks/data/tasks`. The agent is deterministic and uses only its context
+(benchmarks/tasks.py). It asks the user for missing values, at most twice per task. A wrong value fails the
+task, and a failed task counts its maximum number of turns. No parameter is tuned here.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ from benchmarks.tasks import (
 )
 
 RESULTS = Path(__file__).parent / "results"
-# With memory, as a share of without: at least so much success, at most so many turns.
+# Required ratios of with to without memory: the least success, and the most turns.
 LEAST_SUCCESS, MOST_TURNS = 1.20, 0.85
 EXPLAINED = """\
 `make bench ARGS=task_success`, on `benchmarks/data/tasks`, whose README says how the tasks are done. The full
 history has no limit, the last turns have that of memory. With the request stored first, it stands in memory
 already when its context is asked for, as it does where an agent stores what comes in before it thinks."""
 Went = tuple[Outcome, list[int]]
-"""How a task went, and the tokens of each context."""
+"""A task's outcome, and the tokens of each context."""
 MEMORY, NONE, WHOLE, LAST = "with memory", "without memory", "full history", "last turns"
 FIRST = "with memory, request stored first"
 
 
 def stored_form(turn: Turn, task_id: str | None = None) -> dict[str, Any]:
-    """A turn as `memory.store` takes it."""
+    """Returns a turn as params of `memory.store`."""
     given = {
         "content": turn.text,
         "speaker": turn.speaker,
@@ -59,7 +59,7 @@ def stored_form(turn: Turn, task_id: str | None = None) -> dict[str, Any]:
 
 
 class Memory:
-    """What `memory.get_context` gives for a request, which is stored with the answer, or already before."""
+    """The context of `memory.get_context` for a request, which is stored before or after the answer."""
 
     def __init__(
         self, call: Call, persona: Persona, options: argparse.Namespace, *, request_first: bool = False
@@ -71,7 +71,7 @@ class Memory:
         self._request_first = request_first
 
     async def remember(self, advance: Callable[[int], None]) -> None:
-        """Store what was said before; `advance` hears how many turns more are stored."""
+        """Stores the earlier turns; `advance` receives the number of newly stored ones."""
         said = self._persona.said
         for start in range(0, len(said), BATCH):
             await self._store([stored_form(turn) for turn in said[start : start + BATCH]])
@@ -107,7 +107,7 @@ class Memory:
 
 
 class LastTurns(WholeHistory):
-    """As many of the newest turns, of whatever session, as the budget holds."""
+    """The newest turns of any session that fit into the budget."""
 
     def __init__(self, persona: Persona, max_tokens: int, count: Callable[[str], int]) -> None:
         super().__init__(persona)
@@ -124,7 +124,7 @@ class LastTurns(WholeHistory):
 
 
 async def played(options: argparse.Namespace) -> dict[str, list[Went]]:
-    """By arm, how each task went, and the tokens of each step's context."""
+    """Returns, by context source, each task's outcome and the tokens of each step's context."""
     agents, budget = personas(), options.max_tokens
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     settings: dict[str, Any] = {"embedding_model": options.embedding_model, "maintenance_in_server": False}
@@ -155,14 +155,14 @@ async def played(options: argparse.Namespace) -> dict[str, list[Went]]:
 
 
 def by_asking(task: Task) -> bool:
-    """Whether the user could give all of it that no step of the task itself gives, within their patience."""
+    """Checks whether the user could provide all missing values within the limit of questions."""
     told = " ".join(step.does for step in task.steps)
     wanted = [slot for slot in task.slots() if slot.found(told) is None]
     return len(wanted) <= 2 and all(slot.user_knows for slot in wanted)
 
 
 def figures(outcomes: Sequence[Went]) -> dict[str, Any]:
-    """One arm: success, turns, questions and tokens."""
+    """Returns one source's success, turns, questions and tokens."""
     tokens = [each for _, counts in outcomes for each in counts]
     went = [outcome for outcome, _ in outcomes]
     return {
@@ -176,7 +176,7 @@ def figures(outcomes: Sequence[Went]) -> dict[str, Any]:
 
 
 def ratio_interval(before: Sequence[float], after: Sequence[float]) -> tuple[float, float]:
-    """The 95 % percentile interval of `sum(after) / sum(before)`, by resampling tasks."""
+    """Returns the 95 % percentile interval of `sum(after) / sum(before)`, by resampling tasks."""
     chance, pairs, ratios = random.Random(7), list(zip(before, after, strict=True)), []
     for _ in range(2_000):
         drawn = chance.choices(pairs, k=len(pairs))
@@ -187,13 +187,13 @@ def ratio_interval(before: Sequence[float], after: Sequence[float]) -> tuple[flo
 
 
 def compared(before: Sequence[float], after: Sequence[float]) -> dict[str, Any]:
-    """What one is of the other, over the same tasks."""
+    """Returns the ratio of the totals over the same tasks, with its interval."""
     ratio = round(sum(after) / max(1e-9, sum(before)), 3)
     return {"ratio": ratio, "interval": ratio_interval(before, after)}
 
 
 def beside(with_memory: Sequence[Outcome], without: Sequence[Outcome]) -> dict[str, Any]:
-    """Success and turns with memory, as shares of those without."""
+    """Returns success and turns with memory, relative to those without."""
     done = [[float(each.done) for each in arm] for arm in (without, with_memory)]
     turns = [[float(each.turns) for each in arm] for arm in (without, with_memory)]
     found = {"success": compared(*done), "turns": compared(*turns)}
@@ -205,7 +205,8 @@ def beside(with_memory: Sequence[Outcome], without: Sequence[Outcome]) -> dict[s
 
 
 def failure(outcome: Outcome, said: Sequence[Turn]) -> dict[str, Any]:
-    """Why a task was not done: the request, what was wanted, what was read, and where it stands."""
+    """Returns the reason of a failed task: the request, the expected value, the value read, and its source
+    line."""
     if outcome.wrong is not None:
         step, slot, read = outcome.wrong
         missing = [(step, slot)]
@@ -228,13 +229,12 @@ def failure(outcome: Outcome, said: Sequence[Turn]) -> dict[str, Any]:
 
 
 def evidence(slot: Slot, said: Sequence[Turn]) -> str:
-    """The line that tells the value: the newest of the sessions, or one of the task's own."""
+    """Returns the line that states the value: the newest of earlier sessions, or one of the task."""
     lines = [turn.line() for turn in said if slot.found(turn.text) == slot.value]
     return lines[-1].removeprefix("- ") if lines else "said in the task itself"
 
 
 def told(options: argparse.Namespace, outcomes: Mapping[str, Sequence[Went]]) -> dict[str, Any]:
-    """All the figures of a run."""
     went = {name: [outcome for outcome, _ in each] for name, each in outcomes.items()}
     said = {task.name: agent.said for agent in personas() for task in agent.tasks}
     kinds = {
@@ -256,7 +256,6 @@ def told(options: argparse.Namespace, outcomes: Mapping[str, Sequence[Went]]) ->
 
 
 def rows(found: Mapping[str, Any]) -> Iterator[str]:
-    """The results as a page."""
     yield "# Tasks of several steps\n"
     yield f"{EXPLAINED}\n"
     seen_on = f"{machine()['cpu']}, {machine()['cores']} cores"
@@ -275,7 +274,7 @@ def rows(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def compared_rows(shares: Mapping[str, Any], what: str) -> Iterator[str]:
-    """How memory stands beside none."""
+    """Yields rows that compare the runs with and without memory."""
     yield f"\n| {what}, as a share of without | | 95 % interval | Target | Met | By the whole interval |"
     yield "|---|---|---|---|---|---|"
     for name, target in (("success", f"at least {LEAST_SUCCESS}"), ("turns", f"at most {MOST_TURNS}")):
@@ -288,7 +287,7 @@ def compared_rows(shares: Mapping[str, Any], what: str) -> Iterator[str]:
 
 
 def failure_rows(failures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What was not done with memory; for each, all that was asked for or wrongly read."""
+    """Yields the failed tasks with memory, each with the values asked for or misread."""
     yield f"## Not done with memory: {len(failures)}\n"
     yield "| Task | Why | Request | Wanted | Read | The line that tells it |"
     yield "|---|---|---|---|---|---|"
@@ -299,7 +298,6 @@ def failure_rows(failures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Parse, do the tasks, print, note."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,7 +1,7 @@
-"""Tasks of several steps, what was said before them, and an agent that knows only what its context says.
+"""Tasks of several steps, their earlier conversations, and an agent that knows only its context.
 
-The form of the files is told in `benchmarks/data/tasks/README.md`. No language model takes part: the agent
-reads a value out of a line with the pattern that the task's author gave, and of several believes the newest.
+`benchmarks/data/tasks/README.md` describes the files. No language model is used: the agent reads a value from
+a line with the pattern of the task's author, and takes the newest of several.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 TASKS = Path(__file__).parent / "data" / "tasks"
 ASSISTANT = "assistant"
-# Users put up with so many questions in a task, then they give up.
+# The number of questions per task after which users give up.
 PATIENCE = 2
 
 _OPENS = re.compile(r"# (\d{4}-\d\d-\d\d \d\d:\d\d)")
@@ -27,21 +27,19 @@ _PREFIX = re.compile(r"\s*(?:[-*] |\d+\. )?(?:\[[^\]]*\] *)*")
 
 @dataclass(frozen=True)
 class Turn:
-    """What one said at a time."""
-
     at: datetime
     speaker: str
     text: str
     session_id: str
 
     def line(self) -> str:
-        """As it stands in a context."""
+        """Returns the message as a context line."""
         return f"- [{self.at:%Y-%m-%d %H:%M}, {self.speaker}] {self.text}"
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A value that a step needs, and the pattern that reads it out of a line; `was`: what it was before."""
+    """A value that a step needs, and the pattern that reads it from a line; `was`: its previous value."""
 
     name: str
     value: str
@@ -50,17 +48,17 @@ class Slot:
     was: tuple[str, ...] = ()
 
     def answer(self) -> str:
-        """What the user says when asked for it."""
+        """Returns the user's answer when asked for it."""
         return f"{self.name}: {self.value}."
 
     def found(self, text: str) -> str | None:
-        """The value that this one line gives."""
+        """Returns the value in this line, if any."""
         answered = re.match(rf"{re.escape(self.name)}: (.+)\.$", text)
         match = answered or self.reads.search(text)
         return next((each for each in match.groups() if each is not None), None) if match else None
 
     def read(self, context: str) -> str | None:
-        """The value that the newest line gives; a line without a time has that of the one before it."""
+        """Returns the value of the newest line; a line without a time has that of the previous one."""
         newest, value, at = "", None, ""
         for line in context.splitlines():
             stamp = _STAMP.search(line[:40])
@@ -71,20 +69,20 @@ class Slot:
         return value
 
     def right(self, value: str) -> bool:
-        """Whether that is the value, whichever the case."""
+        """Compares case-insensitively with the expected value."""
         return value.casefold() == self.value.casefold()
 
 
 @dataclass(frozen=True)
 class Step:
-    """A request, what the agent must know for it, and what it says when it is done."""
+    """A request, the values it needs, and the agent's final message."""
 
     says: str
     needs: tuple[Slot, ...]
     does: str
 
     def done(self) -> str:
-        """What the agent says when it is done, with the values that it was to know."""
+        """Returns the agent's final message with the expected values."""
         text = self.does
         for slot in self.needs:
             text = text.replace(f"{{{slot.name}}}", slot.value)
@@ -93,7 +91,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Task:
-    """Steps that one user asks for in one session."""
+    """Steps that one user requests in one session."""
 
     name: str
     at: datetime
@@ -102,17 +100,17 @@ class Task:
 
     @property
     def limit(self) -> int:
-        """The turns after which the user has given up."""
+        """Returns the number of turns after which the user gives up."""
         return len(self.steps) + PATIENCE
 
     def slots(self) -> list[Slot]:
-        """All that it needs, each once."""
+        """Returns all values that the task needs, without duplicates."""
         return list({slot.name: slot for step in self.steps for slot in step.needs}.values())
 
 
 @dataclass(frozen=True)
 class Persona:
-    """One agent: all that was said to it before, in order of time, and the tasks it is then given."""
+    """One agent: its earlier messages in order of time, and its tasks."""
 
     name: str
     said: tuple[Turn, ...]
@@ -120,7 +118,7 @@ class Persona:
 
 
 def _turns(told: str, user: str, persona: str) -> Iterator[Turn]:
-    """The turns of sessions written down one below the other, a minute apart."""
+    """Yields the messages of the listed sessions, one minute apart."""
     at, session_id = datetime.min.replace(tzinfo=UTC), ""
     for line in filter(None, map(str.strip, told.splitlines())):
         if opened := _OPENS.fullmatch(line):
@@ -159,7 +157,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def persona(path: Path) -> Persona:
-    """The agent that a file describes; it also remembers what was said in the files `beside` it."""
+    """Loads a file's agent; its history includes the files listed in `beside`."""
     rows = _read(path)
     others = [path.with_stem(name) for name in rows["beside"]]
     said = [turn for each in (path, *others) for turn in _said(each, _read(each))]
@@ -168,25 +166,24 @@ def persona(path: Path) -> Persona:
 
 
 def personas(place: Path = TASKS) -> list[Persona]:
-    """All of them, by name."""
     return [persona(path) for path in sorted(place.glob("*.toml"))]
 
 
 class Arm(Protocol):
-    """Where an agent's context comes from."""
+    """A source of an agent's context."""
 
     async def context(self, task: Task, request: Turn, own: Sequence[Turn]) -> str:
-        """What the agent may read for this request; `own`: what was said in the task before it."""
+        """Returns the agent's context for this request; `own`: earlier messages of the task."""
         ...
 
     async def said(self, task: Task, turns: Sequence[Turn]) -> None:
-        """These turns of the task were said."""
+        """Receives messages of the task."""
         ...
 
 
 @dataclass
 class Outcome:
-    """How a task went: whether it was done, in how many turns, and what failed."""
+    """A task's outcome: success, number of turns, and failures."""
 
     task: Task
     done: bool = True
@@ -196,7 +193,6 @@ class Outcome:
     wrong: tuple[Step, Slot, str] | None = None
 
     def reason(self) -> str:
-        """Why it was not done."""
         if self.wrong is not None:
             _, slot, value = self.wrong
             return "stale value" if value in slot.was else "another's value"
@@ -204,8 +200,6 @@ class Outcome:
 
 
 class _Attempt:
-    """One task being done."""
-
     def __init__(self, task: Task, arm: Arm) -> None:
         self._task, self._arm = task, arm
         self._own: list[Turn] = []
@@ -218,7 +212,7 @@ class _Attempt:
         return turn
 
     async def step(self, step: Step) -> bool:
-        """Whether it could be done; what was said meanwhile is told to the arm."""
+        """Runs a step, passes its messages to the source, and returns whether it succeeded."""
         request = self._turn(self._task.user, step.says)
         context = await self._arm.context(self._task, request, self._own)
         self.outcome.contexts.append(context)
@@ -232,7 +226,7 @@ class _Attempt:
         return done
 
     def _known(self, step: Step, slot: Slot, context: str, said: list[Turn]) -> bool:
-        """Whether the agent has the right value in the end: read, or asked for."""
+        """Checks whether the agent gets the right value, from its context or by asking."""
         value = slot.read(context)
         if value is not None:
             if not slot.right(value):
@@ -248,7 +242,7 @@ class _Attempt:
 
 
 async def attempt(task: Task, arm: Arm) -> Outcome:
-    """How the agent fares with this arm; a task that failed counts all the turns that it might have taken."""
+    """Runs a task with this source; a failed task counts its maximum number of turns."""
     trying = _Attempt(task, arm)
     for step in task.steps:
         if not await trying.step(step):
@@ -259,7 +253,7 @@ async def attempt(task: Task, arm: Arm) -> Outcome:
 
 
 class WholeHistory:
-    """Everything ever said, as long as it is."""
+    """The whole history, without a limit."""
 
     def __init__(self, persona: Persona) -> None:
         self._lines = [turn.line() for turn in persona.said]
@@ -272,10 +266,10 @@ class WholeHistory:
 
 
 class NoMemory:
-    """What was said in the task itself."""
+    """Only the messages of the task."""
 
     async def context(self, task: Task, request: Turn, own: Sequence[Turn]) -> str:
         return "\n".join(turn.line() for turn in own)
 
     async def said(self, task: Task, turns: Sequence[Turn]) -> None:
-        """Nothing is kept beyond the task."""
+        pass

@@ -1,7 +1,7 @@
-"""MkDocs' hook for this repository: pages that lie outside docs/, and directories in the menu.
+"""The MkDocs hook of this repository: pages outside docs/, and directories in the menu.
 
-A page is written for who reads it in the repository: its links are those between files there. The site has
-the pages of docs/ and some from outside; here the links of both become those of the site.
+Pages link to each other as files of the repository. The site has the pages of docs/ and some from outside, so
+the hook rewrites the links of both.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs/"
-# What the site shows beside docs/, by patterns of places in the repository; the README is its first page.
+# Patterns of the pages outside docs/ that the site includes; the README is its first page.
 OUTSIDE = (
     "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "SECURITY.md", "clients/*/README.md",
     "benchmarks/results/*",
@@ -29,13 +29,13 @@ FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def outside() -> dict[str, str]:
-    """The places in the repository of pages outside docs/, each with its place in the site."""
+    """Returns the repository paths of pages outside docs/, each with its path in the site."""
     found = (str(path.relative_to(ROOT)) for pattern in OUTSIDE for path in sorted(ROOT.glob(pattern)))
     return {place: FRONT.get(place, place) for place in found}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """The menu with its directories written out."""
+    """Expands directories in the menu."""
     pages = [*(path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md")),
              *(uri for uri in outside().values() if uri.endswith(".md"))]
     named = set(_pages_of(config.nav))
@@ -44,14 +44,14 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """The files of the site, those from outside docs/ among them."""
+    """Adds the pages outside docs/ to the site's files."""
     for place, page in outside().items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / place)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """A page whose links lead to pages of the site."""
+    """Rewrites a page's links to pages of the site."""
     places = outside()
     here = page.file.src_uri
     source = next((place for place, uri in places.items() if uri == here), DOCS + here)
@@ -66,14 +66,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _pages_of(menu: Any) -> Iterator[str]:
-    """Every page that a menu names by itself."""
+    """Yields every page that a menu names explicitly."""
     for entry in menu:
         for part in entry.values() if isinstance(entry, dict) else [entry]:
             yield from [FRONT.get(part, part)] if isinstance(part, str) else _pages_of(part)
 
 
 def _written_out(menu: Any, left: list[str]) -> list[Any]:
-    """The menu with each `directory/*` replaced by the pages there, in the order of their names."""
+    """Replaces each `directory/*` of the menu by its remaining pages, sorted by name."""
     entries: list[Any] = []
     for entry in menu:
         if isinstance(entry, dict):

@@ -1,7 +1,7 @@
-"""Owns the checkout's .venv: makes it from the locked requirements, and does nothing when it is current.
+"""Manages the checkout's .venv: creates it from the locked requirements, and exits early when it is current.
 
-Runs under any bare Python, so it imports the standard library only. What is done is noted in .venv/setup.json
-when it is done; an environment that was left half-made is made anew.
+Runs under any Python without packages, so it imports the standard library only. Finished steps are recorded
+in .venv/setup.json; an incomplete environment is recreated.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ REQUIREMENTS = ROOT / "requirements"
 TYPESCRIPT = ROOT / "clients" / "typescript"
 SUPPORTED = ("3.13", "3.12", "3.11")
 SERVICE_LOCKS = ("lock.txt", "model.txt")
-# What only some targets of the Makefile need: an option of this script each.
+# Requirements of single Makefile targets, each an option of this script.
 MORE_LOCKS = {"integrations": "integrations.txt", "docs": "docs.txt"}
 TAIL_LINES = 30
 
 
 class StepFailed(Exception):
-    """A command of the set-up failed; the message is its output."""
+    """A failed setup command; the message is its output."""
 
 
 def fail(message: str) -> NoReturn:
-    """End with one clear message instead of a traceback."""
+    """Exits with one clear message instead of a traceback."""
     sys.exit(f"set-up: {message}")
 
 
 def this_python() -> str:
-    """Version and home of the interpreter running this file, also when that is the .venv's own."""
+    """Returns version and home of the running interpreter, also inside the .venv."""
     return f"{sys.version_info[0]}.{sys.version_info[1]} {Path(sys.base_prefix).resolve()}"
 
 
@@ -59,7 +59,8 @@ def digest(*paths: Path) -> str:
 
 
 def read_state() -> dict[str, str]:
-    """What the environment holds; empty when it is missing, half-made, moved, or its Python is gone."""
+    """Returns the recorded state; empty if the .venv is missing, incomplete or moved, or its Python was
+    removed."""
     try:
         state: dict[str, str] = json.loads(STATE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -75,11 +76,11 @@ def write_state(state: dict[str, str]) -> None:
 
 
 def run(*command: str) -> None:
-    """Run quietly; on failure raise with the end of what it printed."""
+    """Runs a command quietly; on failure raises with the end of its output."""
     foreign = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_USER", "PIP_TARGET", "PIP_PREFIX")
     environment = {name: value for name, value in os.environ.items() if name not in foreign}
     environment.update(PIP_DISABLE_PIP_VERSION_CHECK="1", UV_PYTHON_DOWNLOADS="never")
-    # Trust what the machine trusts, as pip does; behind a company's proxy nothing else works.
+    # Use the machine's certificates, as pip does; required behind a company's proxy.
     environment.setdefault("UV_SYSTEM_CERTS", "1")
     done = subprocess.run(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
@@ -91,7 +92,7 @@ def run(*command: str) -> None:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """One line a step: its title while it runs, its seconds when it ends."""
+    """Prints one line: the title while the step runs, and its seconds at the end."""
     print(f"set-up: {title} ...", end="", flush=True)
     started = time.monotonic()
     try:
@@ -105,7 +106,7 @@ def pip(*arguments: str) -> None:
 
 
 def make_venv() -> None:
-    # From inside the .venv, the interpreter that made it: the one running is about to be deleted.
+    # Inside the .venv, use the interpreter that created it, as the running one is about to be deleted.
     base = getattr(sys, "_base_executable", None) or sys.executable
     shutil.rmtree(VENV, ignore_errors=True)
     if VENV.exists():
@@ -114,10 +115,12 @@ def make_venv() -> None:
 
 
 def install_packages(locks: Sequence[str]) -> None:
-    """Install exactly what is locked: uv is several times faster, pip also knows the machine's mirrors."""
+    """Installs the locked packages: with uv, which is several times faster, or pip, which knows the machine's
+    mirrors."""
     pip("--require-hashes", "--no-deps", "--only-binary=:all:", "-r", str(REQUIREMENTS / "build.txt"))
     locked = [str(REQUIREMENTS / name) for name in locks]
-    # jsonrpcserver comes as source only; the locked setuptools builds it, so nothing unlocked is fetched.
+    # jsonrpcserver is published as source only; the locked setuptools builds it, so no unlocked package is
+    # fetched.
     rules = ["--require-hashes", "--no-build-isolation", "--only-binary=:all:", "--no-binary=jsonrpcserver"]
     try:
         run(str(VENV / "bin" / "uv"), "pip", "sync", "--quiet", "--python", str(VENV_PYTHON), *rules, *locked)
@@ -127,8 +130,9 @@ def install_packages(locks: Sequence[str]) -> None:
 
 
 def install_typescript() -> bool:
-    """What checks the types of the TypeScript client, if it can be had: a machine may go without."""
-    # A registry that does not answer holds up every make until it does: it is asked twice, not three times.
+    """Installs the type checker of the TypeScript client; returns False if it is unavailable, as it is
+    optional."""
+    # An unresponsive registry would delay every make, so the number of attempts is two, not three.
     quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=10000")
     try:
         run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *quick, "--prefix", str(TYPESCRIPT))
@@ -140,13 +144,13 @@ def install_typescript() -> bool:
 
 
 def install_project() -> None:
-    """Install this checkout in place, so that .venv/bin/agentcore runs what is edited."""
+    """Installs this checkout in place, so that .venv/bin/agentcore runs the edited code."""
     pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Of two makes at once in one checkout the second waits, then finds all done."""
+    """Serializes concurrent setups of one checkout; the second one then finds its work done."""
     checkout = os.open(ROOT, os.O_RDONLY)
     try:
         fcntl.flock(checkout, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -161,7 +165,7 @@ def alone() -> Iterator[None]:
 
 def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
     state = read_state()
-    # What is there already stays: `make serve` after `make test` removes nothing.
+    # Installed kinds are kept: `make serve` after `make test` removes no package.
     there = state.get("kinds", "").split()
     kinds = (*SERVICE_LOCKS, *(lock for name, lock in MORE_LOCKS.items() if name in wanted or lock in there))
     python = this_python() if explicit or not state else state["python"]
@@ -171,7 +175,7 @@ def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
         state = {"python": python, "root": str(ROOT)}
     locks = digest(Path(__file__), *sorted(REQUIREMENTS.glob("*.txt")))
     if (state.get("locks"), state.get("kinds")) != (locks, " ".join(kinds)):
-        # An installer killed between two files leaves packages that look whole: better to start over then.
+        # A killed installer can leave packages that look complete, so a fresh environment is safer.
         STATE.unlink(missing_ok=True)
         with step("locked packages, the embedding model (first time: some 400 MB)"):
             install_packages(kinds)
@@ -192,12 +196,12 @@ def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
 
 
 def works(python: str) -> bool:
-    """False for a pyenv command that only says that this version is switched off."""
+    """Returns False for pyenv's shim of a deactivated version."""
     return subprocess.run([python, "-c", ""], stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def supported_python() -> str | None:
-    """The newest supported Python on the PATH, for a machine whose python3 is too old or too new."""
+    """Returns the newest supported Python on the PATH, if the machine's python3 is too old or too new."""
     found = filter(None, (shutil.which(f"python{version}") for version in SUPPORTED))
     return next(filter(works, found), None)
 
@@ -214,7 +218,7 @@ def main() -> None:
         if other:
             os.execv(other, [other, str(Path(__file__).resolve()), *sys.argv[1:]])
         fail(f"Python {sys.version.split()[0]} does not do: choose 3.11, 3.12 or 3.13 with PYTHON=python3.12")
-    # As root, the embedded PostgreSQL runs as another user, who must be able to read what is installed here.
+    # As root, the embedded PostgreSQL runs as another user, who needs read access to the installed files.
     os.umask(0o022)
     try:
         with alone():

@@ -1,6 +1,6 @@
-"""The page of all commands, docs/reference/cli.md, as the command line itself describes them.
+"""Writes the page of all commands, docs/reference/cli.md, from the command line's own descriptions.
 
-Usage: write_commands.py. `write_reference.py` writes it too, and a test compares it.
+Usage: write_commands.py. `write_reference.py` writes it, too, and a test compares it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ TABLE = "| Argument or option | Default | Meaning |\n| --- | --- | --- |\n"
 
 
 def commands_page() -> str:
-    """Every command with its arguments, options and examples, under the headings of `agentcore --help`."""
+    """Returns every command with its arguments, options and examples, under the headings of `agentcore
+    --help`."""
     for module in MODULES:
         import_module(module)
     group: Any = typer.main.get_command(app)
     panels: dict[str, list[str]] = {}
-    # In the order of MODULES, whatever this process has imported before.
+    # In the order of MODULES, independent of earlier imports in this process.
     for name in (name for names in MODULES.values() for name in names):
         command = group.commands[name]
         panels.setdefault(command.rich_help_panel, []).append(_section(f"agentcore {name}", command))
@@ -43,7 +44,7 @@ def commands_page() -> str:
 
 
 def _section(name: str, command: Any) -> str:
-    """A command, and below it those that it is made of."""
+    """Returns the section of a command, followed by its subcommands."""
     context = typer.Context(command, info_name=name)
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"### {name}\n", f"{_plain(command.help)}\n", f"```text\n{usage}\n```\n"]
@@ -71,7 +72,7 @@ def _row(param: Any, context: Any) -> str:
 
 
 def _plain(text: str | None) -> str:
-    """A help text without its markup."""
+    """Returns a help text without markup."""
     return Text.from_markup(inspect.cleandoc(text or "")).plain.strip("\n")
 
 

@@ -1,6 +1,6 @@
 """Writes the committed contract to docs/reference: the OpenRPC document, the JSON Schemas, the error table.
 
-Usage: write_contract.py. A test compares the files with what this would write.
+Usage: write_contract.py. A test compares the files with its output.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ is one such error: no token, a body that is too large, too many requests.
 
 
 def contract_files() -> dict[str, str]:
-    """The text of each contract file by its name."""
+    """Returns the text of each contract file by name."""
     methods = memory_methods()
     described = [method for method in methods if method.name != DISCOVER]
     schemas = schema_document(described, f"{TITLE}: params and results")

@@ -1,6 +1,6 @@
-"""Writes what is derived for readers: methods, settings, commands, decisions, and .env.example.
+"""Writes the derived pages: methods, settings, commands, decisions, and .env.example.
 
-Usage: write_reference.py. A test compares the files with what this would write.
+Usage: write_reference.py. A test compares the files with its output.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ This page is written by `scripts/write_reference.py`.
 | | Decision | Status |
 | --- | --- | --- |
 """
-# The end of a name that says what is counted, and the unit of it.
+# Units by the suffix of a setting's name.
 UNITS = {
     "_seconds": "seconds", "_ttl": "seconds", "_bytes": "bytes", "_tokens": "tokens", "_threads": "threads",
     "_dimensions": "numbers", "_attempts": "tries", "_batch_size": "texts", "_pool_size": "connections",
@@ -102,7 +102,7 @@ _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.
 
 
 def reference_files() -> dict[str, str]:
-    """The text of each file by its path below the checkout."""
+    """Returns the text of each file by its path in the checkout."""
     return {
         "docs/reference/methods.md": methods_page(), "docs/reference/settings.md": settings_page(),
         "docs/reference/limits.md": limits_page(),
@@ -112,7 +112,7 @@ def reference_files() -> dict[str, str]:
 
 
 def limits_page() -> str:
-    """Every limit of a request, a response and a connection."""
+    """Returns the page of all limits of requests, responses and connections."""
     rows = (
         f"| {limit.what} | {limit.value:,} {limit.unit} | `{limit.name}` | "
         f"{f'`{limit.setting}`' if limit.setting else ''} | {limit.beyond} |\n" for limit in LIMITS)
@@ -123,7 +123,7 @@ def limits_page() -> str:
 
 
 def methods_page() -> str:
-    """Every method with its params and results, and the objects they are made of."""
+    """Returns the page of every method with its params, results and objects."""
     page = _Page()
     parts = [METHODS_HEAD, *map(page.method, page.methods)]
     parts += [FILTERS_HEAD, page.table(page.filters, given=True), OBJECTS_HEAD]
@@ -132,19 +132,19 @@ def methods_page() -> str:
 
 
 class _Page:
-    """The schemas a page is made of."""
+    """The schemas of one page."""
 
     def __init__(self) -> None:
         self.methods = [method for method in memory_methods() if method.name != DISCOVER]
         self.schemas, self.objects = json_schemas(self.methods, "#/{model}")
         self.filters: Schema = Filters.model_json_schema(ref_template="#/{model}")["properties"]
-        # A method's whole params or result stand under the method, not among the objects.
+        # The top-level params or result of a method are described at the method, not among the objects.
         self.bodies = {_name(schema): key for key, schema in self.schemas.items() if "$ref" in schema}
         params = [schema for key, schema in self.schemas.items() if key.endswith(".params")]
         self.given = set(self._reached(params))
 
     def _reached(self, schemas: Any) -> Iterator[str]:
-        """Names of the objects that schemas refer to, directly or through others."""
+        """Yields the names of the objects that schemas refer to, directly or transitively."""
         pending, seen = [schemas], set[str]()
         while pending:
             current = pending.pop()
@@ -158,7 +158,6 @@ class _Page:
                     yield name
 
     def method(self, method: RpcMethod[Any]) -> str:
-        """A method's section."""
         params, result = (self._body(f"{method.name}.{part}") for part in ("params", "result"))
         fields: Schema = params.get("properties", {})
         shared = self._filters_of(method, fields)
@@ -180,7 +179,7 @@ class _Page:
         return self.objects[_name(schema)] if "$ref" in schema else schema
 
     def _filters_of(self, method: RpcMethod[Any], fields: Schema) -> list[str]:
-        """The params that say nothing of their own, and are not told by position: the shared filters."""
+        """Returns the shared filters: keyword params without a description of the method's own."""
         if not issubclass(method.params, Filters):
             return []
         return [name for name, schema in self.filters.items()
@@ -190,7 +189,7 @@ class _Page:
         return self._type(schema), schema.get("description", "")
 
     def object(self, name: str) -> str:
-        """An object's section; one that callers give says which fields they must."""
+        """Returns an object's section, with required fields for objects that callers pass."""
         schema = self.objects[name]
         head = f"### {name}\n\n{schema.get('description', '')}".strip() + "\n\n"
         if "enum" in schema:
@@ -199,7 +198,7 @@ class _Page:
         return head + self.table(schema["properties"], given=name in self.given, required=required)
 
     def table(self, fields: Schema, *, given: bool = False, required: Sequence[str] = ()) -> str:
-        """A row a field; fields that are given have defaults."""
+        """Returns a table of fields; params have defaults."""
         head = ["Field", "Type", *["Default"] * given, "Meaning"]
         rows = [head, ["---"] * len(head)]
         for name, schema in fields.items():
@@ -269,7 +268,7 @@ def _limits(schema: Schema, of: str, unit: str = "") -> str:
 
 
 def env_example() -> str:
-    """Every setting, in the order and under the headings of `config.py`."""
+    """Returns every setting in the order and under the headings of `config.py`."""
     lines = [ENV_HEAD]
     for title, name in sections():
         lines += [f"\n# --- {title} ---\n"] if name is None else [_setting(name, Settings.model_fields[name])]
@@ -277,7 +276,7 @@ def env_example() -> str:
 
 
 def sections() -> Iterator[tuple[str, str | None]]:
-    """The headings (with no name) and settings of the class, as its source has them."""
+    """Yields the headings (with no name) and settings in source order."""
     title = ""
     for found in _SECTION.finditer(inspect.getsource(Settings)):
         if found["title"]:
@@ -294,12 +293,12 @@ def _setting(name: str, field: FieldInfo) -> str:
 
 
 def unit_of(name: str) -> str | None:
-    """What a setting counts; None for one that counts nothing."""
+    """Returns a setting's unit, or None without one."""
     return next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
 
 
 def default_text(field: FieldInfo) -> str:
-    """The default as it would be written in the environment; empty where there is none."""
+    """Returns the default as written in the environment; empty without one."""
     default = field.default
     if default is None or default is PydanticUndefined or isinstance(default, SecretStr):
         return ""
@@ -309,7 +308,7 @@ def default_text(field: FieldInfo) -> str:
 
 
 def settings_page() -> str:
-    """Every setting in a table, a table a heading of `config.py`."""
+    """Returns a table of settings for each heading of `config.py`."""
     parts = [SETTINGS_HEAD]
     for title, name in sections():
         if name is None:
@@ -329,7 +328,7 @@ def _row(*cells: str) -> str:
 
 
 def decisions_page() -> str:
-    """Every decision by its number, with its status."""
+    """Returns every decision by number, with its status."""
     rows = []
     for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
         text = path.read_text(encoding="utf-8")

@@ -1,6 +1,6 @@
-"""Writes what the TypeScript client derives from the contract: its methods, its errors, its types.
+"""Writes the derived parts of the TypeScript client: methods, errors, types.
 
-Usage: write_typescript.py. A test compares the files with what this would write.
+Usage: write_typescript.py. A test compares the files with its output.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ export declare class MemoryClient {
 
 
 def client_files() -> dict[str, str]:
-    """The text of each derived file by its name."""
+    """Returns the text of each derived file by name."""
     document = service_document(memory_methods())
     return {
         "methods.js": HEAD + _methods(document),
@@ -201,7 +201,7 @@ def _members(schema: Schema) -> Iterator[str]:
 
 
 def _type(schema: Schema) -> str:
-    """The TypeScript type of a JSON Schema as pydantic writes them."""
+    """Returns the TypeScript type of a JSON Schema from pydantic."""
     if "$ref" in schema:
         return OWN_REFERENCE.sub("", schema["$ref"])
     if "const" in schema:

@@ -1,4 +1,4 @@
-"""Fixtures of every room; the services stand in `tests/fixtures`, one file each."""
+"""Shared fixtures and pytest configuration; services are in `tests/fixtures`, one file each."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ import signal
 import pytest
 from hypothesis import HealthCheck, settings
 
-# As the command line does; read by numpy at its import.
+# As the command line does; numpy reads it at import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 pytest_plugins = ["tests.fixtures.services", "tests.fixtures.memory", "tests.fixtures.plays",
                   "tests.fixtures.databases", "tests.fixtures.unreached"]
 
-# The machines that run this are shared: how long one example takes says nothing.
+# No deadline: the machines that run this are shared.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("house")
 
 
 def pytest_configure() -> None:
-    """A run in the background of a shell ignores Ctrl-C, and so would every command that it starts."""
+    """Restores SIGINT: a shell's background job ignores Ctrl-C, and every command it starts would inherit
+    that."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """What `-n auto` means: one more than there are cores, since tests wait for processes they started."""
+    """Returns one worker more than there are cores, since tests often block on processes they started."""
     return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The long tests first, else a worker ends alone with one; within that the order stays the random one."""
+    """Runs the long tests first, so that no worker ends alone with one; otherwise the random order is
+    kept."""
     items.sort(key=lambda item: item.path.parent.name != "acceptance")

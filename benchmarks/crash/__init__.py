@@ -1,1 +1,1 @@
-"""What the crash benchmark is made of: the served home, the stream of writes, the verdict on what is left."""
+"""Parts of the crash benchmarks: the served home, the stream of writes, the verdict on the remaining data."""

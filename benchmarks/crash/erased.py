@@ -1,4 +1,4 @@
-"""Erasures that are torn at a fault point: whatever is left, the same call must bring to nothing."""
+"""Erasures killed at a fault point: the repeated call must remove all data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from benchmarks.crash.shares import Shares, kept_places, shares
 from benchmarks.crash.torn import Remains, Tearing
 
 USERS = ("ada", "ben")
-# What an erasure of a user does not come by, and what one of an agent does not.
+# Fault points that the erasure of a user, or of an agent, does not pass.
 OF_AN_AGENT = {"erase.loose", "erase.emptied", "erase.cleared"}
 OF_A_USER = {"erase.named"}
 OF_ADA = EraseParams(user_id="ada", confirm=True)
@@ -32,16 +32,16 @@ OF_ALL = EraseParams(all=True, confirm=True)
 
 
 class Erasing(Tearing):
-    """Trials of erasing a user of an agent, then all of it, beside another agent with the same words."""
+    """Trials that erase a user of an agent, then the agent, next to another agent with the same texts."""
 
     async def trial(self, point: str, *, which: int = 1) -> Remains:
-        """Fill, kill at the point, do it again, judge; of a user first, then of the agent."""
+        """Fills, kills at the point, repeats and judges, for a user first and then for the agent."""
         agent_id, neighbour_id = (f"torn-{time.time_ns()}-{end}" for end in ("own", "other"))
         memory = MemoryManager(self._place.parts, Caller(agent_id))
         neighbour = MemoryManager(self._place.parts, Caller(neighbour_id))
         of_ada = await self._fill_for(memory)
         await self._fill_for(neighbour)
-        # What was given out above is counted now, rather than at any moment.
+        # Counts the accesses of the calls above now rather than later.
         await self._place.parts.accesses.flush(self._place.parts.storage)
         others, kept = await self._shares(neighbour_id), await self._of(memory, "ben")
         found = Remains()
@@ -67,14 +67,14 @@ class Erasing(Tearing):
         return kept_places(await shares(self._place.environment, self._place.archive, agent_id))
 
     async def _left_of(self, agent_id: str, memory_ids: Sequence[UUID]) -> int:
-        """In how many places something of these memories still stands, be it as a name of a file."""
+        """Counts the places that still contain these memories, including file names."""
         found = await shares(self._place.environment, self._place.archive, agent_id)
-        # A store repeated with its key must not bring back what is gone: the key of it outlives a user.
+        # Idempotency keys outlive a user, so that a repeated store does not restore erased data.
         places = [share for name, share in found.items() if name != "idempotency_keys"]
         return sum(any(str(each) in entry for entry in share) for each in memory_ids for share in places)
 
     async def _fill_for(self, memory: MemoryApi) -> list[UUID]:
-        """Memories of two users with what was made of them, in every place; the ids of ada's."""
+        """Stores memories of two users and derived ones in every place; returns the ids of ada's."""
         of_ada: list[UUID | None] = []
         for layer in (MemoryType.SEMANTIC, MemoryType.EPISODIC, MemoryType.WORKING):
             for user_id in USERS:
@@ -83,7 +83,7 @@ class Erasing(Tearing):
             if layer is MemoryType.SEMANTIC:
                 prune = PruneParams(memory_layer=layer, strategy="oldest_first", target=1.0)
                 pruned = await memory.prune(prune)
-                # Its copy stays, without a tombstone that names it.
+                # Its copy remains, without a tombstone.
                 await memory.restore(RestoreParams(memory_ids=pruned.memory_ids[:1]))
         for user_id in USERS:
             ended = await memory.end_session(EndSessionParams(session_id=f"talk of {user_id}"))

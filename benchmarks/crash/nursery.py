@@ -1,8 +1,8 @@
-"""A process that has loaded everything and forks `agentcore` processes, one by one, to be killed.
+"""A process that has loaded all modules and forks `agentcore` processes, one at a time, to be killed.
 
-Loading takes longer than serving: without it a kill would cost five seconds. Each line it reads is a process:
-a JSON object of its arguments, its environment and how it is to tell the story, wrongly for the negative
-controls; it says when that process has ended, and how.
+Loading takes longer than serving: without it each kill would take five seconds. Each input line starts a
+process: a JSON object with its arguments, environment and variant, faulty for the negative controls. The
+output reports the end of that process and its exit status.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ ENDED = re.compile(r"^ended (-?\d+)$")
 READY = re.compile("^ready$")
 LONGEST_SECONDS = 60.0
 SERVE = ("serve", "--port", "0")
-# What a forked process would load first.
+# Modules that a forked process would otherwise load first.
 LOADED = (serve_command, reembed_command, hashing, s3_archive, resolve)
 
 
 def main() -> None:
-    """Fork a process for each line, until there are no more."""
+    """Forks a process for each line of stdin."""
     TokenCounter(assembly.cache_of(Settings(_env_file=None)), "o200k_base").count("load the tables")
     print("ready", flush=True)
     for line in sys.stdin:
@@ -66,21 +66,21 @@ def _live(wanted: Mapping[str, Any]) -> None:
 
 
 class Nursery:
-    """The nursery as its user sees it; one process at a time."""
+    """The client side of the nursery; one process at a time."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self._said: list[str] = []
 
     async def start(self, environment: Mapping[str, str], *, telling: str = "rightly") -> str:
-        """Start a server; its URL, once it listens."""
+        """Starts a server and returns its URL once it listens."""
         self._begin(SERVE, environment, telling)
         return (await self._heard(LISTENS))[1]
 
     async def run(
         self, arguments: Sequence[str], environment: Mapping[str, str], *, telling: str = "rightly"
     ) -> int:
-        """Run a command; its exit status, -9 where it was killed."""
+        """Runs a command; returns its exit status, -9 if it was killed."""
         self._begin(arguments, environment, telling)
         return await self.ended()
 
@@ -91,19 +91,19 @@ class Nursery:
         self._process.stdin.flush()
 
     async def ended(self) -> int:
-        """Wait for the process's end; its exit status, -9 where it was killed."""
+        """Waits for the end of the process; returns its exit status, -9 if it was killed."""
         return int((await self._heard(ENDED))[1])
 
     async def _heard(self, pattern: re.Pattern[str]) -> re.Match[str]:
         try:
             return await asyncio.wait_for(asyncio.to_thread(self.until, pattern), LONGEST_SECONDS)
         except TimeoutError:
-            # Else the thread reads on, and the event loop waits for it when it closes.
+            # Otherwise the thread keeps reading, and the event loop blocks on it when it closes.
             os.killpg(self._process.pid, signal.SIGKILL)
             raise
 
     def until(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        """The first line from here on that matches; raises RuntimeError if a process ends before."""
+        """Returns the first matching line from here on. Raises RuntimeError if a process ends before."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             self._said.append(line)
@@ -116,7 +116,7 @@ class Nursery:
 
 @contextmanager
 def nursery() -> Iterator[Nursery]:
-    """A nursery that ends with the block, and whatever it still has to look after."""
+    """Starts a nursery; ends it and its processes with the block."""
     settings = {name.upper() for name in Settings.model_fields}
     environment = {name: value for name, value in os.environ.items() if name not in settings}
     process = subprocess.Popen(

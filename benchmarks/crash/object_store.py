@@ -1,4 +1,4 @@
-"""An S3 endpoint as a process of its own: moto's server, which can be killed and started again."""
+"""An S3 endpoint as a separate process: moto's server, which can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ START_SECONDS = 60.0
 
 
 class ObjectStore:
-    """Objects are lost with the process; the port stays the same."""
+    """An endpoint on a fixed port; its objects are lost with the process."""
 
     def __init__(self) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -28,7 +28,7 @@ class ObjectStore:
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
-        """Start it; it answers and has an empty bucket when this returns."""
+        """Starts the endpoint; returns once it responds and has an empty bucket."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self._port)],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -45,12 +45,12 @@ class ObjectStore:
         self.client().create_bucket(Bucket=BUCKET)
 
     def client(self) -> Any:
-        """boto3's client on it."""
+        """Returns boto3's client for it."""
         return boto3.client("s3", endpoint_url=self.url, region_name="us-east-1",
                             aws_access_key_id="testing", aws_secret_access_key="testing")  # noqa: S106
 
     def kill(self) -> None:
-        """An outage, as if its machine had gone."""
+        """Kills the process, as in an outage."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""All that a memory has in PostgreSQL, byte for byte: what a restore must give back."""
+"""All rows of a memory in PostgreSQL, byte for byte: a restore must reproduce them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 import psycopg
 from psycopg.rows import dict_row
 
-# A restore adds itself to the history.
+# A restore appends to the history.
 ROWS = {
     "memories": "SELECT m.memory_id, m::text AS row FROM memories m",
     "memory_usage": "SELECT m.memory_id, m::text AS row FROM memory_usage m",
@@ -21,7 +21,7 @@ Records = Mapping[UUID, Sequence[str]]
 
 
 async def records(database_url: str, agent_id: str) -> dict[UUID, list[str]]:
-    """Each memory's rows as PostgreSQL writes them, with the names of their tables, in order."""
+    """Returns each memory's rows as PostgreSQL text with their table names, sorted."""
     found: dict[UUID, list[str]] = {}
     async with await psycopg.AsyncConnection.connect(database_url, row_factory=dict_row) as connection:
         await connection.set_isolation_level(psycopg.IsolationLevel.REPEATABLE_READ)

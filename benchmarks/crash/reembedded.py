@@ -1,4 +1,4 @@
-"""Re-embeddings that are torn at a fault point: the next process must end with every vector the right one."""
+"""Re-embeddings killed at a fault point: the next process must end with correct vectors only."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from benchmarks.crash.nursery import Nursery
 from benchmarks.crash.torn import KILLED, Place, Remains, until_let_go
 
 SIZES = (64, 96)
-# The first has a partition that is large enough for an index, as `wrong.hurry` has it.
+# The first has a partition that is large enough for an index under `wrong.hurry`.
 AGENTS: Mapping[str, int] = {"reembedded-large": 60, "reembedded-few": 7, "reembedded-one": 1}
 PATIENCE_SECONDS = 30.0
-# A point that is passed for each batch, or each index: which of the passes.
+# The pass at which to kill, for points that are passed once per batch or index.
 PASSES: Mapping[str, int] = {
     "reembed.embedded": 4, "reembed.written": 4, "reembed.moved": 4, "reembed.built": 2}
 ROWS = """
@@ -51,7 +51,7 @@ class _Model:
     embedder: Embedder
 
     async def is_of(self, row: Mapping[str, Any], name: str) -> bool:
-        """Whether the vector in this column is what the model makes of the memory's text."""
+        """Checks whether the vector in this column is the model's embedding of the memory's text."""
         value = row[name]
         if value is None:
             return False
@@ -61,7 +61,7 @@ class _Model:
 
 
 class Reembedding:
-    """Trials on a database of their own, from one model to the other and back."""
+    """Trials on a separate database, from one model to the other and back."""
 
     def __init__(
         self, runtime: Runtime, place: Place, nursery: Nursery, chance: random.Random,
@@ -78,14 +78,15 @@ class Reembedding:
         self._name = f"victim-{chance.randrange(10**9)}"
 
     async def fill(self) -> None:
-        """What is there before the first trial."""
+        """Stores the memories that exist before the first trial."""
         for agent_id, count in AGENTS.items():
             await self._store(agent_id, count)
         async with self._runtime.database.owner_transaction() as connection:
             await connection.execute("ANALYZE memories")
 
     async def trial(self, point: str, *, which: int | None = None) -> Remains:
-        """Kill on the way to the other model, change a little, go on in another process; judge after each."""
+        """Kills a migration to the other model, changes memories, finishes in another process; judges after
+        each."""
         [size] = {*SIZES} - {self._runtime.parts.policy.embedding_dimensions}
         before = await self._rows()
         which = which or self._chance.randint(1, PASSES.get(point, 1))
@@ -112,7 +113,7 @@ class Reembedding:
     # --- the verdict ---------------------------------------------------------------------------------------
 
     async def _judge(self, before: Rows) -> Remains:
-        """Every memory is there once, as it was, with the vector in force; each vector is its model's."""
+        """Judges that every memory exists once, unchanged, with a current vector of the right model."""
         now = await self._rows()
         known = await model_in_force(self._runtime.database)
         in_force = known.model if known else self._model_of(SIZES[0]).embedder.model
@@ -130,7 +131,7 @@ class Reembedding:
             altered=altered + wrong)
 
     async def _unfinished(self, size: int) -> int:
-        """What is not as a run that ended leaves it."""
+        """Counts leftovers that a finished run would not have."""
         model = self._model_of(size).embedder.model
         rows = await self._rows()
         left = sum(row["embedding_model"] != model or row["next_embedding_model"] is not None
@@ -155,7 +156,7 @@ class Reembedding:
             rows = await (await connection.execute(ROWS)).fetchall()
         return {(row["agent_id"], row["memory_id"]): row for row in rows}
 
-    # --- what goes on beside -------------------------------------------------------------------------------
+    # --- concurrent changes ---------------------------------------------------------------------------------
 
     async def _store(self, agent_id: str, count: int) -> None:
         items = [
@@ -165,7 +166,7 @@ class Reembedding:
         await self._manager(agent_id).store_batch(StoreBatchParams(items=items))
 
     async def _change(self) -> None:
-        """Store, correct and delete by whichever model this process has by now."""
+        """Stores, corrects and deletes with this process's current model."""
         for agent_id in AGENTS:
             await self._store(agent_id, 1)
             memory = self._manager(agent_id)
@@ -180,7 +181,7 @@ class Reembedding:
         return self._runtime.manager_for(Caller(agent_id))
 
     async def _followed(self, size: int) -> None:
-        """Wait until this process has taken the model up, in its place."""
+        """Waits until this process uses the new model."""
         model = self._model_of(size).embedder.model
         async with asyncio.timeout(PATIENCE_SECONDS):
             while self._runtime.parts.vector_model != model or self._runtime.parts.vectors_moving:

@@ -1,4 +1,4 @@
-"""`agentcore serve` as a process on one home: it and its parts can be killed, and started again."""
+"""`agentcore serve` as a process on one home: it and its parts can be killed and restarted."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOOK_SECONDS = 0.05
 
 
 class Victim(StrEnum):
-    """What a round kills."""
+    """The processes that a round kills."""
 
     SERVER = "server"
     POSTGRESQL = "PostgreSQL"
@@ -41,7 +41,7 @@ class Victim(StrEnum):
 
 
 class Served:
-    """One home and the server process on it."""
+    """One home and its server process."""
 
     def __init__(self, home: Path) -> None:
         self.home = Home(home)
@@ -51,7 +51,7 @@ class Served:
         self._listening: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start the server; it is ready when this returns."""
+        """Starts the server; returns once it is ready."""
         settings = {name.upper() for name in Settings.model_fields}
         environment = {name: value for name, value in os.environ.items() if name not in settings}
         environment |= {"PYTHONPATH": str(ROOT), "AGENTCORE_HOME": str(self.home.path),
@@ -75,7 +75,7 @@ class Served:
             told.set_exception(RuntimeError(f"the server ended:\n{self.said.decode(errors='replace')}"))
 
     async def until_ready(self) -> None:
-        """Wait until /readyz says that every part answers."""
+        """Waits until /readyz reports that every part responds."""
         async with httpx.AsyncClient(base_url=self.url, trust_env=False, timeout=STOP_SECONDS) as http:
 
             async def ready() -> bool:
@@ -89,16 +89,16 @@ class Served:
                 await asyncio.sleep(LOOK_SECONDS)
 
     def urls(self) -> EmbeddedUrls:
-        """Where the running parts are."""
+        """Returns the URLs of the running parts."""
         return attach(self.home)
 
     def client(self, agent_id: str) -> MemoryClient:
-        """The memory of an agent; a call is sent once."""
+        """Returns a client of an agent's memory without retries."""
         token = mint_token(self.home.secret("jwt"), agent_id, ["memory:read", "memory:write"], 86_400)
         return MemoryClient(self.url, token, max_attempts=1)
 
     def pids(self, victim: Victim) -> list[int]:
-        """The processes that make up a victim, as they are now."""
+        """Returns the current process ids of a victim."""
         assert self._process is not None
         find: dict[Victim, Callable[[], list[int]]] = {
             Victim.SERVER: lambda: [] if self._process is None else [self._process.pid],
@@ -116,14 +116,14 @@ class Served:
         return [int(written[0])] if written else []
 
     def kill(self, victim: Victim) -> list[int]:
-        """kill -9; the processes that were hit."""
+        """Runs kill -9; returns the ids of the killed processes."""
         hit = self.pids(victim)
         for pid in hit:
             os.kill(pid, signal.SIGKILL)
         return hit
 
     async def until_back(self, victim: Victim, killed: list[int]) -> None:
-        """Wait until the parts came back by themselves; a killed server is started again."""
+        """Waits until the parts have restarted; restarts a killed server."""
         if victim in (Victim.SERVER, Victim.EVERYTHING):
             await self._ended()
             await self.start()
@@ -136,7 +136,7 @@ class Served:
         await self.until_ready()
 
     async def stop(self) -> int:
-        """Stop the server as Ctrl-C does; its exit code."""
+        """Stops the server as Ctrl-C does; returns its exit code."""
         assert self._process is not None
         self._process.send_signal(signal.SIGINT)
         return await self._ended()
@@ -149,7 +149,7 @@ class Served:
         return status
 
     async def close(self) -> None:
-        """Leave nothing behind, however things stand."""
+        """Ends all processes in any state."""
         if self._process is None:
             return
         if self._process.returncode is None:
@@ -159,9 +159,9 @@ class Served:
 
 @asynccontextmanager
 async def served() -> AsyncIterator[Served]:
-    """A server on a new home that goes away at the end."""
+    """Runs a server on a new home, which is deleted at the end."""
     place = Path(tempfile.mkdtemp(prefix="agentcore-crash-"))
-    # Open to the system user who runs the parts where we are root.
+    # If we are root, the system user of the parts needs access.
     await asyncio.to_thread(place.chmod, 0o755)
     running = Served(place / "home")
     try:

@@ -1,4 +1,4 @@
-"""What an agent has in each place of the text inventory, seen by other means than an erasure's own check."""
+"""An agent's data in each place of the text inventory, read independently of an erasure's own check."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from redis.asyncio import Redis
 from agentcore.memory.archival import Archive
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, TABLES, WORKING_MEMORY
 
-# Jobs are the library's table: ids stand in its arguments.
+# The jobs table belongs to the library; ids are in its arguments.
 _JOBS = sql.SQL("SELECT j::text FROM procrastinate_jobs AS j WHERE args ->> 'agent_id' = %s")
 _ROWS = sql.SQL("SELECT t::text FROM {} AS t WHERE agent_id = %s")
 Shares = Mapping[str, frozenset[str]]
 
 
 async def shares(environment: Mapping[str, str], archive: Archive, agent_id: str) -> Shares:
-    """By the place's name, each row, key and object with what it holds."""
+    """Returns, by place, each row, key and object with its content."""
     statements: dict[str, sql.SQL | sql.Composed] = {JOBS.name: _JOBS}
     statements |= {table.name: _ROWS.format(sql.Identifier(table.name)) for table in TABLES}
     found: dict[str, frozenset[str]] = {}
@@ -39,6 +39,6 @@ async def shares(environment: Mapping[str, str], archive: Archive, agent_id: str
 
 
 def kept_places(found: Shares) -> Shares:
-    """Without what is worked out anew from the memories' rows whenever it pleases the background."""
+    """Removes places that background work recomputes from the memories' rows at any time."""
     derived = {table.name for table in TABLES if table.derived}
     return {name: share for name, share in found.items() if name not in derived}

@@ -1,4 +1,4 @@
-"""A home of its own for kills, and a service on its parts in this process."""
+"""A separate home for kills, and an in-process service on its parts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from benchmarks.service import SECRET, bench_settings
 
 @asynccontextmanager
 async def standing() -> AsyncIterator[tuple[Runtime, Place]]:
-    """Parts on a new home that goes away at the end, and a service on them in this process."""
+    """Starts parts on a new home, deleted at the end, and an in-process service on them."""
     root = Path(tempfile.mkdtemp(prefix="agentcore-torn-"))
-    # Open to the system user who runs the parts where we are root.
+    # If we are root, the system user of the parts needs access.
     await asyncio.to_thread(root.chmod, 0o755)
     parts = EmbeddedParts(Home(root / "home"), postgres=True, redis=True, log=lambda line: None)
     try:

@@ -1,4 +1,4 @@
-"""Random states of a memory: a dry run must name what the real prune then takes, and never a pinned one."""
+"""Random states of a memory: a dry run must name the memories that a prune removes, and no pinned one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OLDEST_DAYS = 400
 
 @dataclass(frozen=True)
 class Said:
-    """How many states there were, and what was wrong, each a count that should be 0."""
+    """The number of states, and of violations, each of which should be 0."""
 
     states: int = 0
     otherwise_than_said: int = 0
@@ -36,7 +36,7 @@ class Said:
 
 
 async def prunes_as_said(parts: MemoryParts, states: int, chance: random.Random) -> Said:
-    """Prune so many random states, each dry first."""
+    """Prunes this many random states, each with a dry run first."""
     found = [await _state(parts, chance) for _ in range(states)]
     return Said(states, *(sum(each) for each in zip(*found, strict=True)))
 
@@ -70,6 +70,6 @@ def _item(chance: random.Random, number: int) -> StoreParams:
 
 
 def _moment(chance: random.Random) -> datetime:
-    """Often the same one, so that ties are met."""
+    """Returns a time that is often the same, to produce ties."""
     days = chance.choice([0.0, 1.0, 30.0, chance.uniform(0, OLDEST_DAYS)])
     return datetime(2026, 6, 1, tzinfo=UTC) - timedelta(days=days)

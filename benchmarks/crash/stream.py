@@ -1,4 +1,4 @@
-"""A stream of concurrent writes that keeps account: what was acknowledged, and what got no answer."""
+"""A stream of concurrent writes with an account of acknowledged and unanswered requests."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ LONGEST_WAIT_SECONDS = 120.0
 
 @dataclass(frozen=True)
 class Write:
-    """One request. Each item's external id is its idempotency key too."""
+    """One request. Each item's external id is also its idempotency key."""
 
     items: tuple[StoreParams, ...]
     is_batch: bool
 
     async def send(self, memory: MemoryApi) -> list[StoreResult]:
-        """One call; a result for each item."""
+        """Sends one call and returns a result for each item."""
         if self.is_batch:
             return (await memory.store_batch(StoreBatchParams(items=list(self.items)))).results
         return [await memory.store(self.items[0])]
 
 
 class Account:
-    """Everything that was ever sent: contents by external id, and the memory ids that were acknowledged."""
+    """All sent items: contents by external id, and the acknowledged memory ids."""
 
     def __init__(self, seed: int) -> None:
         self.contents: dict[str, str] = {}
@@ -45,7 +45,7 @@ class Account:
         self._chance = random.Random(seed)
 
     def make(self, count: int, *, targets: Sequence[UUID] = ()) -> Write:
-        """A write of so many new items; some are linked to one of the targets, some belong to a task."""
+        """Returns a write of `count` new items; some are linked to a target, some belong to a task."""
         return Write(tuple(self._item(targets) for _ in range(count)), count > 1)
 
     def _item(self, targets: Sequence[UUID]) -> StoreParams:
@@ -59,11 +59,11 @@ class Account:
             content=content, external_id=name, idempotency_key=name, links=links, task_id=task_id)
 
     def next_write(self, targets: Sequence[UUID]) -> Write:
-        """A single store, or a batch."""
+        """Returns a single store or a batch."""
         return self.make(BATCH if self._chance.random() < BATCH_SHARE else 1, targets=targets)
 
     def acknowledge(self, write: Write, results: Sequence[StoreResult]) -> None:
-        """Note what the service promised."""
+        """Records the acknowledged ids."""
         for item, result in zip(write.items, results, strict=True):
             name = item.external_id or ""
             if result.memory_id is None or result.status not in ("stored", "existing"):
@@ -72,12 +72,12 @@ class Account:
                 self.acknowledged[name] = result.memory_id
 
     def names(self, writes: Sequence[Write]) -> list[str]:
-        """The external ids of these writes."""
+        """Returns the external ids of these writes."""
         return [item.external_id or "" for write in writes for item in write.items]
 
 
 class Stream:
-    """Writers that go on until told to stop; a failed write is noted and the next one tried."""
+    """Writers that run until stopped; a failed write is recorded, and the next one is sent."""
 
     def __init__(self, memory: MemoryApi, account: Account, targets: Sequence[UUID]) -> None:
         self._memory = memory
@@ -91,17 +91,16 @@ class Stream:
         self.failures: dict[str, int] = {}
 
     def start(self, writers: int) -> None:
-        """Begin to write."""
         self._tasks = [asyncio.create_task(self._work()) for _ in range(writers)]
 
     async def until(self, *, answered: int, failed: int | None = None) -> None:
-        """Wait until so many writes are answered, or so many failed."""
+        """Waits until this many writes are answered, or this many have failed."""
         async with asyncio.timeout(LONGEST_WAIT_SECONDS), self._changed:
             await self._changed.wait_for(lambda: len(self.answered) >= answered or (
                 failed is not None and len(self.unanswered) >= failed))
 
     async def stop(self) -> None:
-        """Let each writer end its write, and no longer."""
+        """Stops each writer after its current write."""
         self._stopping = True
         await asyncio.gather(*self._tasks)
 

@@ -1,4 +1,4 @@
-"""Prunes and restores that are torn at a fault point, and the verdict on what is left of the memories."""
+"""Prunes and restores killed at a fault point, and the verdict on the remaining memories."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ TOMBSTONES = "SELECT memory_id, object_key, sha256 FROM archived_memories WHERE 
 
 
 def points(kind: str) -> list[str]:
-    """The fault points of prune, archive, restore, erase or reembed."""
+    """Returns the fault points of prune, archive, restore, erase or reembed."""
     return [name for name in FAILPOINTS if name.startswith(f"{kind}.")]
 
 
 @dataclass(frozen=True)
 class Remains:
-    """What is wrong after a kill, each a count that should be 0."""
+    """Violations after a kill; each count should be 0."""
 
     lost: int = 0
     doubled: int = 0
@@ -58,7 +58,7 @@ class Remains:
 
     @property
     def wrong(self) -> int:
-        """Everything that should not be."""
+        """Returns the total of violations."""
         return sum(vars(self).values())
 
     def __add__(self, other: Remains) -> Remains:
@@ -67,7 +67,8 @@ class Remains:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the victims work: the parts of a service in this process, and the environment of another."""
+    """The environment of the trials: the parts of an in-process service, and the variables of another
+    process."""
 
     parts: MemoryParts
     archive: Archive
@@ -76,7 +77,7 @@ class Place:
 
 
 class Tearing:
-    """Trials on one place, each with an agent of its own."""
+    """Trials on one place, each with a separate agent."""
 
     def __init__(
         self, place: Place, nursery: Nursery, chance: random.Random, *, telling: str = "rightly"
@@ -90,7 +91,7 @@ class Tearing:
         self._name = f"victim-{chance.randrange(10**9)}"
 
     async def trial(self, point: str) -> Remains:
-        """Fill, kill at the point, judge, do it again, judge, bring everything back, judge."""
+        """Fills, kills at the point, judges, repeats, judges, restores everything, judges."""
         agent_id = f"torn-{time.time_ns()}"
         memory = MemoryManager(self._place.parts, Caller(agent_id))
         going = await self._fill(memory, agent_id)
@@ -109,7 +110,8 @@ class Tearing:
         return found
 
     async def _fill(self, memory: MemoryApi, agent_id: str) -> list[UUID]:
-        """A few memories with ties, uses, names and pins; those that a prune may take."""
+        """Stores a few memories with links, accesses, names and pins; returns those that a prune may
+        remove."""
         chance = self._chance
         count = chance.randint(FEWEST, MOST)
         pinned = [chance.random() < PINNED_SHARE for _ in range(count - 1)] + [False]
@@ -131,7 +133,7 @@ class Tearing:
         return [each for each, stays in zip(ids, pinned, strict=True) if not stays]
 
     async def _kill(self, armed: str, agent_id: str, operation: Operation) -> int:
-        """Let a server die at what is armed; 1 if it did not."""
+        """Runs an operation on a server that dies at the armed point; returns 1 if it survived."""
         database_url = f"{self._place.environment['DATABASE_URL']}&application_name={self._name}"
         environment = {**self._place.environment, "DATABASE_URL": database_url, VARIABLE: armed}
         self.kills += 1
@@ -151,7 +153,7 @@ class Tearing:
         self, agent_id: str, memory: MemoryManager, operation: Operation,
         before: Mapping[UUID, Sequence[str]], going: Sequence[UUID],
     ) -> Remains:
-        """Do again what was torn, and bring everything back: now it must be done, and all as it was."""
+        """Repeats the interrupted operation and restores everything; all must be complete and unchanged."""
         await operation(memory)
         after = await records(self._place.database_url, agent_id)
         wanted = set(before) if operation is _restore else set(before) - set(going)
@@ -190,13 +192,13 @@ class Tearing:
 
 
 async def rows_of(database_url: str, statement: str, **values: str) -> list[dict[str, Any]]:
-    """What the database answers its owner."""
+    """Runs a query as the database owner."""
     async with await psycopg.AsyncConnection.connect(database_url, row_factory=dict_row) as connection:
         return await (await connection.execute(statement.encode(), values)).fetchall()
 
 
 async def until_let_go(database_url: str, name: str) -> None:
-    """Wait until PostgreSQL has noticed that the victim of this name is gone."""
+    """Waits until PostgreSQL has ended the sessions of the killed process with this name."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while (await rows_of(database_url, SESSIONS, name=name))[0]["count"]:
         if time.monotonic() > deadline:
@@ -205,7 +207,7 @@ async def until_let_go(database_url: str, name: str) -> None:
 
 
 def _own(rows: Sequence[str]) -> list[str]:
-    """Without its ties: they go with the memory at their other end."""
+    """Removes links, which depend on the memory at their other end."""
     return [row for row in rows if not row.startswith("memory_links ")]
 
 

@@ -1,4 +1,4 @@
-"""Trials one after the other, each killed at the next of the fault points; what they come to."""
+"""Sequential trials, each killed at the next fault point, and their figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ async def in_turn(
     trial: Callable[[str], Awaitable[Remains]],
     tell: Callable[[str], None],
 ) -> dict[str, Any]:
-    """So many trials, the points in turn; their figures."""
+    """Runs this many trials with the points in turn, and returns their figures."""
     started, total, hit = time.perf_counter(), Remains(), Counter[str]()
     for number, point in enumerate(islice(cycle(names), count), start=1):
         found = await trial(point)

@@ -1,4 +1,4 @@
-"""The verdict: what PostgreSQL holds after a crash, held against what was acknowledged, in one snapshot."""
+"""The verdict: one snapshot of PostgreSQL after a crash, compared with the acknowledged writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SELECT count(*) FROM memories
  WHERE agent_id = %(agent_id)s
    AND (content = '' OR summary = '' OR embedding IS NULL OR embedding_model IS NULL OR token_count = 0
         OR cardinality(term_keys) = 0 OR external_id IS NULL OR valid_from IS NULL OR version <> 1)"""
-# Foreign keys should make the first two impossible; a crash is the time to look.
+# Foreign keys should prevent the first two, but a crash test checks them as well.
 DANGLING = """
 SELECT (SELECT count(*) FROM memory_links l WHERE agent_id = %(agent_id)s AND NOT EXISTS (
             SELECT FROM memories m WHERE m.agent_id = l.agent_id AND m.memory_id = l.target_id))
@@ -62,7 +62,7 @@ SELECT (SELECT count(*) FROM noted FULL JOIN real USING (term_key)
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is wrong, each a count that should be 0; and the memories that are there."""
+    """Violations, each a count that should be 0; and the stored memories."""
 
     memories: int
     lost: int
@@ -75,13 +75,13 @@ class Verdict:
 
     @property
     def wrong(self) -> int:
-        """Everything that should not be."""
+        """Returns the total of violations."""
         return (self.lost + self.doubled + self.altered + self.torn + self.half_written + self.dangling
                 + self.miscounted)
 
 
 async def judge(database_url: str, agent_id: str, account: Account, unanswered: Sequence[Write]) -> Verdict:
-    """Hold the rows against the account. A batch without an answer is there whole, or not at all."""
+    """Compares the rows with the account. An unanswered batch is stored completely or not at all."""
     async with await psycopg.AsyncConnection.connect(database_url, row_factory=dict_row) as connection:
         await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
 
@@ -107,7 +107,7 @@ async def judge(database_url: str, agent_id: str, account: Account, unanswered: 
 
 
 def _altered(found: Sequence[Mapping[str, Any]], account: Account) -> int:
-    """Memories with other words or another id than was promised, and such as nobody sent."""
+    """Counts memories with changed content or id, and ones that were never sent."""
     return sum(
         account.contents.get(row["external_id"]) != row["content"]
         or account.acknowledged.get(row["external_id"], row["memory_id"]) != row["memory_id"]
@@ -115,7 +115,7 @@ def _altered(found: Sequence[Mapping[str, Any]], account: Account) -> int:
 
 
 def _unlinked(links: set[tuple[UUID, UUID]], held: Mapping[str, UUID], writes: Sequence[Write]) -> int:
-    """Links that did not come with their memory."""
+    """Counts links that were not stored with their memory."""
     return sum((held[item.external_id or ""], link.target_id) not in links
                for write in writes for item in write.items if (item.external_id or "") in held
                for link in item.links)

@@ -1,4 +1,4 @@
-"""Stories told wrongly, so that the verdicts have something to find; and re-embedding in a hurry."""
+"""Faulty variants of operations, which the verdicts must detect; and faster settings for re-embedding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOVE = sql.SQL("UPDATE {} SET embedding = next_embedding, next_embedding = NULL
 
 
 class Nowhere:
-    """An archive that keeps nothing but what it was given last."""
+    """An archive that keeps only the last object."""
 
     name = "nowhere"
 
@@ -52,7 +52,7 @@ class Nowhere:
 
 
 class ArchiveAfterDelete(removing.Pruning):
-    """The row goes before its copy."""
+    """Deletes the row before it writes the copy."""
 
     async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
         agent_id, archive = self._caller.agent_id, self._parts.archive
@@ -73,7 +73,7 @@ class ArchiveAfterDelete(removing.Pruning):
 
 
 class SourcesFirst(erasing.Erasing):
-    """A user's memories go before what was made of them: nothing tells then whose that is."""
+    """Erases a user's memories before those derived from them, which leaves their owner unknown."""
 
     async def _planned(self) -> erasing._Plan:
         plan = await super()._planned()
@@ -81,7 +81,7 @@ class SourcesFirst(erasing.Erasing):
 
 
 class NamedBeforeMoved(reembedding.Reembedding):
-    """A vector is said to be of the new model before it is the new one."""
+    """Marks a vector as the new model's before it is."""
 
     async def _move(self, partition: str, before: int, total: int) -> int:
         table = sql.Identifier(partition)
@@ -91,18 +91,18 @@ class NamedBeforeMoved(reembedding.Reembedding):
 
 
 def archive_after_delete() -> None:
-    """Prune so from here on, in this process."""
+    """Makes prunes in this process faulty."""
     removing.Pruning = ArchiveAfterDelete  # type: ignore[misc]
 
 
 def sources_first() -> None:
-    """Erase so, a memory at a time."""
+    """Makes erasures faulty, one memory at a time."""
     erasing.ERASE_CHUNK = 1
     erasing.Erasing = SourcesFirst  # type: ignore[misc]
 
 
 def hurry() -> None:
-    """Embed anew in small batches, with an index over few rows, without much waiting for processes."""
+    """Uses small batches, indexes over few rows and short waits for other processes."""
     settings: Mapping[Any, Mapping[str, Any]] = {
         index_keeper: {"MIN_ROWS": 40, "QUERIES": 10},
         reembedding: {"MIN_ROWS": 40, "ROWS_A_BATCH": 20, "MOVED_A_BATCH": 20, "SETTLE_SECONDS": 0.2,
@@ -116,7 +116,7 @@ def hurry() -> None:
 
 
 def named_before_moved() -> None:
-    """The same, told wrongly. Without an index, which takes no vector of another length."""
+    """Same with the fault. Without an index, which rejects vectors of another length."""
     hurry()
     setattr(reembedding, "MIN_ROWS", 1_000_000)  # noqa: B010 - it is index_keeper's
     setattr(reembed_command, "Reembedding", NamedBeforeMoved)  # noqa: B010 - it exports none

@@ -1,1 +1,1 @@
-"""What the benchmark of many processes is made of: the processes, the traffic, who leads, the verdict."""
+"""Parts of the benchmark of many processes: the processes, the traffic, the leader, the verdict."""

@@ -1,4 +1,4 @@
-"""Servers and workers as processes of their own on one PostgreSQL and one Redis."""
+"""Servers and workers as separate processes on one PostgreSQL and one Redis."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STOP_SECONDS = 60.0
 
 
 class Member:
-    """One process: a server with its URL, or a worker without."""
+    """One process: a server with its URL, or a worker without one."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -28,7 +28,7 @@ class Member:
         self._reading: asyncio.Task[None] | None = None
 
     async def until_started(self) -> None:
-        """Wait until it serves, or works; raises RuntimeError if it ends before."""
+        """Waits until it is ready. Raises RuntimeError if it exits before."""
         assert self._process.stdout is not None
         while found := await self._process.stdout.readline():
             self.said += found
@@ -43,7 +43,7 @@ class Member:
         self.said += await self._process.stdout.read()
 
     async def stop(self) -> int:
-        """End it as an operator does; its exit status."""
+        """Stops it as an operator does; returns its exit status."""
         if self._process.returncode is None:
             self._process.terminate()
         status = await asyncio.wait_for(self._process.wait(), STOP_SECONDS)
@@ -56,7 +56,7 @@ class Member:
 async def together(
     environment: Mapping[str, str], servers: int, workers: int
 ) -> AsyncIterator[list[Member]]:
-    """So many processes, all started; they are ended with the block, and none may have ended before."""
+    """Starts the processes and stops them at the end of the block; none may exit before."""
     commands = [("serve", "--port", "0")] * servers + [("worker",)] * workers
     settings = {name.upper() for name in Settings.model_fields}
     clean = {name: value for name, value in os.environ.items() if name not in settings}

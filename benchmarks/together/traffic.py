@@ -1,4 +1,4 @@
-"""Clients that store, search, correct, judge, delete and prune a few agents' memories through any server."""
+"""Clients that store, search, correct, rate, delete and prune a few agents' memories through any server."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from benchmarks.corpus import question, sentence
 
 COUNTED = 4
 FIRST = datetime(2026, 1, 1, tzinfo=UTC)
-# What an answer that says no is allowed to say here: another was first, or it is gone.
+# Allowed errors: another call was first, or the memory was deleted.
 EXPECTED = (Conflict, NotFound)
 
 
 @dataclass
 class Account:
-    """What was acknowledged, refused and left unanswered."""
+    """The acknowledged, refused and unanswered calls."""
 
     calls: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
@@ -44,7 +44,7 @@ class Account:
 
 
 class Client:
-    """One caller of one agent, at whichever server comes next."""
+    """One caller of one agent, which uses the servers in turn."""
 
     def __init__(
         self, agent_id: str, servers: Sequence[MemoryClient], counted: Sequence[UUID], account: Account,
@@ -62,7 +62,7 @@ class Client:
             ("correct", 8, self._correct), ("delete", 4, self._delete), ("prune", 3, self._prune)]
 
     async def run(self, until: float) -> None:
-        """One call after the other until this moment of time.monotonic."""
+        """Runs sequential calls until this time.monotonic value."""
         weights = [weight for _, weight, _ in self._work]
         while time.monotonic() < until:
             [(name, _, work)] = self._chance.choices(self._work, weights)
@@ -77,7 +77,7 @@ class Client:
             self._account.milliseconds[name].append((time.perf_counter() - began) * 1_000)
 
     async def _count(self, memory: MemoryClient) -> None:
-        """One more in a memory that many count in: read, add, write if it is still what was read."""
+        """Increments a shared counter in a memory: reads, adds, and writes under `if_version`."""
         memory_id = self._chance.choice(self._counted)
         record = (await memory.get(GetParams(memory_id=memory_id))).memory
         count = int(record.metadata["count"]) + 1
@@ -88,7 +88,7 @@ class Client:
         self._account.increments[self._agent_id, memory_id] += 1
 
     async def _cross(self, memory: MemoryClient) -> None:
-        """Tie two memories to each other while another ties them the other way round."""
+        """Links two memories while another client links them in the opposite direction."""
         one, other = self._chance.sample(list(self._counted), 2)
         updates: dict[str, object] = {"unlink": [str(other)]}
         if self._chance.random() < 0.7:
@@ -118,7 +118,7 @@ class Client:
         self._known = [*self._known, *(each.memory_id for each in results if each.memory_id)][-50:]
 
     async def _state(self, memory: MemoryClient) -> None:
-        """A fact that takes the place of the one before."""
+        """Stores a fact that supersedes the previous one."""
         name = self._chance.choice(["Heron", "Finch", "Kite"])
         budget = self._chance.randint(1, 10_000)
         await memory.store(StoreParams(content=f"The budget of project {name} is {budget} euros."))
@@ -138,7 +138,7 @@ class Client:
             await memory.delete(DeleteParams(memory_ids=self._chance.sample(going, min(3, len(going)))))
 
     def _others(self) -> list[UUID]:
-        """What it stored or found lately, but for what is counted."""
+        """Returns memories that it recently stored or found, without counters."""
         return [each for each in self._known if each not in self._counted]
 
     async def _prune(self, memory: MemoryClient) -> None:
@@ -151,7 +151,7 @@ def _updates(memory_id: UUID, **updates: object) -> UpdateParams:
 
 
 async def counted_memories(memory: MemoryClient, agent_id: str) -> list[UUID]:
-    """Memories that nothing takes away, each at version 1 with a count of 0."""
+    """Stores counters at 0, version 1, which no call deletes."""
     items = [StoreParams(content=f"Meter {number} of {agent_id} stands at 0.", pinned=True, force=True,
                          memory_type=MemoryType.SEMANTIC, metadata={"count": 0}, supersede=False)
              for number in range(COUNTED)]

@@ -1,4 +1,4 @@
-"""Who leads at each moment; and what the database holds, against what was acknowledged."""
+"""The leader over time; and the database compared with the acknowledged calls."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ SELECT count(*) AS count FROM archived_memories a JOIN memories m USING (agent_i
 
 @dataclass
 class Leaders:
-    """How often how many processes held the lead, and by which sessions."""
+    """How often each number of leaders was sampled, and their sessions."""
 
     counts: Counter[int] = field(default_factory=Counter)
     pids: set[int] = field(default_factory=set)
     longest_without_seconds: float = 0.0
 
     async def watch(self, database_url: str) -> None:
-        """Look, from the first leader on, until cancelled."""
+        """Samples from the first leader on, until cancelled."""
         led_at = None
         with suppress(asyncio.CancelledError):
             async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as connection:
@@ -60,13 +60,13 @@ class Leaders:
 
 
 async def deadlocks(database_url: str) -> int:
-    """How many PostgreSQL has broken in this database so far."""
-    # What a session did is counted when it ends, or rests.
+    """Returns the number of deadlocks that PostgreSQL has aborted in this database."""
+    # A session reports its statistics when it ends or is idle.
     return int((await _rows(database_url, DEADLOCKS))[0]["deadlocks"])
 
 
 async def judge(database_url: str, account: Account, agent_ids: list[str]) -> dict[str, int]:
-    """What is wrong, each a count that should be 0."""
+    """Returns violations, each a count that should be 0."""
     found: Counter[str] = Counter()
     for (agent_id, memory_id), versions in account.versions.items():
         [row] = await _rows(database_url, COUNTED, agent_id=agent_id, memory_id=memory_id)

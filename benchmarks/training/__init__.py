@@ -1,1 +1,1 @@
-"""Scripts that make the data files of the package from this repository's own sets."""
+"""Scripts that create the package's data files from this repository's own sets."""

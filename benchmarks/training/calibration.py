@@ -1,7 +1,7 @@
 """Fits the calibration of changes (`agentcore/memory/deriving/relating.py`) on the held-out streams.
 
-Logistic regression over the log odds of the classifier and the excess of the cosine, with
-the pairs of each message and its nearest earlier ones of the same speaker. Minutes, without torch.
+Logistic regression over the log odds of the classifier and the excess of the cosine, with the pairs of each
+message and its nearest earlier ones of the same speaker. Takes minutes, without torch.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """Trains the adapter of the default embedder: `python -m benchmarks.training.e5_adapter`.
 
 Needs torch, see requirements.txt. Contrastive learning (InfoNCE, van den Oord et al. 2018): of the texts of a
-batch, a question's own text is to have the highest cosine. Hard negatives are the nearest texts of the same
-stream or talk that do not answer. Texts that answer as well, outdated ones included, are no negatives: the
+batch, a question's own text should have the highest cosine. Hard negatives are the nearest texts of the same
+stream or conversation that do not answer. Other answers, including outdated ones, are no negatives: the
 embedder finds the subject, the ranking the newest.
 
-Writes agentcore/providers/e5_adapter.npz. Other matrices make vectors that cannot be compared with stored
-ones: rename the model in agentcore/providers/local_models.py then.
+Writes agentcore/providers/e5_adapter.npz. New matrices make vectors incomparable with stored ones: rename the
+model in agentcore/providers/local_models.py then.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ SEED = 0
 
 @dataclass(frozen=True)
 class Example:
-    """A question, the texts that answer it or did, and the texts that do not."""
+    """A question, texts that are or were its answer, and other texts."""
 
     question: str
     answers: Sequence[str]
@@ -77,7 +77,7 @@ def streams() -> Iterator[Example]:
 
 
 def talks() -> Iterator[Example]:
-    """Yields the answerable questions of the talks."""
+    """Yields the answerable questions of the conversations."""
     for talk in _rows(DATA / "talks.jsonl"):
         texts = {row["id"]: embedding_text(row["text"], row.get("speaker")) for row in talk["memories"]}
         for question in talk["queries"]:
@@ -162,7 +162,6 @@ def train(model: Encoder, examples: Sequence[Example]) -> None:
 
 
 def main() -> None:
-    """Trains and writes the adapter."""
     random.seed(SEED)
     torch.manual_seed(SEED)
     model = Encoder(RANK, FIRST_LAYER)

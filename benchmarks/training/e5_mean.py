@@ -1,7 +1,7 @@
 """Writes the mean vector that the default embedder subtracts: `python -m benchmarks.training.e5_mean`.
 
-The mean of the passages of benchmarks/data/talks.jsonl, each as "speaker: text". Another mean makes vectors
-that cannot be compared with stored ones: rename the model in agentcore/providers/local_models.py then.
+The mean of the passages of benchmarks/data/talks.jsonl, each as "speaker: text". A new mean makes vectors
+incomparable with stored ones: rename the model in agentcore/providers/local_models.py then.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def passages() -> list[str]:
 
 
 def main() -> None:
-    """Embed one text at a time, so that the result does not depend on batches, and write the mean."""
+    """Embeds one text at a time, so that the result is independent of batches, and writes the mean."""
     directory = E5.verified_directory()
     with tempfile.TemporaryDirectory() as scratch:
         graph = cached_graph(E5, e5.GRAPH_WRITER, directory / e5.WEIGHTS, Path(scratch))

@@ -42,7 +42,7 @@ class Adapted(nn.Module):
 
 
 class Layer(nn.Module):
-    """One BERT layer; its own weights stay as they are."""
+    """One BERT layer with frozen weights of its own."""
 
     def __init__(self, file: E5File, number: int, rank: int, dropout: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The streams to judge models with, one of each file. Calibration and ranking formula were chosen on them."""
+"""The streams for validation, one of each file. Calibration and ranking formula were chosen on them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Fits the discriminant of historical queries for the local model, to all questions of the streams. A minute.
+"""Fits the discriminant of historical queries for the local model, to all questions of the streams.
 
-It writes `agentcore/memory/historical_local.npz`. Other models are fitted to a sample when a service starts.
+Takes a minute. Writes `agentcore/memory/historical_local.npz`. For other models the service fits it to a
+sample at its start.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ TO = Path(query_samples.__file__).with_name(query_samples.FITTED)
 
 
 def questions(*, held_out: bool) -> Iterator[tuple[str, bool]]:
-    """Yields the questions of the streams, and whether each asks for an earlier state."""
+    """Yields the questions of the streams, and whether each is about an earlier state."""
     for path in sorted(STREAMS.glob("*.jsonl")):
         for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
             if row["type"] == "question" and (row["stream"] in HELD_OUT) == held_out:

@@ -1,7 +1,7 @@
 """Trains the classifier of pairs of messages: `python -m benchmarks.training.relations`.
 
-Needs torch, see requirements.txt. A cross-encoder decides whether a later message changes what an earlier one
-states, repeats it, or neither. Writes agentcore/providers/e5_relations.npz.
+Needs torch, see requirements.txt. A cross-encoder decides whether a later message changes a statement of an
+earlier one, repeats it, or neither. Writes agentcore/providers/e5_relations.npz.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Classifier(Encoder):
 
     def __init__(self) -> None:
         super().__init__(RANK, FIRST_LAYER, dropout=0.0)
-        # Not trained: with a gradient at the first layer each step would take a third longer.
+        # Frozen: a gradient at the first layer would make each step a third slower.
         own = np.load(Path(e5.__file__).with_name(e5.RELATIONS_ADAPTER))
         self.register_buffer("second", torch.tensor(own["segment"], dtype=torch.float32))
         self.head = nn.Sequential(nn.Linear(3 * HIDDEN, 128), nn.Tanh(), nn.Dropout(0.1), nn.Linear(128, 3))
@@ -71,10 +71,10 @@ def pairs_of_relations() -> list[Pair]:
 
 
 def pairs_of_streams(encoder: Encoder) -> tuple[list[Pair], list[Pair]]:
-    """Returns pairs of the streams to learn from, and those of the held-out ones.
+    """Returns training pairs and held-out pairs of the streams.
 
-    Each message is paired with those it changes or repeats, and with the nearest others before it. Left out:
-    what those it changes or repeats changed themselves, where the labels say nothing.
+    Each message is paired with those it changes or repeats, and with the nearest earlier others. Excluded are
+    the messages that those changed in turn, since the labels do not cover them.
     """
     messages = defaultdict(list)
     for path in sorted((DATA / "streams").glob("*.jsonl")):
@@ -149,7 +149,7 @@ def _batches(lengths: Sequence[int]) -> list[list[int]]:
 
 @torch.no_grad()
 def area_under_curve(model: Classifier, pairs: Sequence[Pair]) -> float:
-    """Returns how often a change gets a higher probability than another pair."""
+    """Returns the probability that a change scores higher than another pair."""
     model.eval()
     tokens = [model.pair(earlier, later) for earlier, later, _ in pairs]
     found = torch.cat([model(tokens[start : start + BATCH]) for start in range(0, len(tokens), BATCH)])

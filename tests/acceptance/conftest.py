@@ -1,4 +1,4 @@
-"""One service, started as a user starts it, for the whole run; each test has an agent of its own."""
+"""Runs one service for the whole run, started as a user starts it; each test has its own agent."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.fixtures.serving import Serving, clean_environment
 
 @pytest.fixture(scope="session")
 def commands() -> Iterator[ForkedCommands]:
-    """What forks the commands of the run."""
+    """Starts the process that forks the commands of the run."""
     forking = ForkedCommands()
     yield forking
     forking.close()
@@ -25,8 +25,8 @@ def commands() -> Iterator[ForkedCommands]:
 
 @pytest.fixture(scope="session")
 def new_serving(commands: ForkedCommands) -> Iterator[Callable[..., Serving]]:
-    """Makes services that are not started yet; what a test leaves running is ended."""
-    # In the temporary directory itself: pytest's own directories are closed to the system user of the parts.
+    """Returns a factory of services that are not started yet; running ones are stopped after the test."""
+    # Directly in the temporary directory: the parts' system user cannot read pytest's own directories.
     place = Path(tempfile.mkdtemp(prefix="agentcore-acceptance-"))
     place.chmod(0o755)
     made: list[Serving] = []
@@ -46,7 +46,7 @@ def new_serving(commands: ForkedCommands) -> Iterator[Callable[..., Serving]]:
 
 @pytest.fixture(scope="session")
 def serving(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
-    """The service of the run."""
+    """The running service, shared by the run."""
     started = new_serving()
     started.start()
     started.await_listening()
@@ -57,12 +57,12 @@ def serving(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
 
 @pytest.fixture
 def agent_id() -> str:
-    """An agent nobody else is."""
+    """Returns a unique agent id."""
     return f"agent-{uuid.uuid4()}"
 
 
 @pytest.fixture
 async def memory(serving: Serving, agent_id: str) -> AsyncIterator[MemoryClient]:
-    """The memory of this test's agent, over HTTP."""
+    """Opens an HTTP client for this test's agent."""
     async with serving.client(agent_id) as client:
         yield client

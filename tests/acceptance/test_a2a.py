@@ -1,4 +1,4 @@
-"""A2A: an example agent remembers across conversations, called by another with a JWT; the service's card."""
+"""A2A: an example agent called with a JWT by another agent keeps its memory; the service's agent card."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ SECRET = "the librarian's own, of which the memory service knows nothing"
 
 
 def calling(caller: str, secret: str = SECRET, ttl_seconds: float = 600, **claims: str) -> str:
-    """A caller's token for the librarian."""
+    """Returns a caller's token for the librarian agent."""
     return mint_token(
         secret, caller, (), ttl_seconds, **{"issuer": "librarian", "audience": "librarian"} | claims)
 
 
 @contextmanager
 def librarian(serving: Serving, agent_id: str) -> Iterator[str]:
-    """The example agent as a process of its own; gives its URL."""
+    """Starts the example agent as a process and yields its URL."""
     own = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id),
            "LIBRARIAN_SECRET": SECRET,
-           # No service has its secret there: the agent works without it.
+           # This home has no service secret: the agent must work without it.
            "AGENTCORE_HOME": str(serving.home / "nowhere")}
     process = subprocess.Popen(
         [sys.executable, str(EXAMPLES / "a2a_agent.py"), "--port", "0"], text=True, stdout=subprocess.PIPE,
@@ -60,7 +60,7 @@ def librarian(serving: Serving, agent_id: str) -> Iterator[str]:
 
 
 async def asked(url: str, token: str | None, text: str) -> str:
-    """What an A2A client of the SDK is answered."""
+    """Returns the answer to an A2A client of the SDK."""
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with httpx.AsyncClient(headers=headers) as http:
         agent = await create_client(url, ClientConfig(streaming=False, httpx_client=http))
@@ -149,7 +149,7 @@ def test_the_commands_of_the_guide_work_as_printed(serving: Serving, agent_id: s
 
 
 def run(script: str, serving: Serving, directory: Path) -> Done:
-    """Run the guide's lines with this Python and these examples; nothing else in them is changed."""
+    """Runs the guide's script unchanged, with this Python and these examples."""
     lines = script.replace(".venv/bin/agentcore", f"{sys.executable} -m agentcore").replace(
         ".venv/bin/python examples", f"{sys.executable} {EXAMPLES}")
     return subprocess.run(

@@ -1,4 +1,4 @@
-"""The examples of agents run as they stand, without a key: on a service, and with a memory of their own."""
+"""The agent examples run unchanged without an API key, on a service and with an embedded memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HAWAII = "My budget for the Hawaii trip is $10,000"
 
 
 def said(serving: Serving, example: str, *words: str, **environment: str) -> list[str]:
-    """What an example prints, run in a process of its own."""
+    """Returns the lines that an example prints in a separate process."""
     done = subprocess.run(
         [sys.executable, EXAMPLES / example, *words], cwd=serving.home.parent, text=True, capture_output=True,
         env={**serving.environment, **environment}, timeout=120, check=False)

@@ -1,4 +1,4 @@
-"""The archive as its users meet it: pruned, listed, brought back and checked from the command line."""
+"""The archive from the command line: prune, list, restore and check."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.fixtures.serving import Done, Serving
 
 @pytest.fixture
 def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    """Runs a command as this test's agent."""
     return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
 
 

@@ -1,6 +1,6 @@
-"""Prunes, restores and erasures killed at their fault points in a real `agentcore serve` process.
+"""Kills `agentcore serve` at the fault points of prune, restore and erase.
 
-A handful by default, chosen by CRASH_SEED; `make bench ARGS=archive_crashes` kills 200 times of each kind.
+Runs a few kills chosen by CRASH_SEED; `make bench ARGS=archive_crashes` runs 200 of each kind.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ IN_A_DIRECTORY = {kind: [each for each in points(kind) if each != "archive.put"]
 
 @pytest.fixture(scope="module")
 def forking() -> Iterator[Nursery]:
-    """What forks servers."""
+    """Starts the process that forks servers."""
     with nursery() as made:
         yield made
 
 
 @pytest.fixture
 def place(runtime: Runtime, services: Services) -> Place:
-    """The services of the run, and the directory archive of their home."""
+    """Returns the services of the run and the directory archive of their home."""
     secret = runtime.settings.jwt_secret_key
     assert secret is not None
     assert runtime.parts.archive is not None

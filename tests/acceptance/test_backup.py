@@ -1,4 +1,4 @@
-"""Backups: the operators' guide and the README, by their own commands: restored, all is there again."""
+"""Backups with the commands of the operators' guide and the README: a restore returns all data."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def shell(lines: str, directory: Path, serving: Serving, **more: str) -> None:
-    """Run the guide's lines as a reader would."""
+    """Runs lines of the guide in a shell."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=300,
         env={**serving.environment, "PATH": f"{directory / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
@@ -58,7 +58,7 @@ async def fill(memory: MemoryClient) -> None:
 
 
 async def known(memory: MemoryClient) -> tuple[list[MemoryRecord], list[str], list[str]]:
-    """The memories, what is archived, and the history of the newest memory."""
+    """Returns all memories, the archive listing and the history of the newest memory."""
     kept = (await memory.list(ListParams())).memories
     archived = (await memory.archived(ArchivedParams())).memories
     history = await memory.history(HistoryParams(memory_id=kept[0].memory_id))
@@ -67,7 +67,7 @@ async def known(memory: MemoryClient) -> tuple[list[MemoryRecord], list[str], li
 
 
 async def contents(memory: MemoryClient) -> set[str]:
-    """The contents of all memories, page by page."""
+    """Returns the contents of all memories, page by page."""
     page = await memory.list(ListParams(limit=200))
     found = {each.content for each in page.memories}
     while page.next_cursor is not None:
@@ -83,7 +83,7 @@ def started(serving: Serving) -> Serving:
 
 
 async def store_until(stop: asyncio.Event, memory: MemoryClient, stored: list[str]) -> None:
-    """Store one memory after the other, and note those that were acknowledged."""
+    """Stores memories until stopped, and records the acknowledged ones."""
     while not stop.is_set():
         with suppress(AgentCoreError):
             content = f"Ben ringed swan {secrets.token_hex(6)}."
@@ -111,7 +111,7 @@ async def test_a_backup_made_under_load_restores_all_that_was_acknowledged_befor
             lines = BACKUP.replace("/path/to/new/home", str(new.home))
             await asyncio.to_thread(shell, lines, tmp_path, old)
         finally:
-            stop.set()  # else a failure leaves a task that never yields: the client is closed
+            stop.set()  # otherwise a failure leaves a task that loops on a closed client
             await writing
     assert len(stored) > len(acknowledged)
     assert old.stop() == 0
@@ -161,7 +161,7 @@ async def test_a_stopped_home_that_never_archived_is_backed_up_and_put_back_in_p
     assert (again.returncode, "--overwrite" in again.stderr) == (1, True)
     assert service.cli("backup", str(file), "--overwrite").returncode == 0
 
-    # A changed byte, a missing end, no backup at all: nothing is touched.
+    # A changed byte, a truncated file, no backup at all: the home must stay unchanged.
     content, damaged = file.read_bytes(), tmp_path / "damaged"
     middle = len(content) // 2
     changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1:]

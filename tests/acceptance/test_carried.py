@@ -1,4 +1,4 @@
-"""What else an export carries: vectors that callers gave, when memories were valid, what replaced them."""
+"""Further fields of an export: caller-provided vectors, validity intervals and supersession."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_vectors_that_callers_gave_travel_and_those_of_the_embedder_are_ma
 async def test_when_a_memory_was_valid_and_what_replaced_it_travels(
     serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:
-    # Stored from the last to the first, as what replaced a memory must be there.
+    # Stored newest first: the superseding memory must exist before the superseded one.
     third = await memory.store(StoreParams(content="The budget is 14,000.", timestamp=day(4)))
     second = await memory.store(StoreParams(
         content="The budget is 12,000.", timestamp=day(3), valid_to=day(4), superseded_by=third.memory_id))
@@ -62,6 +62,6 @@ async def test_when_a_memory_was_valid_and_what_replaced_it_travels(
             "The budget is 14,000.": (day(4), None, None),
             "The budget is 12,000.": (day(3), day(4), "The budget is 14,000."),
             "The budget is 9,000.": (day(1), day(3), "The budget is 12,000."),
-            "It goes on.": (day(5), None, None),  # what took its place was deleted
+            "It goes on.": (day(5), None, None),  # its successor was deleted
         }
     assert tally(serving.cli("import", "-", "--agent", other, said=exported)) == {"existing": 4}

@@ -1,4 +1,4 @@
-"""The command line as its users meet it: what it prints, where, and with which exit code."""
+"""The command line: output, streams and exit codes."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\n")
 
 @pytest.fixture
 def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    """Runs a command as this test's agent."""
     return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
 
 
 @pytest.fixture
 def stopped(new_serving: Callable[..., Serving]) -> Serving:
-    """A service that was never started, its home not made."""
+    """A service that was never started and has no home directory."""
     return new_serving()
 
 
@@ -155,12 +154,12 @@ def test_an_id_no_token_may_carry_is_refused(stopped: Serving, agent: str) -> No
     assert "1 to 255 characters" in done.stderr
 
 
-# --- a directory of somebody else --------------------------------------------------------------------------
+# --- untrusted directory ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 async def elsewhere(stopped: Serving) -> AsyncIterator[ScriptedServer]:
-    """A server that the file .env of the directory names, with a secret that signs tokens."""
+    """Returns a server that the directory's .env names, together with a secret that signs tokens."""
     file = stopped.home.parent / ".env"
     async with scripted_http(lambda request: Reply({"jsonrpc": "2.0", "id": 1, "result": {}})) as server:
         file.write_text(f"AGENTCORE_URL={server.url}\nAGENTCORE_TOKEN=t.o.k\nJWT_SECRET_KEY=kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu\n")
@@ -224,7 +223,7 @@ async def test_a_stored_text_is_found_listed_and_put_into_context(
     found = run("retrieve", "what does Ada drink?", "--explain")
     assert "Ada prefers tea" in found.stdout
     assert "similarity" in found.stdout
-    assert "links" not in found.stdout  # it gave nothing to the score
+    assert "links" not in found.stdout  # no contribution to the score
     listed = run("list")
     assert str(record.memory_id) in listed.stdout
     built = run("context", "breakfast for Ada", "--max-tokens", "300")
@@ -307,7 +306,7 @@ def test_a_text_cannot_steer_the_terminal(run: Callable[..., Done]) -> None:
     assert "[bold]loud[/bold]" in run("retrieve", "Ada").stdout
 
 
-# --- serve and its neighbours ------------------------------------------------------------------------------
+# --- serve and related commands -----------------------------------------------------------------------------
 
 
 def test_serve_says_where_it_listens_and_what_it_prints_works(new_serving: Callable[..., Serving]) -> None:
@@ -354,7 +353,7 @@ def test_a_second_ctrl_c_does_not_wait_for_a_running_call(new_serving: Callable[
     serving.await_listening()
     host, port = serving.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port))) as caller:
-        # Half a request: the call runs until its other half comes, which it never does.
+        # An incomplete request: the call never ends.
         head = f"POST /api/v1/jsonrpc HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {serving.token('a')}"
         caller.sendall(f"{head}\r\nContent-Length: 50\r\nExpect: 100-continue\r\n\r\nhalf".encode())
         assert caller.recv(64).startswith(b"HTTP/1.1 100 ")

@@ -1,4 +1,4 @@
-"""One memory on the command line, by its id or as of a time; and a file that holds no conversation."""
+"""Memories by id and at a point in time on the command line; input files without a conversation."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tests.fixtures.serving import Done, Serving
 
 @pytest.fixture
 def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    """Runs a command as this test's agent."""
     return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
 
 
@@ -54,7 +53,7 @@ def test_a_long_memory_is_shortened_in_results_and_whole_as_json(run: Callable[.
 
 
 def commands_in(done: Done) -> list[list[str]]:
-    """What a command's messages say to type: after `agentcore`, up to the words that explain it."""
+    """Returns the commands that messages suggest: the words after `agentcore`, up to the explanation."""
     hints = re.findall(r"agentcore (?!:)((?:[a-z-]+ ?)(?:[0-9a-f]{8}-[0-9a-f-]{27})?[^:;,)]*)", done.stderr)
     return [hint.split(" takes ")[0].split(" shows ")[0].split() for hint in hints]
 

@@ -1,4 +1,4 @@
-"""The client against a real service process, and against the application in this process."""
+"""The client against a real service process and against the in-process application."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ BIKE = "The blue bicycle needs a new chain before Friday."
 
 
 async def live_a_little(memory: MemoryApi) -> None:
-    """Every method once, in the order of a memory's life."""
+    """Calls every method once, in the order of a memory's lifecycle."""
     tea = await memory.store(StoreParams(content=TEA, speaker="Ada", tags=["drinks"], task_id="breakfast"))
     assert tea.memory_id is not None
     batch = await memory.store_batch(StoreBatchParams(items=[

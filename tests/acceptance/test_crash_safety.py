@@ -1,7 +1,7 @@
-"""Crash safety, as a user would live it: processes killed in the middle of a stream of writes. AC-8.
+"""Crash safety (AC-8): processes are killed during a stream of writes.
 
-The default is one kill of each kind, among 2,000 memories. CRASH_ROUNDS=20 and CRASH_MEMORIES=10000 are five
-of each among more, as `make bench ARGS=crash_safety`.
+The default is one kill of each kind among 2,000 memories. `make bench ARGS=crash_safety` sets
+CRASH_ROUNDS=20 and CRASH_MEMORIES=10000: five kills of each kind.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ async def test_kills_lose_double_and_halve_nothing_and_a_task_keeps_its_time() -
     done, figures = await run(ROUNDS, MEMORIES, time.time_ns(), told.append)
     table = "\n".join(told)
     assert [each for each in done if each.wrong] == [], table
-    assert len(done) == ROUNDS + 1  # the last one is a plain restart
+    assert len(done) == ROUNDS + 1  # the last is a plain restart
     assert figures["working_memory_kept"], table
-    # The kills met writes under way: else nothing was tried.
+    # Without acknowledged writes the kills tested no write.
     assert figures["acknowledged"] > 0, table
     assert figures["without_answer"] > 0 or ROUNDS == 0, table
 
 
 @pytest.fixture
 async def stored(agent: Agent) -> tuple[Agent, Account, list[Write]]:
-    """Single and batch writes of an agent, all acknowledged."""
+    """Stores single and batch writes of an agent, all acknowledged."""
     account = Account(seed=1)
     first = account.make(30)
     account.acknowledge(first, await first.send(agent.memory))
@@ -47,7 +47,7 @@ async def stored(agent: Agent) -> tuple[Agent, Account, list[Write]]:
 
 
 async def judged(stored: tuple[Agent, Account, list[Write]], damage: str = "") -> Verdict:
-    """The verdict after a piece of damage that no call of the service could do."""
+    """Returns the verdict after damage by a statement that the service never runs."""
     agent, account, writes = stored
     url = agent.runtime.database.url
     async with await AsyncConnection.connect(url) as connection:

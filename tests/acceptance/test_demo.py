@@ -1,4 +1,4 @@
-"""`make demo`: everything of a first visit in one go, an honest count, and nothing left behind."""
+"""`make demo`: completes all steps, prints correct counts and leaves no files or processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[2] / "agentcore" / "cli" / "demo_data"
 
 @pytest.fixture(scope="module")
 def room() -> Iterator[Path]:
-    """Where the demonstration makes its home: pytest's own directory lets no other user in."""
+    """Returns a home's parent directory; pytest's own directories are closed to other users."""
     with tempfile.TemporaryDirectory(prefix="room-") as path:
         Path(path).chmod(0o755)
         yield Path(path)

@@ -1,4 +1,4 @@
-"""Every example of the documents runs as printed, on a running service, and prints what the page says."""
+"""Runs every example of the documents on a running service and compares the output with the page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BLOCK = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>python|sh)\n(?P<code>.*?)^```$"
     r"(?:\n\n^```output\n(?P<output>.*?)^```$)?", re.MULTILINE | re.DOTALL)
 MOST_NOT_RUN = 20
-# Pages whose every example another test runs, and says more of what must come out.
+# Pages whose examples are all run by other tests, with stricter assertions.
 OF_OTHER_TESTS = {
     "README.md": "test_readme.py",
     "docs/session-memory.md": "test_session_memory_page.py",
@@ -38,7 +38,7 @@ PAGE_SECONDS = 400
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block of a page, and the output that the page says it has."""
+    """A fenced block of a page, with its expected output."""
 
     page: str
     line: int
@@ -62,7 +62,7 @@ RUN = {name: [block for block in BLOCKS if block.page == name and block.reason i
 
 
 def script(of: list[Block], directory: Path) -> str:
-    """The blocks as one script, since what one exports or defines the next may use."""
+    """Joins the blocks into one script, since later blocks use earlier exports and definitions."""
     lines = []
     for number, block in enumerate(of):
         if block.language == "python":
@@ -75,7 +75,7 @@ def script(of: list[Block], directory: Path) -> str:
 
 
 def checkout(directory: Path) -> None:
-    """What a reader has: the commands of `.venv/bin`, and the examples."""
+    """Provides the commands of `.venv/bin` and the examples."""
     commands = directory / ".venv" / "bin"
     commands.mkdir(parents=True)
     python = shlex.quote(sys.executable)
@@ -86,7 +86,7 @@ def checkout(directory: Path) -> None:
 
 
 def printed_as_told(output: str, printed: str) -> bool:
-    """Whether the lines told are there in their order; three points stand for anything."""
+    """Checks that the expected lines occur in order; `...` matches any text."""
     lines = iter(printed.splitlines())
     return all(any(fnmatch.fnmatchcase(line, pattern) for line in lines) for pattern in (
         "*".join(re.sub(r"([][*?])", r"[\1]", part) for part in told.split("..."))

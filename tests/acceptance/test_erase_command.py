@@ -1,4 +1,4 @@
-"""agentcore erase as its users meet it: asked for, done, attested, and the receipt checked."""
+"""`agentcore erase`: confirmation, erasure, signed receipt and its verification."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.fixtures.serving import Done, Serving
 
 @pytest.fixture
 def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    """Runs a command as this test's agent."""
     return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
 
 

@@ -1,4 +1,4 @@
-"""Memory in other people's frameworks, as their users run it: examples and guides, over a restart, no key."""
+"""The framework examples and guides, run across a service restart without an API key."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.fixtures.serving import ROOT, START_SECONDS, Serving
 
 EXAMPLES, GUIDES = ROOT / "examples", ROOT / "docs" / "integrations"
 FRAMEWORKS = ("google_adk", "langgraph", "openai_agents", "langchain")
-# What each needs first, and the extra that brings it.
+# The setup that each example needs, and the extra that provides it.
 NEEDED = {
     "google_adk": ("google.adk", "google-adk"), "langgraph": ("langgraph", "langgraph"),
     "openai_agents": ("agents", "openai-agents"), "langchain": ("langchain_core", "langchain"),
@@ -27,7 +27,7 @@ OTHERS = ("The tax office wants the papers by June.", "Bruno plays cello on Sund
 
 
 def run(serving: Serving, *command: str, **environment: str) -> list[str]:
-    """Returns the lines that a command prints; on stderr only a circuit may report a busy machine's Redis."""
+    """Returns the lines on stdout; only a Redis circuit message is allowed on stderr."""
     done = subprocess.run(
         [sys.executable, *command], cwd=serving.home.parent, text=True, capture_output=True,
         env={**serving.environment, **environment}, timeout=120, check=False)
@@ -37,7 +37,7 @@ def run(serving: Serving, *command: str, **environment: str) -> list[str]:
 
 
 def said(serving: Serving, framework: str, *words: str, **environment: str) -> list[str]:
-    """What the framework's example answers to each of the words."""
+    """Returns the example's answer to each input."""
     return run(serving, str(EXAMPLES / f"{framework}_agent.py"), *words, **environment)[1::2]
 
 
@@ -47,13 +47,13 @@ def remembers(answers: list[str]) -> bool:
 
 @pytest.fixture(scope="module")
 def home(new_serving: Callable[..., Serving]) -> Serving:
-    """A home with the real embedding model; no service runs on it."""
+    """A home with the local embedding model and no running service."""
     return new_serving(EMBEDDING_MODEL="local")
 
 
 @pytest.fixture(scope="module")
 def restarting(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
-    """A service with the real embedding model, on a port that it keeps over a restart."""
+    """A service with the local embedding model and a fixed port across restarts."""
     serving = new_serving(EMBEDDING_MODEL="local")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -111,7 +111,7 @@ def test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says(
 
 
 def test_the_lines_of_the_agents_page_are_as_many_as_it_says() -> None:
-    """They run with the rest of the page, in test_documentation_examples."""
+    """test_documentation_examples runs them with the rest of the page."""
     page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
     marked = [(said, [line for line in block.splitlines() if line.endswith("# memory")], block)
               for said, block in re.findall(
@@ -129,7 +129,7 @@ def test_the_lines_of_the_guides_run_beside_the_service_of_the_quickstart(
         script.write_text(blocks(framework)[0], encoding="utf-8")
         assert PARROTS in "\n".join(run(restarting, str(script))), framework
     assert remembers(said(restarting, "langchain", PARROTS, HAWAII, *QUESTIONS)[2:])
-    # The same memory: what the lines stored for this agent, its token opens at the service.
+    # The agent's token opens the same memory at the service.
     asked = {"AGENTCORE_URL": restarting.url, "AGENTCORE_TOKEN": restarting.token("my-agent")}
     assert PARROTS in restarting.cli("retrieve", "What bird did I like?", **asked).stdout
 

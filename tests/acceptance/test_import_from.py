@@ -1,4 +1,4 @@
-"""What other systems export, imported by the command line into the running service."""
+"""Imports exports of other systems into the running service with the command line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.fixtures.serving import ROOT, Done, Serving
 
 EXPORTS = ROOT / "tests" / "fixtures" / "exports"
 PORTO = "0f1e2d3c-0000-4000-8000-000000000001"
-# By form: its file, what became of it, what was left out.
+# By form: its file, the expected outcomes, and the expected omissions.
 FORMS: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
     "chatgpt": ("chatgpt.json", {"stored": 5, "failed": 1}, {
         "another branch of the conversation": 1, "image without text": 1, "tool call": 1, "tool output": 1,
@@ -38,12 +38,11 @@ FORMS: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
 
 @pytest.fixture
 def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    """Runs an import as this test's agent."""
     return lambda *arguments, **more: serving.cli("import", *arguments, "--agent", agent_id, **more)
 
 
 def outcomes(done: Done) -> dict[str, int]:
-    """The first line of an import's summary."""
+    """Returns the counts in the first line of an import's summary."""
     pairs = (pair.split(" ") for pair in done.stdout.splitlines()[0].split(", "))
     return {name: int(count) for name, count in pairs if int(count)}
 
@@ -91,7 +90,7 @@ async def test_chatgpts_conversations_keep_their_branch_times_roles_and_titles(
     assert (first.external_id, first.relevance_score) == ("n-1", 0.5)
     assert first.metadata == {"source": "chatgpt", "title": "A flat in Porto"}
     assert records[1].metadata["model"] == "model-4"
-    # Its message tells no time: it has the conversation's.
+    # Its message has no timestamp, so the conversation's is used.
     assert strings.metadata["title"] == "Strings"
     assert strings.timestamp == datetime.fromtimestamp(1_767_300_000, UTC)
     assert {(each.user_id, each.namespace) for each in records} == {("grace", "old chats")}
@@ -163,7 +162,7 @@ async def test_an_export_is_read_inside_its_zip_archive(
     done = run("--from", form, str(tmp_path / "export.zip"))
     assert outcomes(done) == FORMS[form][1]
     assert "  left out 2: another file of the export\n" in done.stdout
-    # The same conversations, unpacked: nothing is new.
+    # Unpacked, the same conversations are all duplicates.
     again = run("--from", form, str(EXPORTS / f"{form}.json"))
     assert outcomes(again)["existing"] == FORMS[form][1]["stored"]
 
@@ -195,7 +194,7 @@ async def test_an_import_that_was_killed_goes_on_and_stores_nothing_twice(
     killed.kill()
     killed.communicate()
     assert stored == 250
-    # The same items in another shape of file, with a break at its end.
+    # The same items in another layout, with a damaged end.
     file = tmp_path / "store.json"
     file.write_text(json.dumps({"items": items(400)})[:-2])
     done = run("--from", "langgraph", str(file))
@@ -218,7 +217,7 @@ async def test_a_state_lets_the_next_run_begin_behind_what_is_stored(
     assert "going on after record 260" in gone_on.stderr
     assert outcomes(gone_on) == {"stored": 40, "failed": 1}
     assert outcomes(run(*arguments)) == {}
-    # For another user it is another import, and so it is by force; a file that changed is another file.
+    # Another user, `--force` and a changed file each start a new import.
     assert "going on" not in run(*arguments, "--force").stderr
     assert "going on" not in run(*arguments, "--user", "ada").stderr
     file.write_text("\n".join(lines[:2]))
@@ -232,7 +231,7 @@ async def test_a_record_that_was_stored_in_part_is_read_again(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
     def talk(name: str, count: int, long: int = -1) -> dict[str, Any]:
-        """A conversation, one message of which is too long to be a memory."""
+        """Returns a conversation, optionally with one message above the size limit of a memory."""
         said = [f"Parcel {n * 7919} of {name} lies in locker {n}." * (20_000 if n == long else 1)
                 for n in range(count)]
         return {"uuid": name, "chat_messages": [

@@ -1,4 +1,4 @@
-"""An import while it runs: what a terminal shows of it, and what Ctrl-C leaves."""
+"""Imports in progress: the terminal's progress bar, and the state after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_an_import_that_is_stopped_by_ctrl_c_says_how_far_it_came(
     stopped.stdin.write("".join(lines))
     stopped.stdin.flush()
     async with asyncio.timeout(60):
-        # Then the answer to the first batch has come; that to the second may have.
+        # By then the first batch is answered; the second may be.
         while (await memory.count(CountParams())).count < 500:
             pass
     stopped.send_signal(signal.SIGINT)
@@ -60,7 +60,7 @@ def test_an_import_that_waits_for_input_is_stopped_by_the_first_ctrl_c(
     waiting.stdin.write("".join([*conversation(250), "{}\n", *conversation(5)]))
     waiting.stdin.flush()
     try:
-        # Said once the first batch is stored; all that is left to do is to wait for more.
+        # Printed after the first batch; the import then blocks on stdin.
         assert waiting.stderr.readline().startswith(f"{unit} 251: ")
         waiting.send_signal(signal.SIGINT)
         assert waiting.wait(timeout=20) == 130  # its stdin is still open
@@ -89,12 +89,12 @@ def test_on_a_terminal_an_import_shows_how_far_it_is_and_leaves_nothing_of_it(
     out, _ = importing.communicate()
     assert (importing.returncode, out.split(",")[0]) == (0, "stored 300")
     assert re.search(r"300 lines.*\u2501.*100%", said)
-    # At the end the bar's line is emptied, and nothing comes after.
+    # The progress bar's line is cleared at the end, and no output follows.
     assert said.rstrip().endswith("\x1b[2K")
 
 
 def everything_shown(screen: FileIO) -> bytes:
-    """What a terminal shows, to its end: reading on then is an error."""
+    """Reads a pseudo-terminal to its end, where further reads raise OSError."""
     shown = b""
     with suppress(OSError):
         while part := screen.read(65_536):

@@ -1,4 +1,4 @@
-"""One caller goes beyond each limit of a running service, another one asks for its health."""
+"""One caller exceeds each limit of a running service while another polls its health."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from agentcore.limits import LIMITS
 from benchmarks.limits import AGENTS, ANSWERS, DELAY_MS, ELSEWHERE, GROWTH_MB, SETTINGS, exceed_all
 from tests.fixtures.serving import Serving
 
-# Without load /healthz answers within this time on a machine that is quiet enough for the strict bound.
+# A machine is quiet if /healthz answers within this time without load; then the strict bound applies.
 QUIET_MS = 50.0
-# On a busy machine a delay counts if the service used the processor for so long, each time.
+# On a busy machine a delay counts only if the service itself used that much CPU time in every attempt.
 ATTEMPTS, BUSY_MS = 3, 4 * DELAY_MS
 
 

@@ -1,4 +1,4 @@
-"""The command `agentcore llm` as its users meet it."""
+"""The command `agentcore llm`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.fixtures.serving import Done, Serving
 
 @pytest.fixture
 def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    """Runs a command as this test's agent, with all that a token may allow."""
+    """Returns a runner of commands for this test's agent with all scopes."""
     scopes = (f"--scope=memory:{name}" for name in ("read", "write", "admin"))
     token = serving.cli("token", "--agent", agent_id, *scopes).stdout.strip()
     return lambda *arguments: serving.cli(*arguments, AGENTCORE_TOKEN=token)

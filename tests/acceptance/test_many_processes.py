@@ -1,4 +1,4 @@
-"""Two real processes on one database: what `make bench ARGS=eight_processes` does with eight, in short."""
+"""Two service processes on one database; `make bench ARGS=eight_processes` does the same with eight."""
 
 from __future__ import annotations
 

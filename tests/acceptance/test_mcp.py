@@ -1,4 +1,4 @@
-"""MCP as programs use it: the SDK's own client against a real service, over both transports."""
+"""MCP: the SDK's client against a real service, over both transports."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
 
 
-# What both transports answer from the same lines: a process for each test would show no more.
+# Behavior common to both transports is tested over HTTP only, to save a process per test.
 over_http = pytest.mark.parametrize("way", WAYS[:2], indirect=True)
 
 
@@ -52,13 +52,13 @@ def way(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def connected(serving: Serving, way: str, agent_id: str) -> Connected:
-    """Opens a client of this test's agent, in each way."""
+    """Returns a function that opens a client for this test's agent, for each transport."""
     return lambda: opened(serving, way, serving.token(agent_id))
 
 
 @pytest.fixture(scope="module")
 def local(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
-    """A service with the real embedding model, on a port that it keeps over a restart."""
+    """A service with the local embedding model and a fixed port across restarts."""
     serving = new_serving(EMBEDDING_MODEL="local")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -69,7 +69,7 @@ def local(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
 
 
 def restarted(serving: Serving) -> None:
-    """Stopped and started again, at the same address."""
+    """Restarts the service at the same address."""
     assert serving.stop() == 0
     while serving.said.get(timeout=START_SECONDS):
         pass
@@ -77,7 +77,7 @@ def restarted(serving: Serving) -> None:
     serving.await_listening()
 
 
-# --- one session and the next ------------------------------------------------------------------------------
+# --- memory across sessions ---------------------------------------------------------------------------------
 
 
 async def test_what_one_session_saved_the_next_recalls_after_a_restart(local: Serving) -> None:
@@ -104,7 +104,7 @@ async def test_open_clients_neither_hold_up_a_stop_nor_mind_a_restart(local: Ser
             assert (await told(client, "recall_memory", query=QUESTION))["memories"][0]["content"] == PARROTS
 
 
-# --- what is offered ---------------------------------------------------------------------------------------
+# --- listing of tools ---------------------------------------------------------------------------------------
 
 
 async def test_the_tools_are_those_of_the_one_definition_with_the_same_schemas(connected: Connected) -> None:
@@ -180,7 +180,7 @@ async def test_the_instructions_are_told_and_there_as_a_prompt(connected: Connec
             await client.get_prompt("another")
 
 
-# --- what goes wrong ---------------------------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------------------------------------
 
 
 async def test_what_a_tool_cannot_do_is_a_result_that_a_model_can_act_on(connected: Connected) -> None:
@@ -275,7 +275,7 @@ async def test_the_trace_of_a_message_stays_with_what_its_tool_stored(
     assert record.provenance["token_id"]
 
 
-# --- on standard input and output --------------------------------------------------------------------------
+# --- stdio --------------------------------------------------------------------------------------------------
 
 
 async def test_the_options_confine_the_tools_to_a_user_and_a_namespace(

@@ -1,4 +1,4 @@
-"""agentcore purge, as an operator uses it: erased text is in no file of the home any more."""
+"""`agentcore purge`: no file of the home contains erased text afterwards."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.fixtures.serving import Serving
 
 
 def files_with(home: Path, *markers: str) -> dict[str, set[str]]:
-    """The files of the home that contain a marker, as bytes or below gzip, by marker."""
+    """Returns, for each marker, the files of the home that contain it as bytes or inside gzip."""
     found: dict[str, set[str]] = {marker: set() for marker in markers}
     for path in home.rglob("*"):
         content = b""
@@ -39,7 +39,7 @@ def files_with(home: Path, *markers: str) -> dict[str, set[str]]:
 
 
 async def fill(memory: MemoryClient, marker: str) -> None:
-    """Leave the marker in every kind of place: rows, TOAST, history, statistics, Redis, archive."""
+    """Stores the marker in rows, TOAST, history, statistics, Redis and the archive."""
     short = [StoreParams(content=f"Ada hid key {number} at {marker}.", user_id="ada", tags=[marker],
                          metadata={"where": marker}) for number in range(30)]
     large = [StoreParams(content=f"{marker} {secrets.token_hex(3_000)}", user_id="ada", force=True)]
@@ -77,7 +77,7 @@ async def test_erased_text_is_in_no_file_of_the_home_after_a_purge(
     assert {"postgres", "redis"} <= there[gone]
     assert {"postgres", "redis", "archive"} <= there[kept]
 
-    # The second erasure purges by itself: its receipt says so, and the first one's texts go with it.
+    # The second erasure purges; its receipt reports that, and the first erasure's texts are purged, too.
     purged = serving.cli("erase", "--all", "--yes", "--agent", "ben", "--purge")
     assert purged.returncode == 0, purged.stderr
     assert "postgres" in purged.stderr.casefold()
@@ -89,7 +89,7 @@ async def test_erased_text_is_in_no_file_of_the_home_after_a_purge(
     assert claims["verified"] is True
     there = files_with(serving.home, gone, also_gone, kept)
     assert there[gone] == there[also_gone] == set()
-    # Redis compresses what it rewrites.
+    # Redis compresses its rewritten file.
     assert {"postgres", "archive"} <= there[kept]
     async with serving.client("cleo") as memory:
         assert len(await memory.retrieve_memories(kept)) > 0
@@ -121,7 +121,7 @@ def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) ->
 async def test_a_table_that_another_process_locks_is_named_and_the_others_are_purged(
     services: Services,
 ) -> None:
-    """The lock, of autovacuum's kind, keeps VACUUM FULL and ANALYZE out."""
+    """Uses a lock as strong as autovacuum's, which blocks VACUUM FULL and ANALYZE."""
     with migrated_database(services) as own:
         with psycopg.connect(own.url) as holder:
             holder.execute("LOCK memory_usage IN SHARE UPDATE EXCLUSIVE MODE")

@@ -1,4 +1,4 @@
-"""The README's commands and examples run as printed, and what the guides say of a running service is so."""
+"""Runs the README's commands and examples as printed, and checks the guides against a running service."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ HOME_DATA_TABLE = re.compile(r"^\| `(\w+)/` \|", re.MULTILINE)
 
 
 def blocks(text: str, language: str, containing: str) -> list[str]:
-    """The fenced blocks of a language that hold a word."""
+    """Returns the page's fenced blocks of a language that contain a word."""
     return [body for kind, body in FENCE.findall(text) if kind == language and containing in body]
 
 
 def run_as_printed(script: str, serving: Serving, agent_id: str, directory: Path) -> Done:
-    """Run shell lines against the service of the test, as its agent; nothing else in them is changed."""
+    """Runs shell lines unchanged against the test's service as its agent."""
     lines = script.replace(PRINTED_URL, serving.url).replace(".venv/bin/agentcore", COMMAND).replace(
         "--agent my-agent", f"--agent {agent_id}").replace("another-agent", f"another-{agent_id}")
     return subprocess.run(
@@ -154,7 +154,7 @@ def test_the_commands_run(shell: None, serving: Serving, agent_id: str, tmp_path
 def test_a_new_user_follows_the_page_in_order(
     shell: None, new_serving: Callable[..., Serving], agent_id: str, tmp_path: Path
 ) -> None:
-    serving = new_serving()  # a backup is of the whole home: other tests damage archived copies in theirs
+    serving = new_serving()  # a backup covers the whole home, and other tests damage archived copies
     serving.start()
     serving.await_listening()
     script = ""
@@ -213,7 +213,7 @@ def test_what_lies_in_the_home_is_in_the_operators_guide(serving: Serving) -> No
 
 @pytest.fixture
 def database(services: Services) -> Iterator[dict[str, str]]:
-    """What the guide names, under names of this test's own; gone afterwards."""
+    """Creates the guide's database objects under unique names, and drops them after the test."""
     names = {"agentcore_owner": f"owner_{uuid4().hex}", "agentcore_login": f"login_{uuid4().hex}",
              "memory": f"memory_{uuid4().hex}"}
     yield names

@@ -1,4 +1,4 @@
-"""`agentcore reembed` as an operator meets it: beside a service that answers, killed, and run again."""
+"""`agentcore reembed`: beside a running service, killed, and run again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 60.0
 
 @pytest.fixture
 def own(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
-    """A service of this test's own: its model changes."""
+    """A separate service, since the test changes its model."""
     started = new_serving()
     started.start()
     started.await_listening()
@@ -29,7 +29,7 @@ def own(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
 
 
 def asked(serving: Serving, statement: str) -> tuple[Any, ...]:
-    """The row that the service's own database answers with."""
+    """Returns one row from the service's database."""
     url = attach(Home(serving.home)).database_url
     assert url is not None
     with psycopg.connect(url) as connection:

@@ -1,6 +1,6 @@
-"""Re-embeddings killed at their fault points in a real `agentcore reembed` process, on an own database.
+"""Kills `agentcore reembed` at its fault points, on a separate database.
 
-A handful by default, chosen by CRASH_SEED; `make bench ARGS=reembed_crashes` kills 200 times.
+Runs a few kills chosen by CRASH_SEED; `make bench ARGS=reembed_crashes` runs 200.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ KILLS = 4
 
 @pytest.fixture(scope="module")
 def forking() -> Iterator[Nursery]:
-    """What forks the commands."""
+    """Starts the process that forks the commands."""
     with nursery() as made:
         yield made
 
@@ -36,7 +36,7 @@ def forking() -> Iterator[Nursery]:
 async def trials(
     services: Services, forking: Nursery, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> AsyncIterator[Reembedding]:
-    """Trials in the way that the test names, rightly unless it does."""
+    """Runs trials with the test's variant, by default with the correct code."""
     monkeypatch.setattr(model_watch, "WATCH_SECONDS", 0.02)
     telling = getattr(request, "param", "in a hurry")
     with migrated_database(services) as own:

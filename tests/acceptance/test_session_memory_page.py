@@ -1,4 +1,4 @@
-"""The examples of docs/session-memory.md run as printed, against the running service."""
+"""Runs the examples of docs/session-memory.md as printed against the running service."""
 
 from __future__ import annotations
 

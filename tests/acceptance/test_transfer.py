@@ -1,4 +1,4 @@
-"""Memories in and out as JSONL: nothing stored twice, nothing lost, bad lines told by number."""
+"""JSONL export and import: no duplicates, no loss, invalid lines reported by number."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from agentcore.memory.params.memories import (
 )
 from tests.fixtures.serving import Done, Serving
 
-# What an import gives anew, and says so: ids, times of storing, how often it was read.
+# Fields that an import sets anew: ids, storage times and access counts.
 OF_THE_STORE = {"memory_id", "created_at", "updated_at", "provenance", "access_count", "last_accessed",
                 "parent_memory_id", "expires_at"}
 MONDAY = "2026-03-02T09:{:02}:00Z"
@@ -47,14 +47,13 @@ def write(file: Path, lines: Iterable[Any]) -> Path:
 
 
 def tally(done: Done) -> dict[str, int]:
-    """The summary line of an import."""
+    """Returns the counts of an import's summary line."""
     pairs = (pair.split(" ") for pair in done.stdout.splitlines()[0].split(", "))
     return {name: int(count) for name, count in pairs if int(count)}
 
 
 @pytest.fixture
 def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    """Runs a command as this test's agent."""
     return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
 
 
@@ -79,7 +78,7 @@ async def test_a_conversation_becomes_memories_with_all_its_lines_say(
     done = run("import", str(file))
     assert (done.returncode, tally(done)) == (0, {"stored": 3})
     first, second, third = sorted(await everything(memory), key=lambda record: record.timestamp)
-    # 09:30 at UTC+1 is a minute before 08:31 UTC.
+    # 09:30 at UTC+1 is one minute before 08:31 UTC.
     assert (first.content, first.speaker, first.session_id) == ("My sister Ada moved to Porto.", "user", "7")
     assert (first.tags, first.metadata, first.relevance_score) == (["family"], {"mood": "glad"}, 0.9)
     assert (second.speaker, second.metadata, second.session_id) == ("Bruno", {"role": "assistant"}, "7")
@@ -93,7 +92,7 @@ async def test_a_second_import_stores_nothing_and_a_longer_file_only_what_is_new
     lines = conversation(40)
     assert tally(run("import", str(write(tmp_path / "a.jsonl", lines[:25])))) == {"stored": 25}
     assert tally(run("import", str(tmp_path / "a.jsonl"))) == {"existing": 25}
-    # The same lines in another file, written in another way.
+    # The same lines in another file with a different JSON layout.
     spaced = [json.dumps(dict(reversed(line.items())), separators=(" , ", " : ")) for line in lines]
     assert tally(run("import", str(write(tmp_path / "b.jsonl", spaced)))) == {"existing": 25, "stored": 15}
     assert (await memory.count(CountParams())).count == 40
@@ -108,7 +107,7 @@ async def test_an_import_that_was_killed_goes_on_where_it_stopped(
     killed.stdin.write("".join(f"{json.dumps(line)}\n" for line in lines[:300]))
     killed.stdin.flush()
     async with asyncio.timeout(60):
-        # It waits for more lines: what makes no full batch is not stored yet.
+        # Stdin stays open, so the last, partial batch is not stored yet.
         while (stored := (await memory.count(CountParams())).count) < 250:
             pass
     killed.kill()
@@ -226,7 +225,7 @@ async def test_a_parent_is_found_again_under_its_new_id(
 
 
 def told(memories: list[MemoryRecord]) -> dict[str, set[tuple[str, str, float]]]:
-    """Each memory's links, by what the memories say."""
+    """Returns each memory's links, keyed by contents instead of ids."""
     says = {record.memory_id: record.content for record in memories}
     return {record.content: {(says[link.target_id], link.relation, link.weight) for link in record.links}
             for record in memories}
@@ -238,7 +237,7 @@ async def test_links_come_back_between_the_same_memories(
     contents = ["Ada owns a boat.", "The boat lies in Porto.", "Porto has a harbour."]
     ids = [(await memory.store(StoreParams(content=text, timestamp=day(number)))).memory_id
            for number, text in enumerate(contents, start=1)]
-    # One of them points to a line that comes later in the file, one both ways.
+    # One link points to a later line of the file, and one pair is mutual.
     for source, target, weight in ((0, 2, 0.9), (1, 0, 0.25), (0, 1, 1.0)):
         memory_id, target_id = ids[source], ids[target]
         assert memory_id is not None
@@ -252,7 +251,7 @@ async def test_links_come_back_between_the_same_memories(
             done = serving.cli("import", "-", "--agent", other, said=exported)
             assert (done.returncode, tally(done)) == (0, {counted: 3})
             assert told(await everything(copy)) == told(await everything(memory))
-        # The second time changed nothing.
+        # The second import changed nothing.
         assert [record.version for record in await everything(copy)] == [2, 2, 1]
 
 
@@ -273,7 +272,7 @@ async def test_an_import_again_ties_what_is_still_there(
         assert tally(serving.cli("import", "-", "--agent", other, said=exported)) == {"stored": 4}
         whole = told(await everything(copy))
         assert whole == told(await everything(memory))
-        # A break before the ties were made, and a memory that has gone since.
+        # Simulates an interruption before the links were created, and a deleted memory.
         boat, first, *others = await everything(copy)
         await copy.update(UpdateParams(memory_id=boat.memory_id, updates=Updates(
             unlink=[each.memory_id for each in others])))

@@ -1,4 +1,4 @@
-"""The TypeScript client under node: against prepared answers, and against the running service."""
+"""The TypeScript client under node, against scripted answers and the running service."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="this machine has no node")
 
 
 def passed(name: str, **environment: str) -> str:
-    """What node says of a test file, all of whose tests must pass."""
+    """Runs a test file under node, asserts that all tests pass, and returns the output."""
     done = subprocess.run(
         [NODE or "node", "--test", "--test-reporter=tap", TESTS / name], env={**os.environ, **environment},
         text=True, capture_output=True, timeout=120, check=False)

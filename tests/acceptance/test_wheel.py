@@ -1,4 +1,5 @@
-"""The wheel in an empty virtual environment, with each documented set of extras, used as the guides say."""
+"""Installs the wheel in an empty virtual environment with each documented set of extras and runs the
+guides."""
 
 from __future__ import annotations
 
@@ -23,9 +24,9 @@ from tests.fixtures.serving import ROOT, Done, Serving
 UV = Path(sys.prefix) / "bin" / "uv"
 INSTALL_SECONDS = 600
 BASE_MEGABYTES = 40
-# Best of several runs in CPU time, with room for a machine whose cores are shared; 0.2 s where they are not.
+# Modules that an import of the client may load; import time would depend on the machine.
 MOST_MODULES = 600
-# Loaded by what an import of the client must not bring with it: analysis of texts.
+# Loaded by text analysis, which an import of the client must not load.
 UNUSED = {"snowballstemmer"}
 HEAVY = {"alembic", "numpy", "onnxruntime", "psycopg", "redis", "sqlalchemy", "starlette", "tiktoken"}
 FRAMEWORKS = ("google_adk", "langchain", "langgraph", "mcp", "openai_agents")
@@ -34,7 +35,7 @@ INSTALL_MODEL = "agentcore model install"
 
 @dataclass(frozen=True)
 class Environment:
-    """A virtual environment outside the checkout, and an empty directory to run commands in."""
+    """A virtual environment outside the checkout, and an empty working directory."""
 
     path: Path
     variables: dict[str, str]
@@ -54,7 +55,7 @@ class Environment:
         return done.stdout
 
     def install(self, *requirements: str) -> None:
-        # jsonrpcserver comes as source only; everything else as a wheel.
+        # jsonrpcserver is published as source only; everything else as a wheel.
         done = self.run(
             UV, "pip", "install", "--quiet", "--python", self.bin / "python", "--only-binary", ":all:",
             "--no-binary", "jsonrpcserver", "-c", self.path / "constraints.txt", *requirements)
@@ -62,7 +63,7 @@ class Environment:
 
 
 def constraints() -> str:
-    """The locked versions, without hashes: the wheel's own dependencies decide what is installed."""
+    """Returns the locked versions without hashes; the wheel's own metadata selects what is installed."""
     lines = "\n".join((ROOT / "requirements" / f"{name}.txt").read_text()
                       for name in ("lock", "integrations", "model"))
     pins = re.findall(r"^([a-zA-Z0-9._-]+==[^\\\n]+?) *\\?$", lines, re.MULTILINE)
@@ -71,7 +72,7 @@ def constraints() -> str:
 
 @pytest.fixture(scope="module")
 def place() -> Iterator[Path]:
-    # In the temporary directory itself: pytest's own directories are closed to the system user of the parts.
+    # Directly in the temporary directory: the parts' system user cannot read pytest's own directories.
     place = Path(tempfile.mkdtemp(prefix="agentcore-wheel-"))
     place.chmod(0o755)
     yield place
@@ -87,7 +88,7 @@ def wheel(place: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def environment(place: Path, wheel: Path) -> Callable[[str], Environment]:
-    """Makes an environment with the wheel and these extras."""
+    """Returns a factory of environments with the wheel and the given extras."""
     unwanted = {"PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PYTHONDONTWRITEBYTECODE", *SETTINGS}
     variables = {name: value for name, value in os.environ.items() if name not in unwanted}
     variables |= {"UV_SYSTEM_CERTS": "1", "UV_PYTHON_DOWNLOADS": "never"}
@@ -118,7 +119,7 @@ def server(environment: Callable[[str], Environment]) -> Environment:
 
 @dataclass
 class Installed(Serving):
-    """`agentcore serve` of an installed wheel, in its own empty directory."""
+    """`agentcore serve` from an installed wheel, in an empty directory."""
 
     path: Path = Path()
 
@@ -186,7 +187,7 @@ def test_each_integration_imports_over_the_base_install(environment: Callable[[s
 
 @pytest.fixture(scope="module")
 def server_running(server: Environment) -> Iterator[Installed]:
-    """The service of the wheel with `[server]`, started in an empty directory with nothing set."""
+    """Starts the wheel's `[server]` service in an empty directory without settings."""
     without_model = server.run(server.bin / "agentcore", "serve", "--port", "0")
     assert without_model.returncode == 1
     assert INSTALL_MODEL in without_model.stderr, without_model.stderr
@@ -238,7 +239,7 @@ def test_a_memory_in_the_process_needs_no_service(server: Environment, server_ru
 def test_with_all_extras_every_provider_can_be_chosen(
     server: Environment, server_running: Installed, wheel: Path
 ) -> None:
-    server.install(f"{wheel}[all]")  # after the service has started without the other extras
+    server.install(f"{wheel}[all]")  # after the service started without the other extras
     script = (
         "from agentcore.assembly import check_choices\nfrom agentcore.config import load_settings\n"
         "from agentcore.memory.archival import ARCHIVES\nfrom agentcore.registry import resolve\n"

@@ -1,4 +1,5 @@
-"""The labelled set is what its generator writes, well-formed, storable, and hard in the ways it says."""
+"""Tests the labeled retrieval set: reproducible from its generator, valid, storable, with enough near
+misses."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SET = ROOT / "benchmarks" / "data" / "ac2.jsonl.gz"
 TEXT = gzip.decompress(SET.read_bytes()).decode()
 CONVERSATIONS: list[dict[str, Any]] = [json.loads(line) for line in TEXT.splitlines()]
 CATEGORIES = {"paraphrase", "identifier", "scoped", "time", "outcome", "preference", "multi"}
-# A word in at most this share of an agent's memories says what a query is about.
+# A word in at most this share of an agent's memories counts as rare.
 RARE_SHARE = 0.05
 NEAR_MISSES = 4
 
@@ -29,7 +30,7 @@ every_agent = pytest.mark.parametrize(
 
 
 def near_misses(conversation: dict[str, Any]) -> dict[str, int]:
-    """For each query: irrelevant memories with two of its words, or with one that is rare."""
+    """Counts, for each query, the irrelevant memories that share two of its words or one rare word."""
     words = {memory["id"]: set(terms(f"{memory['speaker']} {memory['text']}"))
              for memory in conversation["memories"]}
     frequency = Counter(word for of_memory in words.values() for word in of_memory)

@@ -1,4 +1,4 @@
-"""Every cache is declared with what keys it, and every time in a result is coarse."""
+"""Tests that every cache is declared with its key and that results contain only coarse timings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGE = Path(agentcore.__file__).parent
 DECORATORS = {"cache", "lru_cache", "cached"}
 CONTAINERS = {"dict", "OrderedDict", "defaultdict", "Counter", "WeakValueDictionary", "WeakKeyDictionary",
               "set", "list", "deque", "WeakSet"}
-# Filled by one call, one import or one object of a client, or by the import of the package.
+# Filled within one call, one import, one client object, or at the import of the package.
 NO_CACHES = {
     "agentcore.agents.session_memory.in_memory:InMemorySessionMemory._sessions",
     "agentcore.cli.importing:Import._ids",
@@ -46,7 +46,7 @@ NO_CACHES = {
     "agentcore.providers.bert_graphs:BertGraph.initializers",
     "agentcore.telemetry:Steps._seconds",
 }
-# Values of one call, one command or one object of a client, by module: they end with it.
+# Values that live as long as one call, command or client object, by module.
 OF_ONE_CALL = {
     "agentcore.agents.memory_enabled_agent":
         "AgentTurn.actions AgentTurn.answers AgentTurn.problems MemoryEnabledAgent._said",
@@ -86,7 +86,8 @@ OF_ONE_CALL = {
     "agentcore.providers.bert_graphs": "BertGraph._nodes",
     "agentcore.providers.openai_chat": "_Summary.key_facts _Summary.topics",
 }
-# Pending work: an entry goes when its task, connection or batch ends, and no call looks one up by its text.
+# Pending work: entries are removed when their task, connection or batch ends. They are never looked up by
+# text.
 PENDING = {
     "agentcore.cancellation:_ending",
     "agentcore.memory.archival:DirectoryArchive._abandoned_changes",
@@ -95,9 +96,9 @@ PENDING = {
     "agentcore.memory.embeddings:_Lane._waiting",
     "agentcore.reachability:ConnectionGate._acquiring",
 }
-# Why an agent cannot see in them what another one has stored: each is a pure function of one word or name, a
-# hit saves microseconds, and a receipt has times in steps of 5 ms. Only thousands of words at once make a
-# difference, which says that somebody uses them, not who or in what sentence.
+# Safe to share between agents: each is a pure function of one word or name. A hit saves microseconds, and
+# receipts round times to 5 ms. Only thousands of words at once are measurable, and they reveal load, not
+# content.
 OF_WORDS = {
     "agentcore.memory.language.text:_forms()": "the spellings of a token",
     "agentcore.memory.lexical:_term()": "the stem of a word",
@@ -106,9 +107,9 @@ OF_WORDS = {
     "agentcore.providers.hashing:_features()": "the places of a word in a vector",
 }
 TIME = re.compile(r"_ms$|_seconds$|duration|timing|took|elapsed")
-# Set by the caller: how long something lives, not how long a call took.
+# Set by the caller: a lifetime, not the duration of a call.
 SETTINGS = {"LayerRules.ttl_seconds", "SummaryRules.inactivity_seconds"}
-# Rounded up by agentcore.telemetry:Steps, the only maker of this field (tests/unit/test_telemetry.py).
+# Rounded up by agentcore.telemetry:Steps, the only code that sets this field (tests/unit/test_telemetry.py).
 COARSE = {"Receipt.timings_ms"}
 
 
@@ -127,7 +128,7 @@ def _is_empty_container(node: ast.expr | None) -> bool:
     made = next((each.value for each in node.keywords if each.arg == "default_factory"), None)
     if _name(node) == "field" and made is not None:
         return _name(made) in CONTAINERS or (isinstance(made, ast.Lambda) and _is_empty_container(made.body))
-    # A `defaultdict` or `deque` may be given what it is made with, a `dict` or `list` is filled by it.
+    # The arguments of `defaultdict` and `deque` may configure them; those of `dict` and `list` are content.
     return _name(node) in CONTAINERS and (not node.args or _name(node) in {"defaultdict", "deque"})
 
 
@@ -168,7 +169,7 @@ def test_every_cache_is_declared_with_what_keys_it() -> None:
     of_one_call = {f"{module}:{name}" for module, names in OF_ONE_CALL.items() for name in names.split()}
     none = [NO_CACHES, of_one_call, PENDING]
     assert _places() == CACHES.keys() | set().union(*none)
-    assert sum(map(len, [CACHES, *none])) == len(_places())  # each once
+    assert sum(map(len, [CACHES, *none])) == len(_places())
 
 
 def test_what_agents_share_is_a_pure_function_of_one_word() -> None:

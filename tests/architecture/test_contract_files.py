@@ -1,4 +1,4 @@
-"""The contract stands as files: they are what the code would write, valid, complete and self-contained."""
+"""Tests that the contract files equal the code's output, are valid, complete and self-contained."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WRITTEN: dict[str, str] = runpy.run_path(str(ROOT / "scripts" / "write_contract.
 DOCUMENT: dict[str, Any] = json.loads(WRITTEN["openrpc.json"])
 SCHEMAS: dict[str, Any] = json.loads(WRITTEN["schemas.json"])
 
-# What the OpenRPC 1.3 specification asks of the parts that our document has.
+# The constraints of OpenRPC 1.3 on the parts that our document uses.
 NAMED = {"type": "string", "minLength": 1}
 REFERENCE_TO = {"type": "object", "required": ["$ref"], "additionalProperties": False,
                 "properties": {"$ref": {"type": "string", "pattern": "^#/components/errors/[A-Za-z]+$"}}}
@@ -58,7 +58,6 @@ OPENRPC = {
 
 
 def references(value: Any) -> Iterator[str]:
-    """Every `$ref` in a document."""
     if isinstance(value, dict):
         if isinstance(value.get("$ref"), str):
             yield value["$ref"]

@@ -1,4 +1,5 @@
-"""The documents say what is there: every method and error, no command, setting or file that is not."""
+"""Tests that the documents cover every method and error and name only existing commands, settings and
+files."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in DOCUMENTS}
 METHODS_PAGE = (REFERENCE / "methods.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULTILINE | re.DOTALL))
-# What the documents name in capitals beside our settings: variables of make and of boto3, constants.
+# Capitalized names in the documents that are not our settings: variables of make and boto3, constants.
 OTHER_NAMES = {
     "OPENBLAS_NUM_THREADS",
     "FILE", "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
@@ -42,7 +43,7 @@ COMMANDS = {command for commands in MODULES.values() for command in commands}
 
 
 def anchors(text: str) -> set[str]:
-    """The targets of a page's headings, as GitHub makes them."""
+    """Returns the anchors of a page's headings, generated as on GitHub."""
     headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
 
@@ -81,7 +82,7 @@ def test_every_error_stands_in_the_reference_with_its_code(error: type[AgentCore
 
 
 def test_no_page_installs_a_package_that_is_not_published() -> None:
-    """Somebody else could publish that name: a wheel is named by its file."""
+    """Anyone could publish that name on PyPI, so pages must install the wheel by its file name."""
     installs = re.compile(r"pip\s+install\s+'?agentcore[-_]memory(?![-_]?\d)")
     assert [name for name, text in TEXTS.items() if installs.search(text)] == []
 
@@ -162,7 +163,6 @@ def test_the_readme_stays_short() -> None:
 
 
 def numbers(value: Any) -> Iterator[float]:
-    """Every number of a line of the ledger."""
     if isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
             yield from numbers(each)
@@ -171,12 +171,13 @@ def numbers(value: Any) -> Iterator[float]:
 
 
 def values_of(run: dict[str, Any]) -> list[float]:
-    """All that one run may be said to have shown."""
+    """Returns all numbers that a document may quote from one run."""
     return [*numbers(run["figures"]), *numbers(run["options"])]
 
 
 def is_seen(figure: str, values: Sequence[float]) -> bool:
-    """Whether a printed figure is one of the values, or of them in per cent; a fraction may be rounded."""
+    """Checks whether a printed figure equals one of the values, also as a percentage; fractions may be
+    rounded."""
     digits = len(figure.partition(".")[2])
     told = [value * factor for value in values for factor in (1, 100)]
     return any(float(figure) == (round(value, digits) if digits else value) for value in told)

@@ -1,4 +1,5 @@
-"""The house keeps its figures: sizes, imports, catch-alls, names, and no path of anybody's machine."""
+"""Tests limits on sizes, imports, catch-alls and names, and that no path of a developer's machine is
+committed."""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ LONG_FUNCTION_LINES = 50
 LONG_FUNCTIONS_SHARE = 0.02
 MOST_CATCH_ALLS = 3
 NAMELESS = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
-# A file or directory in somebody's home or workspace; this checkout's and this user's in any case.
+# A file or directory in a home or workspace, including this checkout and this user's home.
 PLACES = [rb"/(?:work|root|Users|mnt)/\w[\w.-]*",
           *(re.escape(bytes(each)) for each in (ROOT, Path.home()) if len(each.parts) > 2)]
 MACHINE_PATH = re.compile(rb"(?<![\w.~:>-])(?:" + b"|".join(PLACES) + b")")
@@ -45,7 +46,7 @@ def nodes(path: Path) -> list[ast.AST]:
 
 @pytest.fixture(scope="module", autouse=True)
 def parsed() -> Iterator[None]:
-    """Lets go what was parsed: the garbage collector would look through it in every test after these."""
+    """Clears the parse cache; otherwise the garbage collector scans it in every later test."""
     yield
     nodes.cache_clear()
     tree.cache_clear()
@@ -64,7 +65,7 @@ def name_of(path: Path) -> str:
 
 
 def tracked_files() -> list[Path]:
-    """What a clone would hold: files that git knows or would add."""
+    """Returns the files that git tracks or would add."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
         capture_output=True).stdout.decode()
@@ -72,7 +73,7 @@ def tracked_files() -> list[Path]:
 
 
 def comments(path: Path) -> dict[int, str]:
-    """Each comment by its line."""
+    """Returns comments by line number."""
     tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
     return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
 
@@ -130,7 +131,7 @@ def test_nothing_of_ours_is_mocked() -> None:
 def test_no_test_waits_by_the_clock() -> None:
     def sleeps(path: Path) -> Iterator[str]:
         for node in (node for node in nodes(path) if isinstance(node, ast.Call)):
-            # A pause of 0, to let others run, is no waiting.
+            # sleep(0) only yields to other tasks.
             if re.fullmatch(r"(?:\w+\.)*sleep\((?!0\)).*\)", ast.unparse(node)):
                 yield f"{name_of(path)}:{node.lineno}"
 
@@ -139,7 +140,7 @@ def test_no_test_waits_by_the_clock() -> None:
 
 
 def test_no_test_counts_all_threads_of_the_process() -> None:
-    """Executors and other tests start and end threads of their own."""
+    """Executors and other tests start and stop threads of their own."""
     counted = [f"{name_of(path)}:{node.lineno}" for path in TESTS for node in nodes(path)
                if isinstance(node, ast.Attribute) and node.attr == "active_count"]
     assert counted == []
@@ -149,7 +150,7 @@ def test_no_file_names_a_place_on_somebodys_machine_or_a_package_index() -> None
     kinds = (MACHINE_PATH, PACKAGE_INDEX)
     found = {name_of(path): places for path in tracked_files()
              if (places := [place for kind in kinds for place in kind.findall(path.read_bytes())])}
-    # This file has the examples below.
+    # This file contains the examples below.
     found.pop(name_of(Path(__file__)), None)
     assert found == {}
 

@@ -1,4 +1,4 @@
-"""Dockerfile and compose.yaml agree with the package; `make image-test` builds and runs them."""
+"""Tests that Dockerfile and compose.yaml match the package; `make image-test` builds and runs them."""
 
 from __future__ import annotations
 

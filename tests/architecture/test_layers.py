@@ -1,4 +1,4 @@
-"""The layers hold: import-linter keeps the contracts, breaks on a planted import, and knows every module."""
+"""Tests the import-linter contracts: they pass, fail on a planted import, and cover every module."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ LINT_IMPORTS = Path(sys.executable).parent / "lint-imports"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 DOWN, PURE, CIRCLES = PROJECT["tool"]["importlinter"]["contracts"]
 LAYERS = [[name.strip(" ()") for name in line.split("|")] for line in DOWN["layers"]]
-# Packages that only hold the layers' modules.
+# Packages that only contain the modules of layers.
 ROOMS = {"agentcore", "agentcore.memory"}
-# It reads the encodings that ship with a library.
+# Reads the encodings that ship with a library.
 READS_FILES = {"agentcore.memory.tokens"}
-# They lie among what has input and output, and have none.
+# Pure modules in packages whose other modules do I/O.
 PURE_AMONG_OTHERS = {
     "agentcore.memory.forgetting.erase_receipt",
     "agentcore.memory.rows.vector_index",
@@ -35,13 +35,12 @@ def lint(checkout: Path) -> subprocess.CompletedProcess[str]:
 
 
 def modules() -> set[str]:
-    """Dotted names of all modules of the package."""
     paths = (path.relative_to(ROOT).with_suffix("").parts for path in (ROOT / "agentcore").rglob("*.py"))
     return {".".join(parts).removesuffix(".__init__") for parts in paths}
 
 
 def layer_of(module: str) -> int | None:
-    """The layer whose member the module is or lies in; None if the contract forgot it."""
+    """Returns the index of the module's layer, or None if the contract omits it."""
     holders = (number for number, names in enumerate(LAYERS)
                for name in names if f"{module}.".startswith(f"{name}."))
     return next(holders, None)
@@ -49,7 +48,7 @@ def layer_of(module: str) -> int | None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """A checkout of the package alone, to plant an import in."""
+    """Copies the package alone, to plant an import in."""
     shutil.copytree(ROOT / "agentcore", tmp_path / "agentcore", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path

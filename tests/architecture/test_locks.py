@@ -1,4 +1,4 @@
-"""The locks fit pyproject.toml on every Python we support, carry hashes, and name no index."""
+"""Tests that the lock files match pyproject.toml on every supported Python, have hashes and name no index."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def environment(python: str) -> dict[str, str]:
 
 
 def asked() -> Iterator[Requirement]:
-    """What pyproject.toml asks for, with all extras and groups, but not the project itself."""
+    """Yields the requirements of pyproject.toml with all extras and groups, without the project itself."""
     project = CONFIGURATION["project"]
     lists = [project["dependencies"], *project["optional-dependencies"].values(),
              *CONFIGURATION["dependency-groups"].values()]
@@ -35,7 +35,7 @@ def asked() -> Iterator[Requirement]:
 
 
 def locked(lock: Path, python: str) -> dict[str, str]:
-    """Version by name of what the lock installs on that Python."""
+    """Returns the locked version of each package on that Python."""
     lines = (line for line in lock.read_text().splitlines() if "==" in line and not line.startswith("#"))
     pins = [Requirement(line.rstrip("\\")) for line in lines]
     return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")

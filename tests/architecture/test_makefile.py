@@ -1,4 +1,4 @@
-"""The Makefile tells what it can do, from any directory, and sets up before it does it."""
+"""Tests that the Makefile lists its targets from any directory and sets up before running them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TARGETS = ["serve", "demo", "test", "check", "wheel", "docs", "bench", "lock"]
 
 
 def make(*arguments: str, cwd: Path) -> str:
-    """What make prints, called from another directory."""
+    """Returns make's output, called from another directory."""
     command = ["make", "--no-print-directory", "-C", str(ROOT), *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=True).stdout
 

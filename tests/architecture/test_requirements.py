@@ -1,4 +1,4 @@
-"""The list of requirements and the tests hold together: each is shown, by a test that exists."""
+"""Tests that every requirement names existing tests and every named test exists."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVIDENCE = {each for requirement in REQUIREMENTS for each in requirement.shown_b
 
 
 def names_of_tests(path: Path) -> set[str]:
-    """The file's tests, as `room/file.py::name`."""
+    """Returns the names of the file's tests, as `folder/file.py::name`."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     place = path.relative_to(ROOT / "tests").as_posix()
     return {f"{place}::{node.name}" for node in ast.walk(tree)

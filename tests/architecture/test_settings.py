@@ -1,4 +1,4 @@
-"""Every setting is described, has its unit and default in `.env.example`, and is used."""
+"""Tests that every setting is used and has a description, a unit and its default in `.env.example`."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_number(field: FieldInfo) -> bool:
 
 
 def attributes_read() -> set[str]:
-    """Every `settings.name` of the package, `config.py` apart."""
+    """Returns the names read as `settings.name` anywhere in the package except in `config.py`."""
     names = set()
     for path in (ROOT / "agentcore").rglob("*.py"):
         if path.name != "config.py":

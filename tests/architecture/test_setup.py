@@ -1,4 +1,4 @@
-"""The set-up of a checkout: what failed is not noted as done."""
+"""Tests the setup of a checkout: a failed step is not recorded as done."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 SETUP = Path(__file__).resolve().parents[2] / "scripts" / "setup.py"
-# npm: notes that it was asked, and fails while there is no registry.
+# A fake npm that records its calls and fails while no registry exists.
 NPM = """#!/bin/sh
 echo asked >> "$NPM_HOME/asked"
 test -e "$NPM_HOME/registry"
@@ -19,7 +19,7 @@ test -e "$NPM_HOME/registry"
 
 
 def checkout(root: Path) -> Path:
-    """A checkout in which all is done but TypeScript's compiler; its set-up."""
+    """Builds a checkout in which only the TypeScript compiler is missing, and returns its setup script."""
     setup = root / "scripts" / "setup.py"
     for file in ("requirements/lock.txt", "clients/typescript/package-lock.json", "pyproject.toml",
                  ".venv/bin/python", "scripts/setup.py"):

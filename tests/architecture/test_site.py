@@ -1,4 +1,5 @@
-"""The documentation builds as a site without a warning, shows every page, loads nothing from elsewhere."""
+"""Tests that the documentation site builds without warnings, has every page and loads no external
+resource."""
 
 from __future__ import annotations
 
@@ -14,12 +15,12 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-# What a browser loads without being asked to, by element.
+# Attributes whose URL a browser loads automatically, by element.
 LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
 
 
 class Loaded(HTMLParser):
-    """Addresses that a page has its reader's browser load."""
+    """Collects the URLs that a page makes a browser load."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -31,7 +32,7 @@ class Loaded(HTMLParser):
 
 
 def build(site: Path, *, configuration: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
-    """What `make docs` runs."""
+    """Runs the build of `make docs`."""
     return subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(configuration),
          "--site-dir", str(site)],

@@ -1,4 +1,5 @@
-"""The tasks keep to their rules: several steps, values told before, given away nowhere, read by patterns."""
+"""Tests the rules of the task set: several steps, values stated earlier and never leaked, checked by
+patterns."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ from benchmarks.tasks import (
 
 PERSONAS = personas()
 TASKS = [(agent, task) for agent in PERSONAS for task in agent.tasks]
-# A request shares no run of so many words with the line that tells what it needs.
+# A request shares no sequence of this many words with the line that states its value.
 COPIED_WORDS = 4
 MOST_SHARED = 0.2
 
@@ -36,18 +37,19 @@ every_task = pytest.mark.parametrize(("agent", "task"), TASKS, ids=[task.name fo
 
 
 def holds(text: str, value: str) -> bool:
-    """Whether the value stands in the text, as words of its own."""
+    """Checks whether the text contains the value as whole words."""
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def tellings(agent: Persona, task: Task, slot: Slot) -> list[Turn]:
-    """The turns in which a value of the slot is read, oldest first, the agent's own of this task last."""
+    """Returns the turns that state a value of the slot, oldest first, then the agent's own turns of this
+    task."""
     own = [Turn(task.at, ASSISTANT, step.done(), task.name) for step in task.steps]
     return [turn for turn in (*agent.said, *own) if slot.found(turn.text) is not None]
 
 
 def needed(agent: Persona, task: Task) -> list[tuple[str, str]]:
-    """Each request, with the line of an earlier session that tells a value it needs."""
+    """Returns pairs of a request and the earlier line that states a value it needs."""
     said = set(agent.said)
     return [(step.says, told[-1].text) for step in task.steps for slot in step.needs
             if (told := [turn for turn in tellings(agent, task, slot) if turn in said])]
@@ -125,7 +127,7 @@ def test_turns_stand_in_order_of_time_and_none_is_told_twice_in_a_session(agent:
 
 
 async def outcomes() -> tuple[list[Outcome], list[Outcome]]:
-    """With the whole history, agent by agent, and without any memory."""
+    """Runs all tasks with the whole history, per agent, and without any memory."""
     whole = []
     for agent in PERSONAS:
         arm = WholeHistory(agent)

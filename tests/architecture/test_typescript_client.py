@@ -1,4 +1,4 @@
-"""The TypeScript client is what the contract would write, and covers it."""
+"""Tests that the TypeScript client equals the output of its generator and covers the contract."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The wheel is whole: migrations, SQL files, types and command are in it, and it finds its own migrations."""
+"""Tests that the wheel contains migrations, SQL files, types and the command, and finds its own
+migrations."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ def run(*arguments: str, cwd: Path = ROOT, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory that holds what the wheel installs."""
+    """Returns a directory with the installed wheel."""
     built, installed = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("installed")
     run("-m", "hatchling", "build", "--target", "wheel", "--directory", str(built))
     with ZipFile(next(built.glob("*.whl"))) as wheel:
@@ -34,7 +35,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def files(directory: Path, pattern: str = "*") -> set[str]:
-    """Paths of the files below, relative to the directory, without what Python caches."""
+    """Returns relative paths of all files below the directory, without Python's caches."""
     found = (path.relative_to(directory) for path in directory.rglob(pattern) if path.is_file())
     return {path.as_posix() for path in found if "__pycache__" not in path.parts}
 

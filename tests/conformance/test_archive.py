@@ -1,4 +1,4 @@
-"""What every archive does, sealed or not: keep bytes by key, give them back, say when it cannot."""
+"""Conformance of every archive, encrypted or not: stores and returns bytes by key, and reports failures."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KEYS = {"2025": bytes(range(32)), "2026": bytes(range(32, 64))}
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
-    """A bucket of its own (moto keeps them for the process) at an S3 endpoint on this machine."""
+    """Creates a separate bucket at a local S3 endpoint, since moto keeps buckets for the whole process."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-central-1")
@@ -59,7 +59,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, str]]:
 
 @pytest.fixture(params=["directory", "s3", "sealed directory", "sealed s3"])
 def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Archive:
-    """Each archive there is."""
+    """Each archive implementation."""
     inner: Archive
     if request.param.endswith("directory"):
         inner = DirectoryArchive(tmp_path)
@@ -178,7 +178,7 @@ async def test_a_sealed_object_tells_its_key_and_nothing_else(tmp_path: Path) ->
     one, two = ((tmp_path / "agent" / name).read_bytes() for name in ("one.json", "two.json"))
     assert one.startswith(b"agentcore-sealed/1 2026\n")
     assert b"heron" not in one + two
-    assert one[-30:] != two[-30:]  # the same text under the same key, twice
+    assert one[-30:] != two[-30:]  # the same text and key, encrypted twice
 
 
 async def test_keys_are_changed_without_writing_anything_again(tmp_path: Path) -> None:
@@ -268,7 +268,7 @@ async def test_a_copy_in_a_cold_class_says_what_is_to_be_done(bucket: tuple[str,
 
 
 class Forgetful(DirectoryArchive):
-    """A disk that gives back other bytes than it took."""
+    """A disk that returns other bytes than were written."""
 
     async def read(self, key: str) -> bytes:
         return (await super().read(key))[:-1]
@@ -307,7 +307,7 @@ async def test_an_endpoint_that_does_not_answer_is_a_dependency(monkeypatch: pyt
 
 
 def hanging(path: Path) -> Path:
-    """Makes a named pipe: to open one blocks until the other end is opened, as a dead mount does."""
+    """Creates a named pipe: opening it blocks, as a file of a dead mount does."""
     path.parent.mkdir(exist_ok=True)
     os.mkfifo(path)
     return path
@@ -321,11 +321,11 @@ async def test_a_directory_that_hangs_is_unreachable_within_the_limit_then_at_on
             await archive.read("agent/one.json")
         assert archive.circuit.is_open
         with pytest.raises(Unreachable):
-            await archive.read("agent/two.json")  # not asked: it would be NotFound
+            await archive.read("agent/two.json")  # raises without a read, which would be NotFound
         await archive.check()  # closes the circuit
         with pytest.raises(NotFound):
             await archive.read("agent/two.json")
-    pipe.write_bytes(b"")  # ends the thread
+    pipe.write_bytes(b"")  # unblocks and ends the thread
 
 
 async def test_calls_that_hang_take_a_bounded_number_of_threads(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every embedder promises, on every implementation and with every layer around it."""
+"""Conformance of every embedder, with and without each wrapper."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=sorted(EMBEDDERS))
 async def closed_embedder(request: pytest.FixtureRequest, cache: Path) -> AsyncIterator[Embedder]:
-    """Each embedder of the table, not yet open."""
+    """Each embedder of the table, not opened yet."""
     name = request.param
     model_name, dimensions = SETTINGS[name]
     async with AsyncExitStack() as stack:

@@ -1,4 +1,4 @@
-"""The examples of the JSON-RPC 2.0 specification (section 7), each answered exactly as printed there."""
+"""The examples of the JSON-RPC 2.0 specification (section 7), answered exactly as printed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ EXAMPLES = {
 
 
 def _without_data(answer: Any) -> Any:
-    """An error may carry `data`: the specification leaves out of its examples what a server adds."""
+    """Removes `data`, which servers may add to errors and the examples omit."""
     for each in answer if isinstance(answer, list) else [answer]:
         each.get("error", {}).pop("data", None)
     return answer

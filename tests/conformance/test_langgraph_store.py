@@ -1,4 +1,4 @@
-"""What LangGraph's store promises: its own in-memory store and ours, embedded and remote, answer the same."""
+"""Conformance with LangGraph's store: its in-memory store and ours, embedded and remote, behave the same."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DEEP = {
 
 
 def vectors(texts: list[str]) -> list[list[float]]:
-    """A vector counts a text's words by a number of their letters: the same words, the same vector."""
+    """Returns bag-of-words vectors, hashed by letters: equal words give equal vectors."""
     def vector(text: str) -> list[float]:
         counts = [0.0] * 64
         for word in re.findall(r"\w+", text.lower()):
@@ -222,7 +222,7 @@ LISTINGS: list[dict[str, Any]] = [
 async def test_namespaces_are_listed_the_same(store: BaseStore) -> None:
     reference = InMemoryStore()
     for each in (store, reference):
-        # Each value differs: of the same one twice in a batch LangGraph's own store cannot keep the vectors.
+        # Values differ, because LangGraph's own store fails on equal texts in one batch.
         await each.abatch([
             PutOp(space, key, {"is": [*space, key]}) for space in SPACES for key in ("x", "y")])
     for asked in LISTINGS:
@@ -282,7 +282,7 @@ async def test_any_label_and_key_is_kept_as_it_is(store: BaseStore) -> None:
 
 
 async def kept_as_it_is(store: BaseStore, text: str) -> bool:
-    """Whether the text is found again as a label and as a key."""
+    """Checks that the text is preserved as a namespace label and as a key."""
     await store.aput((text, "x"), f"../{text}", {"n": 1})
     await store.aput((text,), text, {"n": 2})
     item = await store.aget((text, "x"), f"../{text}")

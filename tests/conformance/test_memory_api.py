@@ -1,4 +1,4 @@
-"""What every face of a memory promises: the manager, and the client in-process, over HTTP and sync."""
+"""Conformance of the manager and of the client in-process, over HTTP and sync."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ NOBODY = UUID(int=7)
 
 @pytest.fixture(params=FACES)
 async def memory(request: pytest.FixtureRequest, runtime: Runtime) -> AsyncIterator[MemoryApi]:
-    """Each face, of an agent nobody else is."""
+    """Each implementation, with a unique agent."""
     async with FACES[request.param](runtime, f"agent-{uuid.uuid4()}") as face:
         yield face
 
@@ -105,7 +105,7 @@ async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone
     assert (batch.success, await count(memory)) == (False, 2)
 
 
-# What JSON has no form for: a serializer would write another value, or give up with the whole batch.
+# Values without a JSON form: a serializer would change them or reject the whole batch.
 NOT_JSON: list[tuple[dict[str, Any], str]] = [
     ({"importance": math.nan}, "importance must be a finite number"),
     ({"importance": math.inf}, "importance must be a finite number"),

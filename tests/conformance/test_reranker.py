@@ -1,4 +1,4 @@
-"""What every reranker promises, on every implementation, bare and with the limits around it."""
+"""Conformance of every reranker, with and without the limits around it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.fixtures.rerank_providers import cohere_rerank, tei_rerank
 from tests.fixtures.scripted_http import Received, Reply, scripted_http
 
 QUERY = "When does the green ferry to Ostend leave?"
-# From worse to better, however words are counted.
+# Ordered from worst to best under any way of counting words.
 TEXTS = [
     "Nobody knows anything.", "A ferry is a boat.", "The green ferry is a boat.",
     "The green ferry to Ostend is a boat.", "When does the green ferry to Ostend leave? At seven.",
@@ -30,7 +30,7 @@ SERVERS: dict[str, Callable[[Received], Reply]] = {"http": cohere_rerank, "http 
 
 @pytest.fixture(params=["cross_encoder", *SERVERS])
 async def closed_reranker(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Reranker]:
-    """Each reranker of the table, not yet open."""
+    """Each reranker of the table, not opened yet."""
     name = request.param
     async with AsyncExitStack() as stack:
         url = (await stack.enter_async_context(scripted_http(SERVERS[name]))).url if name in SERVERS else None

@@ -1,4 +1,4 @@
-"""What every session memory promises, on every implementation of the table, on real parts."""
+"""Conformance of every session memory of the table, on real services."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.fixtures.session_memories import HOSTILE, MORNING, NO_IDS, TALK, cont
 async def memory(
     request: pytest.FixtureRequest, runtime: Runtime, services: Services
 ) -> AsyncIterator[SessionMemory]:
-    """Each of the table, of an agent nobody else is."""
+    """Each implementation, with a unique agent."""
     async with opened(request.param, runtime, services, f"agent-{uuid.uuid4()}") as memory:
         yield memory
 
@@ -47,7 +47,7 @@ def test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words(runt
         told = made.capabilities()
         assert len(set(told)) == len(told)
         assert set(told) <= set(CAPABILITIES)
-        # What this suite shows of each.
+        # The capabilities that this suite tests.
         assert {"basic_retrieval", "summarization", "importance_weighting", "time_travel"} <= set(told)
 
 
@@ -181,7 +181,7 @@ async def test_what_is_held_is_counted(memory: SessionMemory) -> None:
 
 
 async def listed(memory: SessionMemory, limit: int) -> list[SessionListing]:
-    """All sessions, in lists of so many."""
+    """Lists all sessions in pages of `limit`."""
     found: list[SessionListing] = []
     while page := await memory.sessions(limit, found[-1] if found else None):
         assert len(page) <= limit
@@ -194,7 +194,7 @@ async def test_sessions_are_listed_by_their_newest_messages(memory: SessionMemor
     for place, session_id in enumerate(["b", "a", "c", "b"]):
         await memory.store(session_id, SessionMessage(
             content=f"Note {place} of the week.", timestamp=MORNING + timedelta(minutes=place)))
-    # What was said before the others does not bring its session to the front, though it is stored last.
+    # A message older than the others does not move its session to the front, though it is stored last.
     await memory.store("a", SessionMessage(content="Long ago.", timestamp=MORNING - timedelta(days=1)))
     expected = [("b", 2, 3), ("c", 1, 2), ("a", 2, 1)]
     for limit in (1, 2, 3, 50):

@@ -1,4 +1,4 @@
-"""What also a session memory promises that keeps no message as it was said; on all of them, on real parts."""
+"""Conformance that includes session memories which keep no verbatim messages, on real services."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NAMES = [*SESSION_MEMORIES, ENDLESS]
 async def memory(
     request: pytest.FixtureRequest, runtime: Runtime, services: Services
 ) -> AsyncIterator[EssentialSessionMemory]:
-    """Each of them, of an agent nobody else is."""
+    """Each implementation, with a unique agent."""
     async with essential(request.param, runtime, services, f"agent-{uuid.uuid4()}") as memory:
         yield memory
 
 
 async def said(memory: EssentialSessionMemory, session_id: str, query: str | None = None) -> str:
-    """All that comes back of a session."""
+    """Returns everything retrieved from a session as one text."""
     return "\n".join(await contents(memory, session_id, RetrieveOptions(query=query, limit=100)))
 
 
@@ -63,7 +63,7 @@ async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: Essent
     detailed = await memory.summarize("monday", SummarizeOptions(style="detailed"))
     assert "assistant: The insurance claim for the warehouse is number HX-2210." in detailed.content
     assert len(detailed.content) <= 2_000
-    # What cannot stand by itself is given cut rather than not at all.
+    # A message that is too short to stand alone is truncated rather than dropped.
     await memory.store("short", SessionMessage(content="Why not?"))
     assert (await memory.summarize("short", SummarizeOptions(max_length=3))).content == "Why"
 

@@ -1,4 +1,4 @@
-"""Each part of the ablation, switched off on a small set, changes answers or is reported as unused."""
+"""Ablation: switching off each part changes answers on a small set, or the part is reported as unused."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_every_part_changes_an_answer_or_is_reported(service: Service) -> 
     assert {*changing, *idle(found), *unused(found), *below, AGAIN} == {*CHOICES}
     assert not changing & {*idle(found), *unused(found)}
     assert {"weight similarity", "weight words", "everyday words"} <= changing
-    # The set is stored with `force`, names no task and has no history; "told once" acts in contexts alone.
+    # The set is stored with `force`, names no task and has no history; "told once" acts in contexts only.
     assert {"rejection", "told once"} <= {*unused(found)}
     assert AGAIN not in changing
     assert list(found["from below"]) == [part.name for part in FROM_BELOW]

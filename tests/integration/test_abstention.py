@@ -1,4 +1,4 @@
-"""Searches with the local model give nothing for prompts about other subjects, and lose no answer."""
+"""Abstention with the local model: unrelated prompts find no memory, and no answer is lost."""
 
 from __future__ import annotations
 

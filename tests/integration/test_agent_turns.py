@@ -1,4 +1,4 @@
-"""What a turn of an agent survives, keeps to itself, and tells of: answers, refusals, silence, secrets."""
+"""Agent turns: exceptions, refusals, unreachable memory, and secrets that must not be stored."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROOM_SECONDS = 2.0
 
 
 class Doing(MemoryEnabledAgent):
-    """Does `work` within its turn, and answers with what that gives."""
+    """Runs `work` within its turn and answers with its result."""
 
     def __init__(self, memory: MemoryApi, work: Callable[[Doing], Any] = lambda own: "Done.",
                  settings: AgentSettings | None = None) -> None:
@@ -47,7 +47,7 @@ class Doing(MemoryEnabledAgent):
 
 
 class ByItself(MemoryEnabledAgent):
-    """The specification's example: it fetches and stores by itself."""
+    """The specification's example: it fetches and stores explicitly."""
 
     async def process_query(self, query: str, task_id: str) -> str:
         context = await self.memory.get_relevant_context(query, task_id)
@@ -57,11 +57,11 @@ class ByItself(MemoryEnabledAgent):
 
 
 async def records(memory: MemoryApi) -> list[MemoryRecord]:
-    """Oldest first."""
+    """Returns all memories, oldest first."""
     return (await memory.list(ListParams(descending=False))).memories
 
 
-# --- whatever was noted ------------------------------------------------------------------------------------
+# --- any noted value ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("face", ["manager", "HTTP client"])
@@ -130,7 +130,7 @@ async def test_what_a_store_refuses_is_told_without_the_words_and_the_turn_is_ke
 
 
 class Shy:
-    """An object that cannot be shown."""
+    """An object whose repr raises."""
 
     def __str__(self) -> str:
         raise LookupError("it is gone")
@@ -191,7 +191,7 @@ async def test_a_turn_whose_answer_is_stored_below_another_query_is_stored_once(
     assert last.actions == ["looked it up"]
 
 
-# --- whatever was asked ------------------------------------------------------------------------------------
+# --- any query ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("query", ["x" * 40_000, "what \x00 budget", " ", "", "half \ud83d a pair"])
@@ -213,7 +213,7 @@ async def test_of_a_query_with_what_cannot_be_searched_the_rest_is(agent: Agent)
     assert HAWAII in own.seen
 
 
-# --- an agent within another's turn ------------------------------------------------------------------------
+# --- nested agents ------------------------------------------------------------------------------------------
 
 
 async def test_an_agent_within_anothers_turn_sees_and_notes_nothing_of_it(
@@ -253,7 +253,7 @@ async def test_what_an_agent_does_for_another_it_still_notes_in_its_own_turn(
     assert [record.actions for record in await records(other.memory)] == [["asked back"]]
 
 
-# --- refused and silent ------------------------------------------------------------------------------------
+# --- refused and unanswered writes --------------------------------------------------------------------------
 
 
 def token_for(runtime: Runtime, agent_id: str, *scopes: Scope) -> str:
@@ -309,7 +309,7 @@ async def test_a_tool_that_is_refused_is_logged_with_its_code(
 
 
 class Silent:
-    """A memory whose first stores happen, and whose answers to them never come."""
+    """A memory that performs the first stores, but loses their responses."""
 
     def __init__(self, memory: MemoryApi, *, answers_lost: int) -> None:
         self._memory = memory
@@ -352,7 +352,7 @@ async def test_what_a_turn_could_not_store_by_itself_its_end_stores(agent: Agent
     assert [problem.partition(":")[0] for problem in turn.problems] == ["store"]
 
 
-# --- what lasts of an error --------------------------------------------------------------------------------
+# --- what is stored of an error -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("whole", [False, True])
@@ -368,7 +368,7 @@ async def test_an_error_lasts_without_its_secrets_unless_that_is_wished(agent: A
     assert ("s3cr3t" in record.model_dump_json()) == whole
 
 
-# --- forgetting over turns ---------------------------------------------------------------------------------
+# --- forgetting across turns --------------------------------------------------------------------------------
 
 
 async def test_what_one_turn_proposes_to_forget_the_next_confirms(agent: Agent) -> None:

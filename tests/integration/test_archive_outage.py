@@ -1,4 +1,4 @@
-"""The archive in S3, an endpoint in a process of its own: while it is away nothing goes; then all goes on."""
+"""An S3 archive with outages: no memory is removed during one, and all work resumes afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PRUNE = PruneParams(memory_layer=MemoryType.EPISODIC, strategy="oldest_first", t
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[ObjectStore]:
-    """The endpoint of this file."""
+    """Starts the S3 endpoint of this file as a process."""
     store = ObjectStore()
     store.start()
     yield store
@@ -36,7 +36,7 @@ def started() -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def store(started: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
-    """The endpoint, running, and boto3's own environment for it."""
+    """Returns the running endpoint, with boto3's environment set for it."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     return started
@@ -44,8 +44,8 @@ def store(started: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
 
 @pytest.fixture
 async def in_s3(store: ObjectStore, services: Services) -> AsyncIterator[Agent]:
-    """An agent of a service that archives there, sealed."""
-    with migrated_database(services) as own:  # the shared one contains copies in directories
+    """An agent of a service with an encrypted S3 archive."""
+    with migrated_database(services) as own:  # the shared database has copies in directories
         settings = settings_for(
             services, database_url=own.url, memory_archival_s3_bucket=BUCKET, aws_endpoint_url_s3=store.url,
             memory_archive_options='{"keys": {"2026": "' + "0f" * 32 + '"}, "storage_class": "STANDARD_IA"}')
@@ -96,13 +96,13 @@ async def test_while_s3_is_away_nothing_goes_and_nothing_comes_back_and_then_all
     store.start()
     for key, data in objects.items():
         store.client().put_object(Bucket=BUCKET, Key=key, Body=data)
-    assert (await archive_state(in_s3.runtime))["ok"] is True  # asking closes the circuit
+    assert (await archive_state(in_s3.runtime))["ok"] is True  # the check closes the circuit
     assert (await in_s3.memory.restore(RestoreParams(all=True))).restored_count == 20
     assert await records(in_s3.runtime.database.url, in_s3.agent_id) == before
 
 
 class ShortLived(S3Archive):
-    """An archive whose endpoint goes with the copy that is in the middle."""
+    """An archive whose endpoint dies after 13 writes."""
 
     def __init__(self, store: ObjectStore) -> None:
         super().__init__(BUCKET, store.url)

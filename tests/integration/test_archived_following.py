@@ -1,4 +1,4 @@
-"""Facts and summaries that lay in the archive while their memories were deleted, reworded or superseded."""
+"""Archived facts and summaries whose sources were deleted, changed or superseded meanwhile."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def archive_semantic(agent: Agent) -> None:
 
 
 async def archived_fact(talk: Talking, agent: Agent) -> tuple[UUID, MemoryRecord]:
-    """A memory, and the archived fact that was read from it."""
+    """Returns a memory and the archived fact extracted from it."""
     said = await agent.stored_id(YELLOW, user_id="rui", speaker="Rui")
     await talk.work()
     [fact] = await facts(agent)
@@ -91,7 +91,7 @@ async def test_what_is_refused_does_not_keep_the_rest_in_the_archive(talk: Talki
 
 
 async def refused_facts(talk: Talking, agent: Agent, count: int) -> list[UUID]:
-    """Archived facts whose memories are deleted, those archived last first."""
+    """Returns archived facts whose sources are deleted, most recently archived first."""
     refused = []
     for _ in range(count):
         said, fact = await archived_fact(talk, agent)
@@ -165,7 +165,7 @@ async def test_a_fact_comes_back_superseded_with_its_memory(talk: Talking) -> No
 async def test_a_fact_comes_back_superseded_though_the_store_began_before_it_was_archived(
     talk: Talking
 ) -> None:
-    """The store waits for something else until the fact has gone."""
+    """The store is blocked until the fact is archived."""
     agent = await reader(talk)
     other = await agent.stored_id("The bicycle stands behind the house.")
     said = await agent.stored_id(YELLOW, user_id="rui", speaker="Rui")

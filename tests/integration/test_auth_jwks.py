@@ -1,4 +1,4 @@
-"""Tokens signed with a private key, verified with the public keys of a JWKS endpoint on a real socket."""
+"""Tokens with asymmetric signatures, verified against a JWKS endpoint on a real socket."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def verifier(server: KeyServer, algorithm: str = "RS256", **options: Any) -> Tok
 
 
 def bearer(key: Any, algorithm: str = "RS256", key_id: str | None = "k1", **claims: Any) -> str:
-    """A new token each time, so that none is known from before."""
+    """Creates a new token each time, so that no verification is cached."""
     headers = {} if key_id is None else {"kid": key_id}
     given = {"sub": "agent", "exp": time.time() + 60, "jti": str(time.perf_counter_ns()), **claims}
     return "Bearer " + jwt.encode(given, key, algorithm, headers)

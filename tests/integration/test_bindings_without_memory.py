@@ -1,4 +1,4 @@
-"""Every binding over a memory that fails open and does not answer: what is read is empty, and one warning."""
+"""Every framework binding over an unreachable memory that fails open: reads are empty, with one warning."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Use = Callable[[MemoryApi], Awaitable[Any]]
 
 
 class Echo(MemoryEnabledAgent):
-    """Answers with its prompt: without memory that is the query."""
+    """Answers with its prompt, which without memory is the query."""
 
     async def process_query(self, query: str, task_id: str) -> str:
         return self.prompt(query)
@@ -85,7 +85,7 @@ READS: dict[str, tuple[Use, Any]] = {
     "session memory's search": (lambda memory: VectorSessionMemory(memory).retrieve(
         "monday", RetrieveOptions(query=QUESTION)), []),
 }
-# Where nobody else keeps what is lost, and where something is to go.
+# Writes whose loss must raise, as no other store has the data.
 WRITES: dict[str, Use] = {
     "LangGraph's put": lambda memory: AgentCoreStore(memory).aput(MINE, "bird", {"data": "parrot"}),
     "LangGraph's delete": lambda memory: AgentCoreStore(memory).adelete(MINE, "bird"),
@@ -165,14 +165,14 @@ async def test_a_session_of_the_agents_sdk_waits_once_for_its_new_items_and_its_
             assert await session.get_items() == ASKED
 
 
-# --- a service that goes away and comes back ---------------------------------------------------------------
+# --- outage and recovery ------------------------------------------------------------------------------------
 
 
 class Line(httpx.AsyncBaseTransport):
-    """The way to a service in this process, as long as it is not `cut`.
+    """A connection to the in-process service that can fail.
 
-    `silent`: its answers are lost; `lost`: no call of this method gets through; `hung`: none of this one is
-    ever answered, and others take `slow` seconds; `refused`: no token is taken.
+    `cut`: no connection. `silent`: responses are lost. `lost`: calls of this method fail. `hung`: calls of
+    this method get no response, others take `slow` seconds. `refused`: tokens are rejected.
     """
 
     def __init__(self, runtime: Runtime) -> None:
@@ -221,7 +221,7 @@ async def test_items_of_a_session_wait_while_memory_is_away_and_are_kept_once_in
     session = AgentCoreSession("monday", remote)
     await session.add_items(said("one"))
     line.silent = True
-    await session.add_items(said("two", "three"))  # stored, and not known to be
+    await session.add_items(said("two", "three"))  # stored, but not acknowledged
     line.silent, line.cut = False, True
     await session.add_items(said("four"))
     assert await session.get_items() == said("two", "three", "four")
@@ -254,7 +254,7 @@ async def test_where_only_writing_fails_the_stored_items_are_given_and_those_tha
     session = AgentCoreSession("monday", remote)
     await session.add_items(said("one"))
     line.silent = True
-    await session.add_items(said("two"))  # stored, and not known to be
+    await session.add_items(said("two"))  # stored, but not acknowledged
     line.silent, line.lost = False, "memory.store_batch"
     await session.add_items(said("three"))
     assert await session.get_items() == said("one", "two", "three")
@@ -325,7 +325,7 @@ async def test_a_search_whose_second_call_is_lost_is_empty(line: Line, remote: M
 
 
 class Deaf(Model):
-    """Answers without tools."""
+    """A model that never calls tools."""
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         part = ResponseOutputText(type="output_text", text="Noted.", annotations=[])

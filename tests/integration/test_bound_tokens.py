@@ -1,4 +1,4 @@
-"""Tokens bound to users: no method reads or writes what belongs to other users of the same agent."""
+"""Tokens bound to users: no method reads or writes data of other users of the same agent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Bound = Callable[..., MemoryClient]
 
 @pytest.fixture
 async def bound(runtime: Runtime) -> AsyncIterator[Bound]:
-    """A client for an agent whose token is bound to these users."""
+    """Returns a factory of clients whose token is bound to the given users."""
     transport = httpx.ASGITransport(create_app(runtime))
     secret = runtime.settings.jwt_secret_key
     assert secret is not None
@@ -106,7 +106,7 @@ async def test_what_is_of_other_users_is_as_if_it_did_not_exist_and_stays_as_it_
 ) -> None:
     theirs = f"zebra{secrets.token_hex(8)}"
     await clear(runtime)
-    # The twin of the asker owns nothing, in an agent that has nothing.
+    # The control caller has no data, in an empty agent.
     twin, nobodys = new_agent(), Strange.nobodys(theirs)
     nothing = Estate(twin, theirs, nobodys.ids, nobodys.cursor)
     expected = await _outcomes(bound(twin, "anna"), method, nobodys, nothing)
@@ -124,7 +124,7 @@ async def test_what_is_of_other_users_is_as_if_it_did_not_exist_and_stays_as_it_
 
 
 def _without_capacities(seen: Any) -> Any:
-    """Capacities are settings of the agent: memory.stats shows them to each of its callers."""
+    """Removes capacities: they are agent settings, which memory.stats shows to every caller."""
     if isinstance(seen, dict):
         return {name: _without_capacities(each) for name, each in seen.items() if name != "capacity"}
     return [_without_capacities(each) for each in seen] if isinstance(seen, list) else seen
@@ -135,7 +135,7 @@ def _words_of(memory: MemorySummary) -> float:
     return memory.terms["words"].value
 
 
-# --- what is one's own -------------------------------------------------------------------------------------
+# --- own data -----------------------------------------------------------------------------------------------
 
 
 async def test_reading_is_restricted_to_the_tokens_users(agent: Agent, bound: Bound) -> None:
@@ -269,7 +269,7 @@ async def test_a_summary_of_several_users_shows_to_none_of_them_alone(agent: Age
 
 
 async def _summarized(agent: Agent) -> UUID:
-    """Stores a session of anna and bob; returns the id of its summary."""
+    """Stores a session of anna and bob and returns the id of its summary."""
     for user in ("anna", "bob"):
         messages = [Message(content=f"The parcel of {user} with the blue ribbon number {each} has arrived in "
                                     f"Hamburg.") for each in range(4)]

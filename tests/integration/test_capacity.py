@@ -1,4 +1,4 @@
-"""Capacity: layers that hold too much are pruned in the background, down to it and no further."""
+"""Capacity: background jobs prune overfull layers down to the limit and no further."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CAPACITY = 50
 
 @pytest.fixture
 async def limited(services: Services) -> AsyncIterator[Runtime]:
-    """A service that keeps fifty episodic memories of an agent; its jobs run when asked for."""
+    """A service with a limit of fifty episodic memories per agent; jobs run on request."""
     async with open_runtime(settings_for(
         services, memory_episodic_capacity=CAPACITY, memory_pruning_strategy="oldest_first"
     )) as running:
@@ -54,7 +54,7 @@ async def jobs_of(agent: Agent) -> list[Any]:
 
 
 async def run_jobs(runtime: Runtime) -> None:
-    """Do every job there is, as if the time that it waits for had come, until none is left."""
+    """Runs all jobs, including scheduled ones, until none is left."""
     while {"waiting", "scheduled"} & {job["state"] for job in await runtime.jobs.queue.page()}:
         await make_due(runtime)
         await runtime.jobs.run_pending()
@@ -135,7 +135,7 @@ async def test_neither_pinned_memories_nor_only_copies_are_taken(agent: Agent) -
     assert {*pinned, only_copy} <= left
     assert old not in left
     assert left == {*pinned, only_copy, *ids[24:]}
-    # What it superseded is gone: it is a memory like any other now.
+    # The memory that it superseded is gone, so no supersession protects it from pruning.
     pruned = await agent.memory.prune(
         PruneParams(memory_layer="episodic", strategy="oldest_first", target=1))  # type: ignore[arg-type]
     assert pruned.memory_ids == [only_copy]
@@ -176,7 +176,7 @@ async def test_the_leader_finds_the_layers_that_no_store_saw(agent: Agent) -> No
         await connection.execute("DELETE FROM procrastinate_jobs")
     within = Agent(agent.runtime)
     await fill(within, CAPACITY)
-    # Totals are folded by the round before; the rounds after it do not look again for a while.
+    # The previous round folded the totals; later rounds skip the check for a while.
     done = await agent.runtime.maintenance.round()
     assert done["prune"] >= 1
     assert "prune" not in await agent.runtime.maintenance.round()
@@ -190,7 +190,7 @@ async def test_the_leader_finds_the_layers_that_no_store_saw(agent: Agent) -> No
 
 @pytest.fixture
 def worker_process(services: Services) -> Iterator[subprocess.Popen[str]]:
-    """A real `agentcore worker`, not yet asked for anything."""
+    """Starts a real, idle `agentcore worker`."""
     environment = clean_environment(
         services.home, DATABASE_URL=services.database_url, REDIS_URL=services.redis_url,
         EMBEDDING_DIMENSIONS="64", JWT_SECRET_KEY="a secret of the tests, long enough for HS256",
@@ -209,7 +209,7 @@ async def test_a_job_whose_worker_is_killed_in_the_middle_is_done_to_the_same_en
 ) -> None:
     ids = await fill(agent, CAPACITY + removing.PRUNE_CHUNK + 20)
     async with await psycopg.AsyncConnection.connect(services.database_url) as blocker:
-        # Whoever prunes this one, of the second chunk, waits for us: its copy is written, its row not gone.
+        # The prune of the second chunk blocks here: its copies are written, its rows not deleted.
         await blocker.execute(
             "INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, "
             "size_bytes, reason) VALUES (%s, %s, 1, 'episodic', 'none', '', 0, 'test')",
@@ -219,7 +219,7 @@ async def test_a_job_whose_worker_is_killed_in_the_middle_is_done_to_the_same_en
         worker_process.wait()
         await blocker.rollback()
     assert await rows_of(agent) == set(ids[removing.PRUNE_CHUNK:])
-    # The leader of its process may have found the layer too full meanwhile, and enqueued what comes next.
+    # The leader may have enqueued the next prune meanwhile.
     assert "running" in {job["state"] for job in await jobs_of(agent)}
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute(
@@ -239,7 +239,7 @@ async def _somebody_waits_for(blocker: psycopg.AsyncConnection[Any], runtime: Ru
     async with asyncio.timeout(60):
         waiting = 0
         while not waiting:
-            # Of one's own transaction the statistics stand still.
+            # Statistics are cached within a transaction.
             async with runtime.database.owner_transaction() as connection:
                 cursor = await connection.execute(
                     "SELECT count(*) AS waiting FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))",

@@ -1,4 +1,4 @@
-"""The numbered lines that an agent is given from memory: each can be traced, judged and forgotten."""
+"""Numbered context lines: each can be traced to its memory, rated and forgotten."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUESTION = "What is my budget for the Hawaii trip?"
 
 
 class Telling(MemoryEnabledAgent):
-    """Does `work` within its turn."""
+    """Runs `work` within its turn."""
 
     def __init__(self, memory: MemoryApi, work: Callable[[Telling], Awaitable[str]] | None = None) -> None:
         super().__init__(memory)
@@ -50,7 +50,7 @@ async def test_the_lines_of_a_turns_context_name_the_memories_they_are_of(agent:
     assert turn.receipt is not None
     history = (await agent.memory.history(HistoryParams(memory_id=turn.memory_ids[1]))).changes
     assert "feedback" in [each.operation for each in history]
-    # What the user does not want to be remembered goes by its line, too.
+    # A user's request to forget a line deletes its memory.
     await agent.memory.delete(DeleteParams(memory_ids=[turn.memory_ids[1]]))
     later = await Telling(agent.memory).run_turn(QUESTION, remember=False)
     assert [*later.memory_ids] == [turn.memory_ids[0]]

@@ -1,4 +1,4 @@
-"""Which memories become one summary, on little stories and the local model; wrong ones are the worst."""
+"""Clustering of small example stories with the local model; a wrong cluster is the worst outcome."""
 
 from __future__ import annotations
 

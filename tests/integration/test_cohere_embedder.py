@@ -1,4 +1,4 @@
-"""The Cohere embedder against a scripted server: what it asks, how it retries, how it fails."""
+"""The Cohere embedder against a scripted server: requests, retries, failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries of clusters in a model's words: in the background alone, for agents that wish it, checked."""
+"""Cluster summaries by a language model: background only, opt-in, validated."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITTEN = "The old boiler keeps losing its water pressure."
 
 
 async def wishing(talk: Talking, texts: tuple[str, ...] = BOILER, **wishes: Any) -> Agent:
-    """An agent with a cluster, whose consolidation waits to be done."""
+    """Returns an agent with a cluster and a pending consolidation."""
     agent = talk.agent()
     await agent.memory.configure(ConfigureParams(consolidate=True, **wishes))
     for text in texts:

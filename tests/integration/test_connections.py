@@ -1,4 +1,4 @@
-"""What a connection may do: bytes of its headers, and how many connections there may be."""
+"""Connection limits: header bytes and the number of connections."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ HEALTH = b"GET /healthz HTTP/1.1\r\nhost: a\r\n"
 
 @asynccontextmanager
 async def listening(connections: int = 100) -> AsyncIterator[int]:
-    """The port of a service over a small method table."""
+    """Serves a small method table and yields its port."""
     stopping, listens = asyncio.Event(), asyncio.Event()
     address = bound("127.0.0.1", 0)
     port = address.getsockname()[1]
@@ -45,7 +45,7 @@ async def opened(port: int) -> Opened:
 
 
 async def answered(connection: Opened, sent: bytes) -> bytes:
-    """The status line that answers."""
+    """Returns the status line of the response."""
     reader, writer = connection
     writer.write(sent)
     return await reader.readline()
@@ -129,7 +129,7 @@ async def test_a_closed_connection_whose_response_is_not_read_is_aborted(
 
 
 def test_files_are_left_for_the_pools() -> None:
-    """In a process of its own: the limit of files cannot be raised again."""
+    """In a subprocess, since the limit of open files cannot be raised again."""
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 200))\n"
         "from agentcore.connections import connection_limit\n"

@@ -1,4 +1,4 @@
-"""Consolidation: clusters of episodes become summaries that point to them, again and again the same."""
+"""Consolidation: clusters of episodes become summaries linked to them, idempotently."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
 
-# The hashing embedder knows words alone: these have most of theirs in common.
+# The hashing embedder compares words only; these texts share most of theirs.
 BOILER = (
     "The old boiler lost water pressure again.",
     "The old boiler lost its water pressure overnight.",
@@ -52,7 +52,7 @@ async def consolidated(agent: Agent, **params: Any) -> ConsolidateResult:
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was looked at is not looked at once more, however lately it came."""
+    """Disables the repeated check of recently changed memories."""
     monkeypatch.setattr(consolidating, "SETTLED_AFTER", timedelta())
 
 
@@ -328,7 +328,7 @@ async def test_without_an_archive_no_source_goes(services: Services) -> None:
 
 @pytest.fixture
 async def queue(runtime: Runtime) -> AsyncIterator[Runtime]:
-    """The service with no job of other tests in its queue."""
+    """The service with an empty job queue."""
     async with runtime.database.owner_transaction() as connection:
         await connection.execute("DELETE FROM procrastinate_jobs")
         await connection.execute("DELETE FROM agent_settings")

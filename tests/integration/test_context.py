@@ -1,4 +1,4 @@
-"""Working memory and context: the task first, inside the budget, with Redis or without."""
+"""Working memory and context: the task comes first, within the budget, with and without Redis."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def key_of(agent: Agent, task_id: str) -> str:
 
 
 def without_redis(agent: Agent, budget_tokens: int = 4_000) -> MemoryManager:
-    """The same memory where Redis does not answer: the rows alone speak."""
+    """Returns the same memory without Redis, reading rows only."""
     gone = WorkingMemory(
         Redis.from_url("unix:///nonexistent/redis.sock"), ttl_seconds=3_600, budget_tokens=budget_tokens
     )
@@ -46,7 +46,7 @@ def without_redis(agent: Agent, budget_tokens: int = 4_000) -> MemoryManager:
 
 
 def task_section(result: GetContextResult) -> str:
-    """The part under "Current Task Context"; empty if there is none."""
+    """Returns the section "Current Task Context", or an empty text."""
     _, _, rest = result.context.partition("## Current Task Context")
     return rest.partition("\n## ")[0]
 

@@ -1,4 +1,4 @@
-"""How a context is written and counted, and what it says of what it left out."""
+"""Context formats, token counts and reports of omissions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def context(agent: Agent, query: str = "harbour crane", **values: object) 
 
 
 async def harbour(agent: Agent) -> None:
-    """A task's memory, a few of a session and a fact."""
+    """Stores a task's memory, two messages of a session and a fact."""
     await agent.stored_id("Ordered a rope for the harbour crane.", task_id="crane")
     for number, said in enumerate(("The harbour crane squeaks.", "Its bearing is worn, it must rest.")):
         await agent.stored_id(said, session_id="s1", speaker="Rui", timestamp=f"2026-03-01T10:0{number}:00Z")

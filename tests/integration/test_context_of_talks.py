@@ -1,4 +1,4 @@
-"""A context in the middle of a talk: the request stored before, what was asked before it, facts read."""
+"""Contexts during a conversation: the request stored first, earlier questions, extracted facts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def context(agent: Agent, query: str, **values: object) -> GetContextResul
 
 
 def task_section(result: GetContextResult) -> str:
-    """The part under "Current Task Context"; empty if there is none."""
+    """Returns the section "Current Task Context", or an empty text."""
     _, _, rest = result.context.partition("## Current Task Context")
     return rest.partition("\n## ")[0]
 
@@ -42,7 +42,7 @@ async def test_a_request_stored_before_its_context_is_asked_for_hides_nothing(ag
     assert wanted in before.memory_ids
     assert set(after.memory_ids) == {*before.memory_ids, request}
     assert query in task_section(after)
-    # A store of one memory more weighs words a little otherwise.
+    # One more memory in the store changes the word weights slightly.
     assert after.receipt.fit == pytest.approx(before.receipt.fit, abs=0.05)
     assert {each.reason: each.count for each in after.receipt.dropped}["the_query_itself"] == 1
 

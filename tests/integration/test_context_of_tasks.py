@@ -1,4 +1,4 @@
-"""A context in a long task: its newest notes in full, what matters kept, all that is of it in its section."""
+"""Contexts of long tasks: the newest notes in full, important ones kept, all within the task section."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def section(result: GetContextResult, title: str) -> str:
 
 
 async def steps(agent: Agent, count: int, **values: object) -> list[UUID]:
-    """Notes of a task of some 40 tokens, a minute apart."""
+    """Stores task notes of about 40 tokens, one minute apart."""
     return [
         await agent.stored_id(
             f"Step {number}: went to house {number} and looked at the pump. It ran hot, so the valve was "

@@ -1,4 +1,4 @@
-"""Of memories in one answer that contradict each other the newer is given, and says what it replaces."""
+"""Contradicting memories in one result: the newer one is returned and names the one it replaces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def counted(receipt: Receipt) -> dict[str, int]:
 
 
 async def both_stand(agent: Agent) -> tuple[UUID, UUID]:
-    """The newer fact and the older, whose place is not taken: what expires never takes a lasting one's."""
+    """Returns the newer and the older fact; an expiring memory never supersedes a permanent one."""
     newer = await agent.stored_id(NEW, timestamp="2026-03-01", ttl_seconds=86_400)
     return newer, await agent.stored_id(OLD, timestamp="2026-01-01")
 

@@ -1,4 +1,4 @@
-"""Of memories with the same words a search returns the newest, and lists the others."""
+"""Duplicates: a search returns the newest and lists the others."""
 
 from __future__ import annotations
 

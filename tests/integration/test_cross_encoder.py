@@ -1,4 +1,4 @@
-"""The cross-encoder in a real onnxruntime: what it reads of a pair, how it is loaded, what stops a start."""
+"""The cross-encoder in onnxruntime: truncation of pairs, loading, and errors that prevent a start."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def sigmoid(logit: float) -> float:
 
 
 def shared_words(query: str, text: str) -> int:
-    """Equal words across the pair, every occurrence with every other."""
+    """Counts pairs of equal words, each occurrence with every other."""
     plain = text.lower().replace(",", " ,").replace(".", " .").split()
     return sum(word == other for word in query.split() for other in plain)
 
@@ -74,7 +74,7 @@ async def test_what_does_not_fit_the_model_is_cut_and_the_longer_one_first(tmp_p
     async with loaded(directory) as encoder:
         scores = await encoder.score("early late", ["early late", "late" + " filler" * 9_000,
                                                     "filler " * 9_000 + "early late"])
-    # [CLS], two [SEP] and the query leave eleven places for a text.
+    # [CLS], two [SEP] and the query leave eleven positions for a text.
     assert scores == pytest.approx([sigmoid(0), sigmoid(-1), sigmoid(-2)], abs=1e-6)
 
 
@@ -126,7 +126,7 @@ async def test_a_file_that_tells_no_length_is_passed_over(tmp_path: Path, told: 
 
 
 class Counting:
-    """A session that tells of its first run, and counts all."""
+    """A session that signals its first run and counts all runs."""
 
     def __init__(self, session: Any) -> None:
         self.session, self.runs, self.begun = session, 0, asyncio.Event()

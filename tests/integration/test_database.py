@@ -1,4 +1,4 @@
-"""The agent's transaction and the driver's errors: walls hold behind a pooler, words fit."""
+"""Agent transactions and driver errors: row security behind a pooler, and messages per cause."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from tests.fixtures.services import Services
 
 @asynccontextmanager
 async def one_connection(services: Services, options: str = "") -> AsyncIterator[Database]:
-    """A database whose pools have one connection for all transactions."""
+    """A database whose pools have one connection each."""
     database = Database(services.database_url + options, pool_size=1)
     await database.open()
     try:
@@ -46,7 +46,7 @@ async def answer(connection: Connection, statement: str) -> object:
 async def test_a_transaction_takes_the_service_role_itself(services: Services) -> None:
     agent_id = f"agent-{uuid4()}"
     async with one_connection(services) as database:
-        # What a pooler in transaction mode hands out: a session in which nothing was ever set.
+        # As from a pooler in transaction mode: a session without any setting.
         async with database.write.connection() as connection:
             await connection.execute("RESET ROLE")
             await connection.execute("RESET plan_cache_mode")

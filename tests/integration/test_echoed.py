@@ -1,4 +1,4 @@
-"""Words that only repeat a statement hold as long as it does, and with them what summaries say of them."""
+"""Echoes of a statement are valid as long as the statement, and so are summaries that contain them."""
 
 from __future__ import annotations
 

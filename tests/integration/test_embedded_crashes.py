@@ -1,4 +1,4 @@
-"""The embedded parts through every kind of bad end: killed, cancelled, interrupted, broken, orphaned."""
+"""Embedded parts after abnormal ends: killed, cancelled, interrupted, damaged, orphaned."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from tests.fixtures.embedded_parts import (
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    """One home for all tests of this file, each of which leaves it stopped."""
+    """One home for this file; each test leaves it stopped."""
     with new_home() as made:
         yield made
 
@@ -68,7 +68,7 @@ async def test_a_killed_postgresql_comes_back_with_every_row(home: Home) -> None
 
 
 async def test_a_killed_postgresql_with_a_busy_session_comes_back(home: Home) -> None:
-    """The session does not notice the death and would hold the shared memory for as long as its loop runs."""
+    """A busy session does not notice the death and would keep the shared memory until its loop ends."""
     async with running(home) as parts:
         busy = asyncio.create_task(ask(parts.urls, "DO $$ BEGIN LOOP END LOOP; END $$"))
         await eventually(lambda: any("DO" in " ".join(each.cmdline()) for each in processes_of(home)))
@@ -160,7 +160,7 @@ async def test_a_cancelled_start_leaves_nothing_running(home: Home) -> None:
         await eventually(begun)
         if starting.cancel():
             break
-        await parts.stop()  # it was quicker than our look at it
+        await parts.stop()  # it finished before the check
     with pytest.raises(asyncio.CancelledError):
         await starting
     assert processes_of(home) == []
@@ -169,8 +169,8 @@ async def test_a_cancelled_start_leaves_nothing_running(home: Home) -> None:
 
 
 def begins(home: Home, starting: asyncio.Task[object]) -> bool:
-    """Whether a PostgreSQL of the home can be seen, or it is too late for that."""
-    with suppress(psutil.NoSuchProcess):  # ended since it was listed: look again
+    """Returns whether a PostgreSQL of the home is visible or the start is over."""
+    with suppress(psutil.NoSuchProcess):  # exited since it was listed: retry
         return starting.done() or any(each.name() == "postgres" for each in processes_of(home))
     return False
 
@@ -203,7 +203,7 @@ async def test_locks_whose_process_id_a_stranger_has_by_now_are_no_hindrance(hom
 
 
 def sleeper(uid: int, gid: int) -> subprocess.Popen[bytes]:
-    """A process of the parts' own user: PostgreSQL takes another user's for no server of its own."""
+    """Starts a process of the parts' user; PostgreSQL ignores a lock file with another user's process id."""
     as_other = {"user": uid, "group": gid, "extra_groups": []} if os.geteuid() == 0 else {}
     return subprocess.Popen(["sleep", "60"], cwd="/", **as_other)  # type: ignore[call-overload,no-any-return]
 

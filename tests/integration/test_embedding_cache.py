@@ -1,4 +1,4 @@
-"""Vectors of queries in a real Redis: shared between processes, and never the reason for an error."""
+"""The cache of query vectors in Redis: shared between processes, and never a cause of errors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.fixtures.services import Services
 
 
 class CountingEmbedder(HashingEmbedder):
-    """The hashing embedder under a model name of its own, which counts what it is asked."""
+    """The hashing embedder under a separate model name, which counts its requests."""
 
     def __init__(self, model: str, dimensions: int = 8) -> None:
         super().__init__(EmbedderOptions("counting", dimensions, Path("unused")))
@@ -36,7 +36,7 @@ class CountingEmbedder(HashingEmbedder):
 
 
 class Observer:
-    """Adds up what a cache says of its lookups."""
+    """Sums up the lookups that a cache reports."""
 
     def __init__(self) -> None:
         self.lookups: list[tuple[str, int, int]] = []
@@ -53,12 +53,12 @@ async def redis(services: Services) -> AsyncIterator[Redis]:
 
 @pytest.fixture
 def model() -> str:
-    """A model nobody else has: tests share one Redis."""
+    """Returns a unique model name, since tests share one Redis."""
     return f"model-{uuid.uuid4()}"
 
 
 async def told(cache: CachingEmbedder, texts: Sequence[str], kind: EmbeddingKind = "query") -> Vectors:
-    """The vectors, after Redis has them too."""
+    """Returns the vectors once Redis has stored them, too."""
     vectors = await cache.for_agent("ada").embed(texts, kind)
     await cache.drain()
     return vectors
@@ -153,7 +153,7 @@ async def test_an_unreachable_redis_is_a_miss_and_its_circuit_opens(model: str) 
 
 async def test_redis_that_refuses_to_write_is_no_error(redis: Redis, model: str) -> None:
     inner = CountingEmbedder(model)
-    # A lifetime that Redis does not take: reading goes well, writing does not.
+    # Redis rejects this lifetime: reads succeed, writes fail.
     cache = CachingEmbedder(inner, redis, ttl_seconds=-1)
     assert (await told(cache, ["one"])).shape == (1, 8)
     assert cache.statistics.redis_failures == 1

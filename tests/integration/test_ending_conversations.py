@@ -1,4 +1,4 @@
-"""Conversations that end, by an agent and by each framework: what lasts of them, and what does not."""
+"""Ended conversations, by an agent and by each framework: what is kept and what is dropped."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ USER = {"app_name": "app", "user_id": "ada"}
 
 
 class Noting(MemoryEnabledAgent):
-    """Answers with what it is told; notes what begins with its task, worth as much as is said."""
+    """Answers with its input; notes what follows "task", with the importance in the text."""
 
     async def process_query(self, query: str, task_id: str) -> str:
         if query.startswith("note "):
@@ -44,7 +44,7 @@ class Noting(MemoryEnabledAgent):
 
 
 async def records(agent: Agent, **filters: Any) -> list[MemoryRecord]:
-    """Oldest first."""
+    """Returns memories, oldest first."""
     return (await agent.memory.list(ListParams(descending=False, **filters))).memories
 
 

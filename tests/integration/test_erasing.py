@@ -1,4 +1,4 @@
-"""memory.erase: all of an agent, or of a user within it, goes from every place, and nobody else's."""
+"""memory.erase removes all data of an agent, or of one user, from every place, and no other data."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ async def test_all_of_an_agent_goes_from_every_place_and_nothing_of_another(
     assert (result.verified, result.complete, result.left) == (True, True, {})
     assert await _nothing_of(runtime, owner.agent)
     told = {name: len(share) for name, share in before.shares.items() if name not in CACHES}
-    # Deletions take back what their words counted, in rows of their own.
+    # A deletion subtracts its word counts in separate rows.
     assert {name: count for name, count in result.erased.items() if name != "lexical_deltas"} == {
         name: count for name, count in told.items() if name != "lexical_deltas"}
     others.assert_untouched(await holdings(runtime, other.agent.agent_id))
@@ -143,7 +143,7 @@ async def test_on_a_file_system_that_ignores_case_an_erasure_leaves_the_other_ag
 ) -> None:
     name = f"casey-{secrets.token_hex(4)}"
     agents = [new_agent(name), new_agent(name.upper())]
-    # To such a file system these are two names of one directory.
+    # A case-insensitive file system takes both names for one directory.
     runtime.home.archive.mkdir(parents=True, exist_ok=True)
     (runtime.home.archive / name.upper()).symlink_to(runtime.home.archive / name)
     for agent in agents:
@@ -156,7 +156,7 @@ async def test_on_a_file_system_that_ignores_case_an_erasure_leaves_the_other_ag
 
 
 class Gated(DirectoryArchive):
-    """An archive that writes only once somebody has listed what is in it."""
+    """An archive that writes only after it has been listed."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -222,7 +222,7 @@ async def test_broken_off_between_a_memory_and_what_was_made_of_it_the_next_call
 
 
 class Visited(DirectoryArchive):
-    """An archive whose every listing somebody uses to store something."""
+    """An archive that stores a memory at each listing."""
 
     def __init__(self, root: Path, visitor: Agent) -> None:
         super().__init__(root)
@@ -236,7 +236,7 @@ class Visited(DirectoryArchive):
 async def test_what_somebody_stores_all_the_while_is_told(runtime: Runtime, agent: Agent) -> None:
     parts = replace(runtime.parts, archive=Visited(runtime.home.archive, agent))
     result = await MemoryManager(parts, Caller(agent.agent_id)).erase(EVERYTHING)
-    # Four listings: what came at the first two is gone, what came at the last two is not.
+    # Four listings: memories of the first two are erased, those of the last two are not.
     assert (result.complete, result.verified, result.erased["memories"]) == (True, False, 2)
     assert result.left["memories"] == 2
     assert set(await agent.found("heron")) == {"Heron 2 came by.", "Heron 3 came by."}
@@ -266,11 +266,11 @@ async def test_without_redis_nothing_is_said_to_be_erased(runtime: Runtime, agen
         await agent.memory.get(GetParams(memory_id=memory_id))
 
 
-# --- beside a recall or a store ----------------------------------------------------------------------------
+# --- concurrent with a recall or a store --------------------------------------------------------------------
 
 
 class Late(WorkingMemory):
-    """Writes a copy only when `released`; `reached` once the rows were read or stored."""
+    """Blocks writes of copies until `released`; `reached` is set once rows were read or stored."""
 
     def __init__(self, agent: Agent) -> None:
         parts = agent.runtime.parts
@@ -328,14 +328,14 @@ async def test_a_copy_with_a_malformed_entry_is_erased_with_any_user(agent: Agen
 
 @pytest.fixture
 async def elsewhere(runtime: Runtime, services: Services) -> AsyncIterator[Runtime]:
-    """A second server of the database that uses another Redis: here another database of the same one."""
+    """A second server of the database with another Redis, here another database of the same Redis."""
     url = f"{services.redis_url.partition('?')[0]}?db=2"
     async with open_runtime(settings_for(services, redis_url=url)) as other:
         yield other
         await cast(Redis, other.redis).flushdb()
         async with other.database.owner_transaction() as connection:
             await connection.execute("DELETE FROM redis_instances")
-    # Its id is recorded anew.
+    # Forces its id to be recorded again.
     runtime.parts.working._recorded = None
 
 
@@ -391,7 +391,7 @@ async def test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text(
 
 
 async def _ada_and_others(agent: Agent) -> dict[str, Any]:
-    """What Ada said, what was made of it, and what others said."""
+    """Stores Ada's memories, what was derived from them, and others' memories."""
     ids: dict[str, Any] = {}
     ids["said"] = await agent.stored_id("Ada keeps bees on the roof.", user_id="ada", session_id="s-1",
                                         task_id="trip", idempotency_key="ada-1", pinned=True)
@@ -514,7 +514,7 @@ async def test_copies_that_are_read_to_learn_whose_they_are_do_not_fill_the_memo
 
 
 class Stalled(DirectoryArchive):
-    """An archive that stops answering at one of its listings."""
+    """An archive that hangs at one of its listings."""
 
     def __init__(self, root: Path, at_listing: int) -> None:
         super().__init__(root)
@@ -557,7 +557,7 @@ async def test_an_erasure_whose_verification_takes_too_long_is_incomplete_and_ca
 
 
 class Enqueued(DirectoryArchive):
-    """An archive whose every listing somebody uses to enqueue a job."""
+    """An archive that enqueues a job at each listing."""
 
     def __init__(self, root: Path, agent: Agent) -> None:
         super().__init__(root)

@@ -1,4 +1,4 @@
-"""Who may erase, and what attests it: scopes, confirmation, the signed receipt, the log."""
+"""Authorization and attestation of erasures: scopes, confirmation, signed receipt, log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ EVERYTHING = EraseParams(all=True, confirm=True)
 OF_ADA = EraseParams(user_id="ada", confirm=True)
 
 
-# --- the receipt -------------------------------------------------------------------------------------------
+# --- receipt ------------------------------------------------------------------------------------------------
 
 
 async def _read(runtime: Runtime, receipt: str | None) -> dict[str, Any]:
@@ -146,7 +146,7 @@ async def test_the_log_says_that_it_happened_and_no_word_of_what(
     assert "canoe" not in caplog.text
 
 
-# --- who may, and how --------------------------------------------------------------------------------------
+# --- authorization and confirmation -------------------------------------------------------------------------
 
 
 async def test_it_needs_the_admin_scope(runtime: Runtime, agent: Agent) -> None:

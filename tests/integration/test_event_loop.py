@@ -1,4 +1,4 @@
-"""The event loop stays free while the longest texts are stored, searched and made into a context."""
+"""The event loop is never blocked while the longest texts are stored, searched and put into a context."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import MAX_QUERY_CHARS, GetContextParams, RetrieveParams
 from tests.fixtures.memory import Agent
 
-# CPU time of this thread in one step of the loop: what other threads and processes do does not count.
+# CPU time of this thread per step of the loop, independent of other threads and processes.
 MOST_SECONDS = 0.2
 TEXTS = {
     "mixed combining marks": "a" + "\u0301\u0323\u0327" * MAX_TEXT_CHARS,
@@ -26,7 +26,7 @@ TEXTS = {
 
 
 class Steps:
-    """Samples the event loop: the most CPU time that it takes between two samples, in seconds."""
+    """Samples the event loop and records the maximum CPU seconds between two samples."""
 
     def __init__(self) -> None:
         self.longest, self._begun = 0.0, time.thread_time()
@@ -44,7 +44,7 @@ class Steps:
 
 @pytest.fixture
 def frozen_heap() -> Iterator[None]:
-    """Freezes the heap, as the service does at its start: a full collection in a long run takes 0.5 s."""
+    """Freezes the heap, as the service does at its start; a full collection in a long run takes 0.5 s."""
     gc.collect()
     gc.freeze()
     yield

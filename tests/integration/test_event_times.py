@@ -1,4 +1,4 @@
-"""The time a memory speaks of is kept beside it, and follows its content."""
+"""The event time of a memory is stored next to it and follows its content."""
 
 from __future__ import annotations
 

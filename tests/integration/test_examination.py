@@ -1,4 +1,4 @@
-"""What the doctor says of the models beside the embedder, where they are chosen."""
+"""`agentcore doctor` on the configured models other than the embedder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Facts that a model reads from new memories: in the background, checked, each memory once."""
+"""Facts extracted by a model: in the background, validated, once per memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FACTS = ["The user moved from Bristol to Ghent in 2021.", "Maren Holt is the use
 
 
 def says(*facts: str, entities: tuple[str, ...] = ()) -> Any:
-    """An answer that finds these in the first memory."""
+    """Returns an answer that finds these facts in the first memory."""
     return lambda document: {"memories": [{"number": 0, "facts": list(facts), "entities": list(entities)}]}
 
 
@@ -179,7 +179,7 @@ async def test_two_processes_at_once_store_each_fact_once(services: Services) ->
         if len(model.asked) == 2:
             both.set()
         fact = ("The user lives in Ghent.", "Ghent is where the user lives.")[len(model.asked) - 1]
-        return Reply(answered(says(fact)(document)).body, pending_summary=both)
+        return Reply(answered(says(fact)(document)).body, waits_for=both)
 
     model.answers["fact_extraction"] = slow
     async with talking(services, model) as talk:
@@ -217,7 +217,7 @@ async def test_what_was_deleted_or_changed_meanwhile_leaves_no_facts_of_its_old_
             heard = document["memories"][0]["text"]
             fact = "The user moved to Ghent." if "Ghent" in heard else "The user moved to Namur."
             said = says(fact)(document)
-            return Reply(answered(said).body, pending_summary=changed)
+            return Reply(answered(said).body, waits_for=changed)
 
         model.answers["fact_extraction"] = meanwhile
         await talk.work()

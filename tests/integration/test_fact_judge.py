@@ -1,4 +1,4 @@
-"""The judge of facts against a scripted chat endpoint: it vetoes and confirms what the rules let through."""
+"""The fact judge against a scripted chat endpoint: it vetoes or confirms supersessions of the rules."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.services import Services
 
 OLD, NEW = "The owner of Atlas is Priya.", "The owner of Atlas is Tomas now."
-# Of one attribute, but a person may have two of them: no rule takes a place.
+# The same attribute, but it may have several values: no rule supersedes.
 ONE, OTHER = "I live in Bristol.", "I live in Cardiff."
 THINGS = ("Atlas", "Boreas", "Castor", "Deneb")
 
@@ -114,7 +114,7 @@ async def test_without_its_answer_the_rules_decide(services: Services) -> None:
 
 
 async def owners(talk: Talking) -> tuple[Agent, list[UUID]]:
-    """An agent that knows who owns four things."""
+    """An agent with the owners of four things."""
     agent = talk.agent()
     items = [StoreParams(content=f"The owner of {each} is Priya.") for each in THINGS]
     stored = await agent.memory.store_batch(StoreBatchParams(items=items))
@@ -131,13 +131,13 @@ async def test_pairs_of_one_store_are_asked_side_by_side(services: Services) -> 
     def together(document: Document) -> Reply:
         if len(model.asked) == len(THINGS):
             all_asked.set()
-        return Reply(answered({"verdict": "SUPERSEDE"}).body, pending_summary=all_asked)
+        return Reply(answered({"verdict": "SUPERSEDE"}).body, waits_for=all_asked)
 
     model = ChatModel()
     model.answers["fact_judge"] = together
     async with talking(services, model) as talk:
         agent, old = await owners(talk)
-        # Asked one after the other, the first would wait for the last for ever.
+        # Sequential calls would deadlock: the first answer is sent after the last request.
         stored = await agent.memory.store_batch(NEW_OWNERS)
     assert [each.superseded for each in stored.results] == [[each] for each in old]
     assert stored.receipt.degraded == []
@@ -154,7 +154,7 @@ async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_jud
         agent, old = await owners(talk)
         began = time.monotonic()
         stored = await agent.memory.store_batch(NEW_OWNERS)
-        # One limit for all of them; one after the other they would take three times as long.
+        # One timeout for all calls; sequentially they would take three times as long.
         assert 3.0 <= time.monotonic() - began < 9.0
         assert [each.superseded for each in stored.results] == [[], *([each] for each in old[1:])]
         [said] = stored.receipt.degraded
@@ -167,12 +167,12 @@ async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_jud
 
 
 async def test_a_judge_without_room_is_not_taken_for_a_slow_one(services: Services) -> None:
-    """With a concurrency of one, background work leaves none; the next store is judged again."""
+    """With a concurrency of one, background work uses the only slot; the next store is judged again."""
     model, release, begun = ChatModel(), asyncio.Event(), asyncio.Event()
 
     def slow(document: Document) -> Reply:
         begun.set()
-        return Reply(answered({"memories": []}).body, pending_summary=release)
+        return Reply(answered({"memories": []}).body, waits_for=release)
 
     model.answers["fact_extraction"] = slow
     async with talking(services, model, concurrency=1, extract_facts=True) as talk:

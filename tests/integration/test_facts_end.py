@@ -1,4 +1,4 @@
-"""Facts that a model read end with their memory: when its time is up, and no sooner."""
+"""Facts extracted by a model expire with their source, and not earlier."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
 
 
 async def time_is_up(talk: Talking, memory_id: UUID) -> None:
-    """As if it had expired an hour ago; the sweep has come by since."""
+    """Sets the expiry one hour back and runs the sweep."""
     over = "UPDATE memories SET expires_at = now() - interval '1 hour' WHERE memory_id = %s"
     async with talk.runtime.database.owner_transaction() as connection:
         await connection.execute(over, [memory_id])
@@ -88,7 +88,7 @@ async def test_a_fact_that_is_its_callers_stays_when_its_memory_has_expired(
 
 
 async def extended(talk: Talking) -> tuple[Agent, UUID, MemoryRecord]:
-    """A memory that ends, and a fact read from it that ends later since it was used."""
+    """A memory with an expiry, and its fact, whose use extended it beyond that."""
     agent = await reader(talk)
     rules = {"semantic": {"extend_after_uses": 1}}
     await agent.memory.configure(ConfigureParams.model_validate({"layers": rules}))

@@ -1,4 +1,4 @@
-"""Facts that a model read follow their memory: deleted, reworded, superseded, holding again."""
+"""Facts extracted by a model follow their source: deleted, changed, superseded, reinstated."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIKED = "Rui prefers yellow over all other colours."
 
 
 def about(found: dict[str, str]) -> Any:
-    """An answer that finds the fact whose word a memory holds."""
+    """Returns an answer with the fact of each memory that contains its key."""
     return lambda document: {"memories": [
         {"number": number, "entities": [],
          "facts": [fact for word, fact in found.items() if word in each["text"]]}
@@ -54,7 +54,7 @@ async def update(agent: Agent, memory_id: UUID, **updates: Any) -> None:
 
 @asynccontextmanager
 async def judged(services: Services) -> AsyncIterator[Talking]:
-    """A service whose model reads these facts, and lets each take the place of the one it is asked about."""
+    """A service whose model extracts these facts and judges every pair as superseding."""
     async with talking(services) as running:
         running.model.answers |= {
             "fact_extraction": about({"Maren": FACT, "yellow": LIKED}),
@@ -194,7 +194,7 @@ async def test_other_words_take_the_old_ones_facts_away_and_are_read_anew(talk: 
 
 
 async def test_what_a_caller_made_of_a_fact_is_the_callers(talk: Talking) -> None:
-    """Pinned, or put into other words, it stays when the memory gets others; deleted, it goes."""
+    """A pinned or edited fact survives a change of its source, but not its deletion."""
     talk.model.answers["fact_extraction"] = lambda document: {"memories": [
         {"number": 0, "entities": [], "facts": [FACT, "Maren helped the user move.", "Maren has a car."]}]}
     agent = await reader(talk)
@@ -253,7 +253,7 @@ async def test_what_is_said_takes_the_place_of_what_a_model_read(talk: Talking) 
 
 
 async def test_a_deletion_beside_the_reading_leaves_no_fact(talk: Talking) -> None:
-    """Whoever comes first: the deletion finds the facts, or they find their memory gone."""
+    """In either order: the deletion finds the facts, or the extraction finds its source gone."""
     agent = await reader(talk)
     for number in range(6):
         said = await agent.stored_id(f"{SAID} That was note {number}.")

@@ -1,4 +1,4 @@
-"""A model that is asked for facts in vain: by one text's fault, or the request's; and whose an answer is."""
+"""Failed fact extraction, caused by one text or by the whole request, and the scope of each request."""
 
 from __future__ import annotations
 
@@ -62,13 +62,13 @@ async def waiting(talk: Talking, agent: Agent) -> set[UUID]:
 
 
 async def degraded(agent: Agent, memory_id: UUID) -> list[str]:
-    """Why a memory was done without a model's facts."""
+    """Returns the reasons why a memory was completed without a model's facts."""
     changes = (await agent.memory.history(HistoryParams(memory_id=memory_id))).changes
     return [each.after["degraded"] for each in changes if "degraded" in (each.after or {})]
 
 
 def poisoned(bad: Reply | str) -> Callable[[Document], Any]:
-    """Answers this where a text holds the word."""
+    """Returns `bad` for requests with a poisoned text."""
     return lambda document: (
         bad if any("poison" in each["text"] for each in document["memories"]) else moved_facts(document))
 
@@ -203,15 +203,15 @@ async def test_what_no_text_can_hold_is_taken_out_of_an_answer(talk: Talking, di
 
 
 class Unclean:
-    """An extractor of somebody else's, which hands on whatever it is told."""
+    """A third-party extractor whose facts contain NUL."""
 
     model, prompt = "other/unclean", "other@1"
 
     async def open(self) -> None:
-        """Nothing to do."""
+        pass
 
     async def close(self) -> None:
-        """Nothing to do."""
+        pass
 
     async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
         return [Extraction(["The user likes \x00 goats a lot."]) for _ in said]

@@ -1,4 +1,4 @@
-"""PostgreSQL and Redis that hang, refuse or are full: calls end in time, and all goes on after."""
+"""PostgreSQL and Redis that hang, refuse or are full: calls end within their timeout, and service resumes."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.services import Services
 
 REQUEST_SECONDS, DATABASE_SECONDS = 3.0, 1.0
-# Longer than all the other work of a test takes on busy cores.
+# Longer than the other work of a test takes on busy cores.
 REDIS_SECONDS = 3.0
-# How much later than its limit a call may end on busy cores.
+# The delay after its timeout with which a call may end on busy cores.
 SLACK_SECONDS = 3.0
 CIRCUIT = "agentcore.circuit_breaker"
 SLEEP = [(sql.SQL("SELECT pg_sleep(20) AS slept"), {})]
@@ -58,7 +58,7 @@ def home() -> Iterator[Home]:
 
 @pytest.fixture
 async def runtime(home: Home) -> AsyncIterator[Runtime]:
-    """A service with parts of its own, which a test may freeze."""
+    """A service with its own PostgreSQL and Redis, which a test may freeze."""
     settings = Settings(
         _env_file=None, agentcore_home=home.path, embedding_model="hashing", embedding_dimensions=64,
         request_timeout_seconds=REQUEST_SECONDS, database_timeout_seconds=DATABASE_SECONDS,
@@ -69,7 +69,7 @@ async def runtime(home: Home) -> AsyncIterator[Runtime]:
 
 @pytest.fixture
 async def memory(runtime: Runtime, home: Home) -> AsyncIterator[MemoryClient]:
-    """A client of the service's endpoint, which tries each call once."""
+    """A client of the service's endpoint without retries."""
     token = mint_token(home.secret("jwt"), "ada", ["memory:read", "memory:write"], 3_600)
     async with MemoryClient.in_process(create_app(runtime), token, max_attempts=1) as client:
         yield client
@@ -108,7 +108,7 @@ CALLS: dict[str, Call] = {
 
 
 async def ended(memory: MemoryApi, call: Call, number: int) -> tuple[float, AgentCoreError | None]:
-    """How long a call took, and its error."""
+    """Returns the duration of a call in seconds, and its error."""
     begun = time.monotonic()
     try:
         await call(memory, number)
@@ -211,11 +211,11 @@ async def test_every_call_ends_within_its_limit_while_postgresql_hangs_and_all_g
 
 
 async def connections_are_counted(runtime: Runtime) -> bool:
-    """Whether the server has the connections that the pools know of, and no more."""
+    """Checks that the server has exactly the connections that the pools count."""
     async with runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
             "SELECT count(*) AS open FROM pg_stat_activity WHERE datname = current_database() "
-            "AND usename IS NOT NULL")  # of another role's connections only the names are visible
+            "AND usename IS NOT NULL")  # only names are visible of other roles' connections
         row = await cursor.fetchone()
     pools = runtime.database.statistics().values()
     assert all(pool["pool_size"] <= pool["pool_max"] for pool in pools)
@@ -233,7 +233,7 @@ async def test_a_call_that_is_cancelled_while_postgresql_hangs_ends_soon(
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.2):
                 await agent.found("kettle")
-        # The driver would wait 5 s for the request to cancel, and 5 s for the statement to end.
+        # The driver would wait 5 s for the cancel request and 5 s for the statement.
         assert time.monotonic() - begun < 4.0
 
 
@@ -284,7 +284,7 @@ async def test_a_slow_statement_ends_at_its_limit_and_opens_no_circuit(services:
 
 
 async def test_the_limit_of_a_reply_grows_with_the_statements_of_a_pipeline(services: Services) -> None:
-    """statement_timeout allows each of them 1.5 s."""
+    """statement_timeout is 1.5 s for each statement."""
     database = Database(services.database_url, pool_size=1, timeout_seconds=1.5)
     await database.open()
     try:
@@ -308,7 +308,7 @@ async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_c
 
 
 async def test_a_full_disk_of_postgresql_makes_the_service_not_ready(services: Services) -> None:
-    """The limit stands for a disk on which nothing more fits: the check writes to a file."""
+    """Uses a file size limit in place of a full disk: the check writes a file."""
     with migrated_database(services) as own:
         async with open_runtime(settings_for(services, database_url=own.url)) as running:
             assert (await running.readiness())["postgresql"]["ok"]
@@ -349,7 +349,7 @@ async def test_reads_go_to_the_primary_while_the_replica_is_away(
 
 
 def closed_to_all(own: OwnDatabase) -> None:
-    """No connections but administrators', and none of those that there were."""
+    """Closes all connections and allows only superusers to connect."""
     own.as_administrator(f"ALTER DATABASE {own.name} CONNECTION LIMIT 0")
     own.as_administrator("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
                          "WHERE datname = current_database() AND pid <> pg_backend_pid()")
@@ -380,7 +380,7 @@ async def test_an_embedding_provider_that_cannot_be_reached_is_left_alone(
                 running.embedder.circuit._next_probe_at = 0.0
                 api.otherwise = lambda request: Reply(status=401)
                 await agent.found("a cup")
-                assert not running.embedder.circuit.is_open  # an error status is a reply
+                assert not running.embedder.circuit.is_open  # an error status is a response
 
 
 # --- background work ---------------------------------------------------------------------------------------

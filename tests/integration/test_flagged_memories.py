@@ -1,4 +1,4 @@
-"""Flagged memories: found on every way of writing, left out of contexts and summaries, marked in results."""
+"""Flagged memories: detected on every write path, excluded from contexts and summaries, marked in results."""
 
 from __future__ import annotations
 

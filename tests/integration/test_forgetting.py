@@ -1,4 +1,5 @@
-"""What a model's `forget_memory` proposes for a few words, with the local model, and what is confirmed."""
+"""`forget_memory` with the local model: the candidates for a short description, and the confirmed
+deletion."""
 
 from __future__ import annotations
 
@@ -22,7 +23,6 @@ FACTS = (TEA, PENICILLIN, PASSPORT, MIA)
 
 @pytest.fixture
 async def grace(local_settings: Settings) -> AsyncIterator[Agent]:
-    """An agent that knows four facts of Grace."""
     async with open_runtime(local_settings) as runtime:
         agent = Agent(runtime)
         for fact in FACTS:
@@ -82,7 +82,7 @@ async def test_fewer_than_were_proposed_may_be_confirmed(tools: MemoryTools, gra
 
 async def test_what_is_gone_when_it_is_proposed_takes_nothing_else_with_it(grace: Agent) -> None:
     class Fleeting:
-        """A memory in which the best that is found is deleted at once."""
+        """A memory whose top hit is deleted at once."""
 
         async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
             found = await grace.memory.retrieve(params)

@@ -1,4 +1,4 @@
-"""google-adk's memory service over a running memory, by ADK's own runner and a scripted model."""
+"""google-adk's memory service over a running memory, with ADK's runner and a scripted model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ BICYCLE = "The blue bicycle needs a new chain"
 
 @pytest.fixture(params=("manager", "HTTP client"))
 async def memory(request: pytest.FixtureRequest, runtime: Runtime) -> AsyncIterator[MemoryApi]:
-    """The memory of an agent nobody else is, in this process and at a service."""
+    """The memory of a unique agent, in-process and at a service."""
     async with FACES[request.param](runtime, f"agent-{uuid.uuid4()}") as face:
         yield face
 
@@ -56,7 +56,7 @@ def service(memory: MemoryApi) -> AgentCoreMemoryService:
 
 
 class Scripted(BaseLlm):
-    """Gives its replies in their order, and keeps what it was asked."""
+    """Returns scripted replies in order and records the requests."""
 
     model: str = "scripted"
     _replies: list[types.Part] = PrivateAttr(default_factory=list)
@@ -100,7 +100,7 @@ def session(*events: Event, session_id: str = "monday", **owner: str) -> Session
 
 
 async def kept(memory: MemoryApi) -> list[MemoryRecord]:
-    """All memories, the oldest first."""
+    """Returns all memories, oldest first."""
     return (await memory.list(ListParams(descending=False))).memories
 
 
@@ -110,7 +110,7 @@ async def found(service: BaseMemoryService, query: str, **owner: str) -> list[st
 
 
 async def conversation(agent: LlmAgent, service: BaseMemoryService, said: str) -> tuple[str, Session]:
-    """One session of a runner with one message; the last words, and the session."""
+    """Runs one message in a session; returns the last reply and the session."""
     sessions = InMemorySessionService()
     runner = Runner(app_name="shop", agent=agent, session_service=sessions, memory_service=service)
     own = await sessions.create_session(**ADA)
@@ -163,7 +163,7 @@ async def test_a_session_added_again_after_its_keys_are_forgotten_adds_nothing(a
 
 
 class Recorded(httpx.ASGITransport):
-    """The service of an application, and what it was asked."""
+    """The service of an application, recording its requests."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(app)

@@ -1,4 +1,4 @@
-"""A memory's past: each change kept with its version, the way back, and feedback."""
+"""A memory's history: versions of each change, revert, and feedback."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ async def past(agent: Agent, memory_id: UUID, **values: Any) -> HistoryResult:
 
 
 async def revert(agent: Agent, memory_id: UUID, version: int) -> list[str]:
-    """Revert, and what the receipt says could not be."""
+    """Reverts, and returns the degradations of the receipt."""
     result = await agent.memory.revert(RevertParams(memory_id=memory_id, version=version))
     return result.receipt.degraded
 
 
 def held(record: MemoryRecord) -> dict[str, Any]:
-    """What a memory holds, without what every change moves."""
+    """Returns a memory without the fields that every change updates."""
     return record.model_dump(exclude=LIFE)
 
 
@@ -115,7 +115,7 @@ async def test_a_revert_brings_an_earlier_time_to_live_back_with_its_moment(agen
     [change, *_] = (await past(agent, memory_id)).changes
     assert change.after is not None
     assert change.after["ttl_seconds"] == 864_000
-    # Used often, it lives on by the time it had at first, not by what was taken back.
+    # After frequent use the lifetime is the original one, not that of the reverted update.
     parts, rules = agent.runtime.parts, {"episodic": 1}
     parts.accesses.note(agent.agent_id, [memory_id], parts.clock())
     await parts.accesses.flush(parts.storage, rules)
@@ -154,7 +154,7 @@ async def test_without_a_whole_history_nothing_is_reverted(agent: Agent) -> None
     memory_id = await agent.stored_id("The lamp is red.")
     await update(agent, memory_id, content="The lamp is blue.")
     await update(agent, memory_id, content="The lamp is white.")
-    async with agent.runtime.database.owner_transaction() as connection:  # as an older service left it
+    async with agent.runtime.database.owner_transaction() as connection:  # as an older service wrote it
         await connection.execute(
             "UPDATE memory_history SET version = NULL WHERE memory_id = %s AND version = 2", (memory_id,))
     with pytest.raises(Conflict, match="every change"):

@@ -1,4 +1,4 @@
-"""The reranker over HTTP against a scripted server: what it asks, both forms, retries, failures."""
+"""The HTTP reranker against a scripted server: requests, both formats, retries, failures."""
 
 from __future__ import annotations
 

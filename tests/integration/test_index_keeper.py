@@ -1,4 +1,4 @@
-"""The index keeper: what it makes of a partition, what it measures, and how it gets over trouble."""
+"""The index keeper: planning, recall measurements, rebuilds and recovery from errors."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def own(services: Services) -> Iterator[OwnDatabase]:
 async def filled(
     services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[Runtime]:
-    """Two partitions that are large enough for an index of their own."""
+    """Two partitions, each large enough for an index."""
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 40)
     monkeypatch.setattr(index_keeper, "LIFE_SECONDS", 0.0)
     monkeypatch.setattr(index_keeper, "QUERIES", 20)
     monkeypatch.setattr(vector_index, "LEAST_ROWS_READ", 1)
-    # One connection stores everything: its counts of rows are flushed before the tables are analysed.
+    # With a single connection, row counts are flushed before the tables are analyzed.
     async with open_runtime(settings_for(services, database_url=own.url, database_pool_size=1)) as runtime:
         for agent_id in ("ada", "grace"):
             await fill(runtime, agent_id, 0, 60)
@@ -77,17 +77,16 @@ async def keep(runtime: Runtime, policy: IndexPolicy | None = None) -> int:
 
 
 async def partitions(runtime: Runtime) -> dict[str, PartitionState]:
-    """The state of each filled partition."""
     return {state.partition: state for state in await keeper(runtime).states() if state.rows}
 
 
 def through_indexes(runtime: Runtime, agent_id: str) -> MemoryManager:
-    """The agent's memory, searched through the index from the first memory on; nothing is cached."""
+    """Returns the agent's memory without cache, searching through the index from the first memory on."""
     vectors = PgVectorStore(runtime.database, DIMENSIONS, SearchLimits(exact_search_limit=0))
     return MemoryManager(replace(runtime.parts, vectors=vectors), Caller(agent_id))
 
 
-# --- what is planned ---------------------------------------------------------------------------------------
+# --- planning -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("rows", "indexes", "build", "measured"), [
@@ -124,7 +123,7 @@ def test_of_two_indexes_left_behind_the_older_is_dropped_and_those_of_other_mode
     assert found == IndexPlan(("ann_half",), replaced=(older,))
 
 
-# --- what is measured --------------------------------------------------------------------------------------
+# --- measurements -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", [1, 10, 16, 17, 64, 1_000])
@@ -158,7 +157,7 @@ async def test_what_was_measured_is_remembered_and_the_search_goes_by_it(filled:
     for state in (await partitions(filled)).values():
         [index] = state.indexes
         assert index.recall is not None
-        # Of two that are equally far either may be the fiftieth: 1.0 is not sure at any reach.
+        # Equidistant neighbors may swap ranks, so 1.0 is not guaranteed at any search width.
         assert index.recall >= 0.99
         assert index.measured_rows == state.rows == 60
         assert index.reach <= index.shape
@@ -238,14 +237,14 @@ async def test_while_another_process_works_on_the_indexes_nothing_is_swept_or_bu
     assert await keep(filled) == 2
 
 
-# --- coming short ------------------------------------------------------------------------------------------
+# --- too few results ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["ivfflat", "hnsw"])
 async def test_a_filter_finds_all_it_should_also_before_pgvector_0_8(
     filled: Runtime, own: OwnDatabase, kind: str
 ) -> None:
-    """The version alone is old here: no iterative scan is asked for, as of pgvector 0.7."""
+    """Reports an old version, so that no iterative scan is used, as with pgvector 0.7."""
     await fill(filled, "ada", 60, 600)
     await keep(filled, IndexPolicy(kind=kind, recall=0.5))  # type: ignore[arg-type]
     own.as_administrator("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
@@ -283,7 +282,7 @@ async def test_what_serves_an_agent_is_remembered_for_a_moment_and_for_so_many_a
     assert await known.of("ada", model) is None
 
 
-# --- trouble -----------------------------------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------------------------------------
 
 
 async def test_an_index_whose_maker_was_stopped_before_the_comment_is_swept(filled: Runtime) -> None:

@@ -1,6 +1,6 @@
-"""The isolation matrix: every method x every place of the text inventory, called with another agent's things.
+"""The isolation matrix: every method with another agent's ids, against every place of the text inventory.
 
-A method without a row here fails, and so does a table, a column or a Redis key the inventory does not know.
+A method without a row fails, and so does a table, column or Redis key that the inventory lacks.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at", "changed_at"
 
 
 async def _outcome(memory: MemoryApi, attribute: str, params: Strict, names: dict[str, str]) -> Any:
-    """What the caller sees, with ids by their role and without what differs from call to call anyway."""
+    """Returns the caller's result, with ids replaced by roles and without values that vary per call."""
     try:
         seen = (await getattr(memory, attribute)(params)).model_dump(mode="json")
     except AgentCoreError as error:
@@ -64,7 +64,7 @@ def _plain(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, list):
         return [_plain(each, names) for each in value]
     if isinstance(value, float):
-        return round(value, 6)  # terms are added up in the order of their keys, which are each agent's own
+        return round(value, 6)  # terms are summed in the order of keys, which differ by agent
     if isinstance(value, str):
         return UUID_FORM.sub(lambda found: names.get(found[0], "new"), value)
     return value
@@ -77,11 +77,11 @@ async def _outcomes(memory: MemoryApi, method: AnyMethod, strange: Strange, own:
             for params in MATRIX[method.name](strange, own)]
 
 
-# --- the ways in -------------------------------------------------------------------------------------------
+# --- call paths ---------------------------------------------------------------------------------------------
 
 
 class OwnersDatabase(Database):
-    """Transactions of the owner, whom no row policy binds: what is left is the statements' own care."""
+    """Owner transactions, which bypass row security: only the statements' own conditions remain."""
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
@@ -102,7 +102,7 @@ Way = Callable[[Agent], MemoryApi]
 
 @pytest.fixture
 async def over_http(runtime: Runtime) -> AsyncIterator[Way]:
-    """Through the whole service: a token, bytes, both walls."""
+    """Calls the whole service: token, JSON bytes, statement conditions and row security."""
     transport = httpx.ASGITransport(create_app(runtime))
     secret = runtime.settings.jwt_secret_key
     assert secret is not None
@@ -133,14 +133,14 @@ async def _without_row_security(
 
 @pytest.fixture
 async def past_the_second_wall(runtime: Runtime, services: Services) -> AsyncIterator[Way]:
-    """In the process, and without row security: the first wall holds alone."""
+    """Calls in-process without row security: only the statements' conditions isolate agents."""
     async with _without_row_security(runtime, services, runtime.parts.policy.limits) as way:
         yield way
 
 
 @pytest.fixture
 async def past_it_as_a_large_agent(runtime: Runtime, services: Services) -> AsyncIterator[Way]:
-    """The same, with the statements that search a large agent through an index."""
+    """Same, with the statements that search a large agent through an index."""
     limits = replace(runtime.parts.policy.limits, exact_search_limit=0)
     async with _without_row_security(runtime, services, limits) as way:
         yield way
@@ -148,7 +148,7 @@ async def past_it_as_a_large_agent(runtime: Runtime, services: Services) -> Asyn
 
 @pytest.fixture(params=["over_http", "past_the_second_wall", "past_it_as_a_large_agent"])
 def way(request: pytest.FixtureRequest) -> Way:
-    """Each way to call a method."""
+    """Each path to call a method."""
     return request.getfixturevalue(request.param)
 
 
@@ -158,7 +158,7 @@ def _logged(services: Services, captured: str) -> str:
 
 
 def _nearly(answers: Any) -> Any:
-    """The same, with its figures as what is about equal: seconds later a score is a trifle less."""
+    """Replaces numbers by approximate values, since scores decay within seconds."""
     if isinstance(answers, float):
         return pytest.approx(answers, abs=1e-4)
     if isinstance(answers, dict):
@@ -180,14 +180,14 @@ async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_th
 ) -> None:
     caplog.set_level("DEBUG", "agentcore")
     theirs, ours = f"zebra{secrets.token_hex(8)}", f"heron{secrets.token_hex(8)}"
-    # The twin owns and asks the same before the other exists: nothing of it can show in these answers.
+    # The control agent calls first, before the other agent exists: no data can leak into its results.
     await clear(runtime)
     nobodys = Strange.nobodys(theirs)
     [twin] = await settle(runtime, {new_agent(): ours})
     expected = await _outcomes(way(twin.agent), method, nobodys, twin)
 
     owner, caller = await settle(runtime, {new_agent(): theirs, new_agent(): ours})
-    # A task of the caller's, ended by somebody else: it goes on.
+    # Another agent completes a task with the caller's task id; the caller's task must remain.
     await owner.agent.memory.complete_task(ask.CompleteTaskParams(task_id=f"only-{ours}"))
     before = await holdings(runtime, owner.agent.agent_id)
     assert before.empty_places() == set()

@@ -1,4 +1,4 @@
-"""Durable jobs: enqueued with a transaction, done by whoever is there, seen and steered by operators."""
+"""Durable jobs: enqueued within a transaction, run by any worker, listed and controlled by operators."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SOON = timedelta(minutes=5)
 
 
 async def nothing(work: Work) -> None:
-    """What a probe does unless it is told more."""
+    pass
 
 
 class Probe:
-    """A job of the tests: it notes each run, and does then what the test wants."""
+    """A job of the tests: it records each run and then calls the test's function."""
 
     def __init__(self) -> None:
         self.runs: list[tuple[str, str]] = []
@@ -43,7 +43,7 @@ class Probe:
 
 @pytest.fixture
 async def probe() -> AsyncIterator[Probe]:
-    """The job `probe`, registered for the length of a test."""
+    """Registers the job `probe` for the length of a test."""
     made = Probe()
 
     async def probe(work: Work, mark: str = "") -> None:
@@ -69,7 +69,6 @@ async def new_worker(runtime: Runtime, **options: Any) -> JobWorker:
 
 @asynccontextmanager
 async def running(*workers: JobWorker) -> AsyncIterator[None]:
-    """The workers at work, until the block ends."""
     tasks = [asyncio.create_task(each.run()) for each in workers]
     try:
         yield
@@ -91,12 +90,11 @@ async def owner(runtime: Runtime, statement: str, *values: object) -> list[Any]:
 
 
 async def make_due(runtime: Runtime) -> None:
-    """As if the time had come that jobs wait for."""
     await owner(runtime, "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
 
 
 async def bury_workers(runtime: Runtime) -> None:
-    """As if every worker had been silent for an hour."""
+    """Sets the last heartbeat of every worker one hour back."""
     await owner(runtime, "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
 
 
@@ -155,7 +153,7 @@ async def test_a_job_waits_for_everybody_who_counted_on_it(
             await stack.enter_async_context(running(worker))
             await _until(lambda: _has_state(worker, "running"))
             assert probe.runs == []
-            # It has started, so it does not count for what is enqueued from here on.
+            # The job has started, so it does not deduplicate later ones.
             assert not await transaction.jobs.waits(job_lock("probe"))
         await probe.started.wait()
 
@@ -318,7 +316,7 @@ async def test_the_job_of_a_worker_that_is_silent_is_done_by_another(
     other = asyncio.create_task(worker.run_pending())
     await probe.twice.wait()
     release.set()
-    # The one that was only slow may find its job done already, and passes over it.
+    # The slow worker may find its job done and skips it.
     await other
     await silent
     assert len(probe.runs) == 2

@@ -1,4 +1,4 @@
-"""Labelled conversations as the benchmarks store them, in a home that may have been used before."""
+"""Labeled conversations as the benchmarks store them, also in a home that was used before."""
 
 from __future__ import annotations
 

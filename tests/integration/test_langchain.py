@@ -1,4 +1,4 @@
-"""LangChain's retriever and tools over a running memory, awaited and not."""
+"""LangChain's retriever and tools over a running memory, async and sync."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TEA = "Green tea tastes best in the morning"
 
 @pytest.fixture(params=("manager", "HTTP client"))
 async def memory(request: pytest.FixtureRequest, runtime: Runtime) -> AsyncIterator[MemoryApi]:
-    """The memory of an agent nobody else is, in this process and at a service."""
+    """The memory of a unique agent, in-process and at a service."""
     async with FACES[request.param](runtime, f"agent-{uuid.uuid4()}") as face:
         yield face
 
@@ -128,7 +128,7 @@ async def test_a_thread_that_the_memorys_loop_waits_for_does_not_wait_for_it(mem
     retriever, [recall] = MemoryRetriever(memory=memory), memory_tools(memory, tools=("recall_memory",))
 
     def both(query: str) -> list[Any]:
-        """As LangChain has it: sync work goes to threads, and the loop's own thread waits for them."""
+        """Runs sync work in threads while the loop's thread blocks, as LangChain does."""
         with ThreadPoolExecutor() as threads:
             return [each.exception() for each in (
                 threads.submit(retriever.batch, [query, query]),

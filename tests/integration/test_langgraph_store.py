@@ -1,4 +1,4 @@
-"""LangGraph's store over a running memory: what is ours alone, and a graph that uses it."""
+"""LangGraph's store over a running memory: our extensions, and a graph that uses it."""
 
 from __future__ import annotations
 
@@ -31,18 +31,17 @@ USER = ("users", "ada")
 
 @pytest.fixture
 async def store(agent: Agent) -> AgentCoreStore:
-    """A store that stands on the loop of the test."""
+    """A store on the test's event loop."""
     return AgentCoreStore(agent.memory)
 
 
 async def record_of(agent: Agent) -> MemoryRecord:
-    """The only memory of an agent."""
     [record] = (await agent.memory.list(ListParams())).memories
     return record
 
 
 async def age(agent: Agent, seconds: float) -> None:
-    """As if so many seconds of its memories' lives had gone by."""
+    """Shifts the agent's memories into the past by this many seconds."""
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         await connection.execute(
             "UPDATE memories SET expires_at = expires_at - make_interval(secs => %s) WHERE agent_id = %s",
@@ -164,7 +163,7 @@ async def test_stores_that_put_one_new_key_at_the_same_time_make_one_item_of_it(
 async def test_of_an_item_in_two_memories_the_newer_value_is_read_and_a_put_leaves_one(
     agent: Agent, store: AgentCoreStore
 ) -> None:
-    """As two workers leave it that were stopped in the middle, or a dump that was imported again."""
+    """As after two interrupted workers or a repeated import."""
     await store.aput(USER, "theme", {"is": "dark"})
     first = await record_of(agent)
     await store.aput(USER, "theme", {"is": "light"})

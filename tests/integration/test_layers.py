@@ -1,4 +1,4 @@
-"""How layers forget: the service's rules, an agent's own, and memories that live on because they are used."""
+"""Retention of layers: service rules, agent rules, and renewal by use."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ EPISODIC = MemoryType.EPISODIC
 
 @pytest.fixture
 async def ruled(services: Services) -> AsyncIterator[Runtime]:
-    """A service whose episodic memories live for 15 days, and again after 3 uses."""
+    """A service whose episodic memories live for 15 days and are renewed after 3 uses."""
     rules = {"episodic": {"ttl_seconds": 15 * DAY, "extend_after_uses": 3}}
     async with open_runtime(settings_for(services, memory_layers=rules)) as running:
         yield running
 
 
 async def lives(agent: Agent, memory_id: UUID) -> float | None:
-    """Days from now until the memory expires."""
+    """Returns the days until the memory expires."""
     expires_at = (await agent.get(memory_id)).expires_at
     return None if expires_at is None else (expires_at - datetime.now(UTC)) / timedelta(days=1)
 
 
 async def renew(agent: Agent, memory_id: UUID) -> int:
-    """Let a memory live its time anew; its version."""
+    """Restarts the memory's lifetime and returns its version."""
     params = UpdateParams.model_validate({"memory_id": memory_id, "updates": {"renew": True}})
     return (await agent.memory.update(params)).version
 
@@ -50,7 +50,7 @@ async def configure(agent: Agent, **layers: dict[str, Any]) -> None:
 
 
 async def use(agent: Agent, memory_id: UUID, times: int) -> None:
-    """Give a memory out so many times, and count it."""
+    """Retrieves a memory `times` times and counts the accesses."""
     parts = agent.runtime.parts
     for _ in range(times):
         parts.accesses.note(agent.agent_id, [memory_id], parts.clock())
@@ -58,7 +58,7 @@ async def use(agent: Agent, memory_id: UUID, times: int) -> None:
 
 
 async def age(agent: Agent, memory_id: UUID, days: float) -> None:
-    """As if so many days had gone by."""
+    """Shifts the memory into the past by this many days."""
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute(
             "UPDATE memories SET expires_at = expires_at - make_interval(secs => %s) WHERE memory_id = %s",

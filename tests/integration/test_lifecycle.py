@@ -1,4 +1,4 @@
-"""Update, prune, delete, list, count, stats: on real rows, with the archive behind."""
+"""Update, prune, delete, list, count and stats on real rows with an archive."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ async def test_all_of_a_layer_can_be_named_as_a_share(agent: Agent) -> None:
 
 
 class Gated(DirectoryArchive):
-    """An archive that waits with its first write until it is let go."""
+    """An archive whose first write blocks until released."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)
@@ -210,7 +210,7 @@ async def test_an_archive_that_hangs_ends_the_prune_and_its_locks(agent: Agent, 
     draft = tmp_path / f"{object_key(agent.agent_id, ids[0])}"
     draft = draft.with_name(f".{draft.name}.draft")
     draft.parent.mkdir()
-    os.mkfifo(draft)  # to open it blocks, as a file of a dead mount does
+    os.mkfifo(draft)  # opening it blocks, as with a file of a dead mount
     hanging = DirectoryArchive(tmp_path, timeout_seconds=0.3)
     params = PruneParams(memory_layer=MemoryType.EPISODIC, target=3)
     pruner = MemoryManager(replace(agent.runtime.parts, archive=hanging), Caller(agent.agent_id))

@@ -1,4 +1,4 @@
-"""What language models may cost: reserved before each request, never passed, however many ask at once."""
+"""The budget of language models: reserved before each request and never exceeded under concurrency."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.services import Services
 
 OLD, NEW = "The owner of Atlas is Priya.", "The owner of Atlas is Tomas now."
-# A text without tokens reserves this much for its form, with so many for the answer.
+# The reservation of a text without tokens: the message format plus the answer.
 ONE = FORM_TOKENS + 36
 
 
@@ -261,7 +261,7 @@ async def test_a_store_beyond_the_budget_goes_by_the_rules_alone(services: Servi
         agent = talk.agent()
         old = await agent.stored_id(OLD)
         result = await agent.store(NEW)
-        # The rules alone decide: the model, which would have vetoed, was not asked.
+        # The rules alone decide; the model, which would veto, is not called.
         assert result.superseded == [old]
         assert result.receipt is not None
         assert result.receipt.degraded == [
@@ -271,7 +271,7 @@ async def test_a_store_beyond_the_budget_goes_by_the_rules_alone(services: Servi
 
 
 async def test_the_budget_of_one_agent_says_nothing_of_the_model(services: Services) -> None:
-    """Another agent is answered at once: who is over its budget makes nobody rest, and no part unready."""
+    """Another agent is served at once: an agent over budget opens no circuit and leaves the service ready."""
     async with scripted_http(ChatModel().reply) as server:
         settings = settings_for(
             services, llm_model="small", llm_base_url=server.url, query_rewriter="openai",
@@ -295,7 +295,7 @@ async def test_what_the_answer_says_it_took_is_what_is_charged(services: Service
         await agent.stored_id(OLD)
         await agent.store(NEW)
         assert (await use(agent)).tokens == 120
-        # Both owners still stand, so two pairs are asked about.
+        # Both owners are current, so two pairs are judged.
         talk.model.answers["fact_judge"] = lambda document: Reply(status=500)
         await agent.store("The owner of Atlas is Quentin now.")
         assert ((await use(agent)).tokens, (await use(agent)).requests) == (120, 3)

@@ -1,7 +1,7 @@
-"""Calls that want the same memories at once: whoever comes second waits, and neither is broken off.
+"""Concurrent calls on the same memories: the second one blocks, and neither is aborted.
 
-A third session holds what both need until both stand waiting; then both go on. Locks that are not taken in
-one order are a deadlock each time.
+A third session locks what both need until both are blocked. Locks taken in different orders would
+deadlock every time.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_sec
     agent: Agent
 ) -> None:
     ids = await _stored(agent, 3)
-    # The first id is the first to be archived; a restore takes what was archived last first.
+    # A prune archives the lowest id first; a restore starts with the last archived one.
     prune = PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1)
     assert [(await agent.memory.prune(prune)).memory_ids for _ in ids] == [[each] for each in ids]
     async with gate(agent) as opened:

@@ -1,4 +1,4 @@
-"""Consolidation beside what supersedes a summary and an episode of it: nobody is broken off."""
+"""Consolidation concurrent with supersession of its summary and of an episode: no call is aborted."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
 from tests.integration.test_consolidating import BOILER, FOURTH, told
 
-# What is written to the new summary's history comes when its episodes are held.
+# Blocks a consolidation after it locked its episodes, when it writes the new summary's history.
 HISTORIES = "LOCK TABLE memory_history IN SHARE MODE"
 
 
 async def _held_as_by_a_store(agent: Agent, *memory_ids: UUID) -> set[UUID]:
-    """Held as a store holds what it may supersede."""
+    """Takes the locks that a store takes on memories it may supersede."""
     async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
         return await transaction.existing(memory_ids, memory_ids)
 

@@ -1,4 +1,4 @@
-"""Stores that supersede, beside what wants the same memories and their facts: nobody is broken off."""
+"""Superseding stores concurrent with calls on the same memories and facts: no call is aborted."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.fixtures.gate import gate
 from tests.fixtures.services import Services
 from tests.integration.test_facts_follow import VIOLET, YELLOW, about, facts, judged, reader, update
 
-# What stores what states something has asked for what it touches by then, and waits here.
+# Blocks stores with statements after they locked the memories they may change.
 SUBJECTS = "LOCK TABLE memory_subjects IN SHARE MODE"
-# What takes memories out of what waits to be read holds them by then, and waits here.
+# Blocks calls that remove queued memories after they locked them.
 HISTORIES = "LOCK TABLE memory_history IN SHARE MODE"
-# What takes places holds them by then, and not yet all that follows.
+# Blocks supersessions after they locked the superseded memories, before the dependent ones.
 WAITING = "LOCK TABLE llm_queue IN SHARE MODE"
 GREEN = "My favourite colour is green."
 
@@ -99,7 +99,7 @@ async def test_two_stores_that_supersede_what_the_other_has_facts_of_are_both_ma
     talk.model.answers["fact_extraction"] = about({
         "Mallory": "The favourite town of Mallory is Ghent.",
         "Priya": "The favourite town of Priya is Lisbon."})
-    # Where somebody lives and which town somebody likes are two things.
+    # A home and a favorite town are different attributes.
     talk.model.answers["fact_judge"] = lambda document: {
         "verdict": "ADD" if str(document).count("lives") == 1 else "SUPERSEDE"}
     agent = await reader(talk)
@@ -133,9 +133,9 @@ async def test_what_waits_to_be_read_is_left_in_the_order_in_which_a_failure_is_
         async with storage.transaction(agent.agent_id) as transaction:
             await transaction.facts.dequeue_read(ids)
 
-    await noted(ids[0])  # its row now lies behind the other's
+    await noted(ids[0])  # its row is now stored after the other's
     async with talk.runtime.database.owner_transaction() as owner:
-        await owner.execute("ANALYZE llm_queue")  # so few are read as they lie
+        await owner.execute("ANALYZE llm_queue")  # so few rows get a sequential scan
     async with gate(agent) as opened:
         await opened.hold("SELECT FROM llm_queue WHERE memory_id = %s FOR UPDATE", ids[0])
         assert await opened.through(noted(*ids), opened.after_the_first(left())) == [None, None]

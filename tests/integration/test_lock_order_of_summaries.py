@@ -1,4 +1,5 @@
-"""Deletions and changes beside what is made of the same memories: the second waits, none is broken off."""
+"""Deletions and changes concurrent with summaries of the same memories: the second blocks, none is
+aborted."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from tests.fixtures.stretches import (
     weekly,
 )
 
-# What has held its memories by then waits here; what reads them goes on.
+# Blocks calls that have locked their memories; readers continue.
 HISTORIES = "LOCK TABLE memory_history IN SHARE MODE"
 OLD, NEW = "The port of the gateway is 8080.", "The port of the gateway is 9090."
 
@@ -50,7 +51,7 @@ def _deleted(agent: Agent, *memory_ids: UUID) -> Awaitable[object]:
 
 
 async def _late_session(talk: Talking) -> tuple[Agent, MemoryRecord]:
-    """An agent, and the summary of a session that is younger than that of the period which tells of it."""
+    """Returns an agent and a session summary younger than the period summary that includes it."""
     agent = await weekly(talk)
     await say(agent, "a", 0, LINES[0])
     await say(agent, "b", 1, LINES[1])
@@ -125,7 +126,7 @@ async def test_what_holds_again_after_a_deletion_is_told_by_the_summary_made_mea
 
 
 async def test_a_message_that_another_holds_meanwhile_is_told_again_with_the_rest(talk: Talking) -> None:
-    """A deletion that is broken off, say, of a message of the same session."""
+    """As when a deletion of a message of the same session is aborted."""
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="session_end")
     await add(agent, lines(0, 4))
@@ -170,7 +171,7 @@ async def test_a_store_that_supersedes_a_summary_and_the_deletion_of_what_it_tel
 async def test_a_change_that_began_before_a_summary_was_made_and_ended_behind_it_stands_in_the_next(
     talk: Talking
 ) -> None:
-    """A model's words of archived sources stay, and what changed since stands behind them."""
+    """The model's text about archived sources is kept, and later changes follow it."""
     agent = talk.agent()
     other = await agent.stored_id("The diary is green.", memory_type="semantic")
     await summarised(agent, talk, provider="llm")
@@ -193,7 +194,7 @@ async def test_a_change_that_began_before_a_summary_was_made_and_ended_behind_it
 
 
 async def _made_and_then(talk: Talking, held: UUID) -> None:
-    """What waits is made; then this waits for the gate, too."""
+    """Runs pending work, then blocks the memory on the gate."""
     await talk.work()
     async with talk.runtime.database.owner_transaction() as connection:
         await connection.execute("SELECT FROM memories WHERE memory_id = %s FOR KEY SHARE", [held])
@@ -210,7 +211,7 @@ async def test_summaries_are_enqueued_in_the_order_of_their_ids(agent: Agent, st
                 """UPDATE memories SET provenance = provenance || '{"form": "session"}'
                     WHERE memory_id = %s""", [each])
     async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
-        # Plans that read in the order of storage, or hash: the planner may choose them for many rows.
+        # Forces plans that read in storage order or hash; the planner may choose them for many rows.
         for name in ("enable_indexscan", "enable_indexonlyscan", "enable_sort"):
             await transaction._connection.execute(f"SET LOCAL {name} = off".encode())
         assert await getattr(transaction.summaries, statement)(ids)

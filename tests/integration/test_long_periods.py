@@ -1,4 +1,4 @@
-"""Periods of many sessions: what a model's summary of their summaries keeps, and how often it reads them."""
+"""Period summaries of many sessions: what the model's merge keeps, and how often it reads them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.fixtures.stretches import (
     weekly,
 )
 
-# Questions state nothing: a long text of which no sentence is worth keeping.
+# Questions state no fact: a long text without any sentence worth keeping.
 PAD = "Were some of the pallets wet and others dry on that day, and who has seen them? " * 50
 
 
@@ -36,7 +36,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
 
 
 async def _long(talk: Talking, agent: Agent, said: Sequence[str]) -> None:
-    """Sessions whose summaries their caller made long, with this at their end; a request holds four."""
+    """Adds sessions with long summaries that end with these texts; a request fits four."""
     for place in range(len(said)):
         await say(agent, f"s{place}", 0, f"The warehouse in Antwerp flooded in hall {place}.")
     await talk.work()
@@ -64,7 +64,7 @@ async def test_what_a_step_keeps_as_a_fact_is_read_in_the_next(talk: Talking) ->
 
 
 async def test_evidence_that_the_steps_lost_stands_in_the_summary_of_all(talk: Talking) -> None:
-    """In each request other sentences say most, in all of them that of the surveyor."""
+    """In each request other sentences rank highest, but overall the surveyor's does."""
     agent = await weekly(talk, provider="llm", max_tokens=45)
 
     def answered(document: dict[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Looking back: who asks of the past finds what held then, marked as such; who does not finds what holds."""
+"""Historical queries return what was valid then, marked as such; other queries return current facts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOVEMBER = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 @pytest.fixture
 async def local_agent(local_settings: Settings) -> AsyncIterator[Agent]:
-    """An agent of a service with the local model: the vector of a query says whether it is historical."""
+    """An agent with the local model, whose query vector decides whether a query is historical."""
     async with open_runtime(local_settings) as runtime:
         yield Agent(runtime)
 
@@ -36,7 +36,7 @@ async def two_bosses(agent: Agent, **values: object) -> tuple[UUID, UUID]:
 
 
 async def asked(agent: Agent, query: str, **values: object) -> RetrieveResult:
-    """What a retrieve in November answers."""
+    """Retrieves as of November."""
     given = {"query": query, "asked_at": NOVEMBER, "min_fit": 0.0, **values}
     return await agent.memory.retrieve(RetrieveParams.model_validate(given))
 

@@ -1,4 +1,4 @@
-"""Summaries go with the words they hold: when a message is deleted, when one of several users is erased."""
+"""Derived texts are deleted with their sources: a deleted message, or one of several erased users."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FACTS = PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", t
 
 
 async def talked(agent: Agent, **of_ada: Any) -> tuple[dict[str, UUID], UUID]:
-    """What two users said in one session, and its summary, which is of both."""
+    """Stores a session of two users and returns its ids and the id of their common summary."""
     ids = {}
     for user_id, text in SAID.items():
         more = of_ada if user_id == "ada" else {}
@@ -56,7 +56,7 @@ async def is_gone(agent: Agent, memory_id: UUID) -> bool:
 
 
 async def hives(runtime: Runtime, agent: Agent) -> list[str]:
-    """Everything that still speaks of Ada's bees, in whichever place."""
+    """Returns every text in any place that mentions Ada's bees."""
     shares = (await holdings(runtime, agent.agent_id)).shares
     return [str(row) for share in shares.values() for row in share if "hives" in str(row)]
 
@@ -148,11 +148,11 @@ async def expire_away(runtime: Runtime, agent: Agent, memory_id: UUID) -> None:
         assert len(await transaction.delete_expired([memory_id])) == 1
 
 
-# --- what a killed erasure leaves, and what runs beside one ------------------------------------------------
+# --- interrupted and concurrent erasures --------------------------------------------------------------------
 
 
 class Dying(DirectoryArchive):
-    """An archive whose service dies once it has taken copies away."""
+    """An archive whose service dies after it deleted copies."""
 
     async def delete(self, keys: Any) -> None:
         await super().delete(keys)

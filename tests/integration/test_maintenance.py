@@ -1,4 +1,4 @@
-"""Background work: late vectors, expiry, folding, one leader, the index keeper."""
+"""Background work: late vectors, expiry, folding, leader election, the index keeper."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.fixtures.services import Services
 
 
 class Away:
-    """The hashing embedder while its host is gone."""
+    """The hashing embedder while its host is unreachable."""
 
     dimensions, kind_matters, batch_size, parallel_requests = 64, False, 8, 1
 
@@ -181,7 +181,7 @@ async def test_a_refused_memory_is_set_aside_and_those_behind_it_get_their_vecto
     picky.forbidden = ""
     with pytest.raises(DependencyUnavailable):
         await embed_pending(agent.runtime.database, picky)
-    assert set((await models_of(agent)).values()) == {None}  # refused whatever is asked: no text is at fault
+    assert set((await models_of(agent)).values()) == {None}  # an outage: no text is to blame
     picky.forbidden = "forbidden"
     assert await embed_pending(agent.runtime.database, picky) >= 3
     refused = f"refused:{picky.model}"
@@ -213,8 +213,8 @@ async def test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_i
 ) -> None:
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 400)
     items = [StoreParams(content=f"Reading {n} of sensor {n % 13} was {n * 31 % 977}.") for n in range(500)]
-    # Nobody else's rows, and one connection, whose counts of rows are flushed before the tables are analysed:
-    # what is flushed after an ANALYZE is counted twice.
+    # A database without other rows, and one connection, so that row counts are flushed before ANALYZE; counts
+    # flushed later would be added twice.
     with migrated_database(services) as own:
         settings = settings_for(services, database_url=own.url, database_pool_size=1)
         async with open_runtime(settings) as runtime:
@@ -235,7 +235,7 @@ async def test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_i
 
 
 def replace_limit(vectors: object) -> object:
-    """The same store, searching through the index from the first memory on."""
+    """Returns the same store, searching through the index from the first memory on."""
     store = vectors.__class__.__new__(vectors.__class__)
     store.__dict__.update(vectors.__dict__)
     store._limits = replace(store._limits, exact_search_limit=0)

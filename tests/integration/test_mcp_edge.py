@@ -1,4 +1,4 @@
-"""The gate before /mcp: token, origin, sizes and rates as at the JSON-RPC endpoint, and nothing left open."""
+"""Checks before /mcp: token, origin, sizes and rates as at the JSON-RPC endpoint, and no open session."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def edge() -> AsyncIterator[Edge]:
 async def ask(
     http: httpx.AsyncClient, body: object, token: str | None = None, **headers: str
 ) -> httpx.Response:
-    """One MCP message as a client posts it."""
+    """Posts one MCP message as a client does."""
     given = {"content-type": "application/json", "accept": "application/json, text/event-stream", **headers}
     if token is not None:
         given["authorization"] = f"Bearer {token}"
@@ -51,7 +51,7 @@ def token_of(agent: str = "ada", ttl_seconds: float = 600, secret: str = SECRET)
     return mint_token(secret, agent, ["memory:read", "memory:write"], ttl_seconds)
 
 
-# --- who may come in ---------------------------------------------------------------------------------------
+# --- authentication -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("token", "challenge"), [
@@ -92,7 +92,7 @@ async def test_there_is_no_session_to_listen_to_or_to_end(edge: Edge, method: st
     assert (response.status_code, response.headers["allow"]) == (405, "POST")
 
 
-# --- how much ----------------------------------------------------------------------------------------------
+# --- limits -------------------------------------------------------------------------------------------------
 
 
 async def test_messages_and_calls_of_an_agent_are_counted_together() -> None:
@@ -129,7 +129,7 @@ async def test_what_is_no_message_is_400_and_never_a_failure(edge: Edge, body: b
     assert response.json()["error"]["code"] in (-32700, -32600, -32602)
 
 
-# --- what is there and what is not -------------------------------------------------------------------------
+# --- routes -------------------------------------------------------------------------------------------------
 
 
 async def test_without_the_extra_the_answer_says_what_to_install_and_the_rest_works(
@@ -162,7 +162,7 @@ async def test_the_card_of_the_service_is_open_and_names_the_address_it_was_aske
     assert (face["mcp"], face["agent_card"]) == (MCP_ENDPOINT, "/.well-known/agent-card.json")
 
 
-# --- while it stops ----------------------------------------------------------------------------------------
+# --- shutdown -----------------------------------------------------------------------------------------------
 
 
 async def test_a_message_that_comes_once_the_service_stops_is_503(edge: Edge) -> None:
@@ -172,7 +172,7 @@ async def test_a_message_that_comes_once_the_service_stops_is_503(edge: Edge) ->
 
 
 async def test_a_tool_that_runs_when_the_service_stops_is_carried_through(runtime: Runtime) -> None:
-    """Correcting reads the memory, then changes it: the service is asked to stop in between."""
+    """A correction reads and then changes the memory; the stop is requested in between."""
     stopping = asyncio.Event()
 
     def then_stops(method: RpcMethod[MemoryCall]) -> RpcMethod[MemoryCall]:

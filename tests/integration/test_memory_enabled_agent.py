@@ -1,4 +1,4 @@
-"""`MemoryEnabledAgent` over a real memory: what a turn finds, stores, and survives."""
+"""`MemoryEnabledAgent` over a real memory: retrieval, storing, and errors of a turn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORBIDDEN = ["psycopg", "redis", "onnxruntime", "openai", "mcp", "a2a", "google.
 
 
 class Scripted(MemoryEnabledAgent):
-    """Answers with what `say` makes of its prompt."""
+    """Answers with the result of `say` on its prompt."""
 
     def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None, *,
                  say: Callable[[str], str] = lambda prompt: "Noted.") -> None:
@@ -46,14 +46,14 @@ class Scripted(MemoryEnabledAgent):
 
 
 class Model:
-    """Stands where the seed's example has its LLM."""
+    """Replaces the LLM of the seed's example."""
 
     async def generate(self, prompt: str) -> str:
         return "10,000 dollars." if "10,000" in prompt else "I do not know."
 
 
 class ByItself(MemoryEnabledAgent):
-    """The specification's own example, to the letter."""
+    """The specification's example, verbatim."""
 
     llm = Model()
 
@@ -65,7 +65,7 @@ class ByItself(MemoryEnabledAgent):
 
 
 class Watched:
-    """Passes everything on to a memory, and keeps what its searches were given."""
+    """Delegates to a memory and records the parameters of searches."""
 
     def __init__(self, memory: MemoryApi) -> None:
         self._memory = memory
@@ -80,7 +80,7 @@ class Watched:
 
 
 async def records(agent: Agent) -> list[MemoryRecord]:
-    """Oldest first."""
+    """Returns all memories, oldest first."""
     return (await agent.memory.list(ListParams(descending=False))).memories
 
 
@@ -270,7 +270,7 @@ async def test_memory_that_stays_silent_is_waited_for_no_longer_than_set_in_all_
     assert turn.response == "I do not know."
     assert [problem.partition(": memory did not answer within ")[0] for problem in turn.problems] == [
         "recall", "template", "store", "store"]
-    assert waited < 1.5 * settings.timeout_seconds  # by itself each use would have all of it
+    assert waited < 1.5 * settings.timeout_seconds  # each call alone could use the whole timeout
 
 
 async def test_a_refused_token_is_no_silence(runtime: Runtime) -> None:

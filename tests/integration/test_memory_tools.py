@@ -1,4 +1,4 @@
-"""The memory tools over a real memory: what a model is told, and what its calls do."""
+"""The memory tools over a real memory: results for the model, and effects of its calls."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def tools(agent: Agent) -> MemoryTools:
 
 
 async def told(tools: MemoryTools, name: str, **arguments: Any) -> dict[str, Any]:
-    """A call's answer, which must not be a failure."""
+    """Returns a call's result; fails the test on an error."""
     answer = await tools.answer(name, arguments)
     assert not answer.failed, answer.text
     found: dict[str, Any] = json.loads(answer.text)
@@ -40,7 +40,7 @@ async def told(tools: MemoryTools, name: str, **arguments: Any) -> dict[str, Any
 
 
 async def refused(tools: MemoryTools, name: str, arguments: Any) -> str:
-    """The error a failed call tells the model."""
+    """Returns the error message of a failed call."""
     answer = await tools.answer(name, arguments)
     assert answer.failed, answer.text
     return str(json.loads(answer.text)["error"])

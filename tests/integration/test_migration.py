@@ -1,4 +1,4 @@
-"""The schema's version: one head, up and down and up again, a lock, and no damage to a newer database."""
+"""Schema migrations: a single head, upgrade and downgrade, a lock, and refusal of newer databases."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ SELECT table_name, column_name, data_type, is_nullable, column_default FROM info
 
 @pytest.fixture
 def empty_database(services: Services) -> Iterator[str]:
-    """A database of its own on the run's server."""
+    """A separate empty database on the run's server."""
     with own_database(services) as own:
         yield own.url
 
@@ -182,7 +182,7 @@ def test_what_is_no_url_of_postgresql_is_named_so_and_not_quoted(url: str) -> No
 
 @pytest.fixture
 def locked_out(services: Services) -> Iterator[str]:
-    """A role that may not connect to the run's database."""
+    """A role without the right to connect to the run's database."""
     name = f"stranger_{uuid4().hex}"
     with psycopg.connect(services.superuser_url(), autocommit=True) as connection:
         connection.execute(sql.SQL("CREATE ROLE {} LOGIN PASSWORD 'right'").format(sql.Identifier(name)))

@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2: its vectors against a second implementation."""
+"""all-MiniLM-L6-v2: vectors compared with a second implementation."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def embedder(cache: Path) -> AsyncIterator[MiniLmEmbedder]:
 
 
 class Reference:
-    """BERT as its paper writes it down, in numpy and 64 bits, one text at a time."""
+    """BERT as in its paper, in numpy with 64-bit floats, one text at a time."""
 
     def __init__(self, directory: Path) -> None:
         loaded = load_file(directory / "model.safetensors")

@@ -1,4 +1,4 @@
-"""What the local models share: batches, threads, the cached graph, and the check of their files."""
+"""Common parts of the local models: batches, threads, the cached graph, and the check of their files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentcore.providers.local_models import LOCAL_MODELS, LocalModel
 from agentcore.providers.minilm import MiniLmEmbedder
 from agentcore.providers.onnx_embedder import OnnxEmbedder
 
-# Where one of these is set, the library reports nothing by itself, and the test would show nothing.
+# With any of these set, the library sends no telemetry, and the test would pass trivially.
 REPORTS_NOTHING = {"ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "TF_BUILD", "GITHUB_ACTIONS"}
 EMBEDDERS: tuple[type[OnnxEmbedder], ...] = (E5Embedder, MiniLmEmbedder)
 FILES = [(each, name) for each in EMBEDDERS for name in each.files.sha256]
@@ -140,7 +140,7 @@ def cached_graphs(cache: Path) -> list[Path]:
 
 
 async def open_and_close(opened: OnnxEmbedder) -> float:
-    """How near two texts of one meaning are: a model that works puts them close together."""
+    """Returns the similarity of two paraphrases, which a working model places close together."""
     await opened.open()
     first, second = await opened.embed(["It works.", "This is working."], "query")
     await opened.close()
@@ -254,7 +254,7 @@ def test_the_model_may_be_named_with_its_publisher(model: type[OnnxEmbedder], tm
 
 
 def test_the_names_beside_stored_vectors_stay() -> None:
-    """Renamed, every stored vector would be of an unknown model."""
+    """A rename would orphan every stored vector."""
     assert {f"local/{files.name}": key for key, files in LOCAL_MODELS.items()} == SHIPPED_MODELS
     assert set(SHIPPED_MODELS) == {"local/multilingual-e5-small-adapted", "local/all-MiniLM-L6-v2"}
 
@@ -279,7 +279,7 @@ assert not unwanted, unwanted
 def test_a_later_start_loads_no_graph_writer_and_leaves_no_trace_to_report(
     model: type[OnnxEmbedder], cache: Path, tmp_path: Path
 ) -> None:
-    """Onnxruntime's telemetry begins by writing a session's id and a device's into these directories."""
+    """Onnxruntime's telemetry first writes session and device ids to these directories."""
     asyncio.run(open_and_close(model(options(model, cache))))
     environment = {name: value for name, value in os.environ.items() if name not in REPORTS_NOTHING}
     places = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}

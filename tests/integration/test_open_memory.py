@@ -1,4 +1,4 @@
-"""Opening a memory, at a service or in this process: failing as it is told, and beside one that runs."""
+"""open_memory at a service or in-process: failing open, and beside a running service."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def home() -> Iterator[Home]:
 
 
 def settings_of(home: Home) -> Settings:
-    """A memory with parts of its own, in this home."""
+    """Returns settings of a memory with its own parts, in this home."""
     return Settings(
         _env_file=None, agentcore_home=home.path, embedding_model="hashing", embedding_dimensions=64)
 

@@ -1,4 +1,4 @@
-"""A session of the OpenAI Agents SDK over a running memory, and an agent of its at a scripted service."""
+"""The OpenAI Agents SDK's session over a running memory, and its agent at a scripted model server."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ITEMS: list[Any] = [
 
 @pytest.fixture(params=("manager", "HTTP client"))
 async def memory(request: pytest.FixtureRequest, runtime: Runtime) -> AsyncIterator[MemoryApi]:
-    """The memory of an agent nobody else is, in this process and at a service."""
+    """The memory of a unique agent, in-process and at a service."""
     async with FACES[request.param](runtime, f"agent-{uuid.uuid4()}") as face:
         yield face
 
@@ -169,7 +169,7 @@ def chat_reply(message: dict[str, Any]) -> Reply:
 
 
 def scripted(request: Received) -> Reply:
-    """A model at a service: it saves what it is told, recalls what it is asked, and says what it finds."""
+    """A scripted model: saves statements, recalls on questions, and answers with the result."""
     last = request.json["messages"][-1]
     if last["role"] == "tool":
         answer = json.loads(last["content"])
@@ -223,7 +223,7 @@ async def test_recall_does_not_answer_with_the_very_question_that_the_sdk_has_ju
             name="helper", tools=[*memory_tools(memory, tools=["recall_memory"])],
             model=OpenAIChatCompletionsModel(model="scripted", openai_client=client))
         question = "Which African Grey parrots do I love?"
-        # Asked before, in another conversation, the question is no answer either.
+        # The question asked earlier in another conversation must not count as an answer.
         for session in ("monday", "tuesday", "tuesday"):
             await Runner.run(agent, question, session=AgentCoreSession(session, memory),
                              run_config=RunConfig(tracing_disabled=True))

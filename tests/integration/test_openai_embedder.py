@@ -1,4 +1,4 @@
-"""The OpenAI embedder against a scripted server: what it asks, how it retries, how it fails."""
+"""The OpenAI embedder against a scripted server: requests, retries, failures."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def failure(embedder: OpenAiEmbedder, text: str = "private words") -> Depe
     return caught.value
 
 
-# --- what it asks ------------------------------------------------------------------------------------------
+# --- requests -----------------------------------------------------------------------------------------------
 
 
 async def test_it_asks_as_the_interface_wants_it(server: ScriptedServer) -> None:
@@ -110,7 +110,7 @@ async def test_an_empty_text_is_sent_as_a_blank(server: ScriptedServer) -> None:
     assert server.received[0].json["input"] == [" "]
 
 
-# --- when it goes wrong ------------------------------------------------------------------------------------
+# --- failures -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("trouble", [

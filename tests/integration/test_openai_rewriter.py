@@ -1,4 +1,4 @@
-"""The query rewriter against a scripted chat endpoint: what it says of whom, what it takes for an answer."""
+"""The query rewriter against a scripted chat endpoint: requests, and validation of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The memory tools given to OpenAI's own client, in both forms, against a scripted service of OpenAI's."""
+"""The memory tools in OpenAI's own client, in both formats, against a scripted server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two servers of one database with an archive each: neither claims anything about the other's copies."""
+"""Two servers of one database, each with its own archive: neither reports on the other's copies."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OF_ADA = EraseParams(user_id="ada", confirm=True)
 
 @dataclass(frozen=True)
 class Pair:
-    """An agent that pruned one memory on each of two servers; the homes are not shared."""
+    """An agent with one memory pruned on each of two servers with separate homes."""
 
     here: Agent
     there: Agent
@@ -67,10 +67,10 @@ async def _pruned(agent: Agent, content: str, **values: Any) -> UUID:
 
 @pytest.fixture
 async def other(services: Services, tmp_path: Path) -> AsyncIterator[Runtime]:
-    """A second server of the database, with a home of its own."""
+    """A second server of the database with its own home."""
     async with open_runtime(settings_for(services, agentcore_home=tmp_path / "other")) as running:
         yield running
-        # Other tests share the database: their servers would not be able to reach these copies.
+        # Servers of other tests share the database and could not reach these copies.
         async with running.database.owner_transaction() as connection:
             own_id = await stored_id(DirectoryArchive(running.home.archive))
             await connection.execute("DELETE FROM archived_memories WHERE archive_id = %s", (own_id,))
@@ -97,7 +97,7 @@ async def _as_owner(agent: Agent, statement: str, *values: Any) -> list[Mapping[
 
 
 async def _forget_archives(agent: Agent) -> None:
-    """Leaves the tombstones as a version before archive ids wrote them."""
+    """Rewrites tombstones as a version before archive ids wrote them."""
     for statement in ("UPDATE archived_memories SET archive_id = NULL WHERE agent_id = %s",
                       "DELETE FROM archived_copies WHERE agent_id = %s"):
         await _as_owner(agent, statement, agent.agent_id)
@@ -160,7 +160,7 @@ async def test_an_archive_that_is_replaced_during_an_erasure_ends_it_and_nothing
     memory_id = await _pruned(agent, "Ada keeps bees on the roof.")
 
     class Unmounted(DirectoryArchive):
-        """The volume is gone when the copies are to be deleted."""
+        """An archive whose volume is unmounted before copies are deleted."""
 
         async def delete(self, keys: Any) -> None:
             self._root = tmp_path / "empty"
@@ -224,7 +224,7 @@ async def test_a_copy_that_a_killed_prune_left_elsewhere_is_unreachable(pair: Pa
     memory_id = await pair.there.stored_id("Ada bought a red bicycle.", user_id="ada")
 
     class Killed(DirectoryArchive):
-        """The process ends once the copies are written, and removes none."""
+        """An archive whose process dies after writing copies, leaving them in place."""
 
         async def write(self, objects: Mapping[str, bytes]) -> None:
             await super().write(objects)
@@ -286,7 +286,7 @@ async def test_the_list_marks_which_copies_are_elsewhere(pair: Pair) -> None:
     assert [each.elsewhere for each in listing.memories] == [None, None]
 
 
-# --- who says so -------------------------------------------------------------------------------------------
+# --- authorization ------------------------------------------------------------------------------------------
 
 
 async def test_start_doctor_and_readyz_name_the_other_archive(
@@ -356,12 +356,12 @@ async def test_the_check_of_copies_calls_them_unreachable_and_adopts_them_once_t
     assert await kinds() == ["missing", "whole"]
 
 
-# --- a prune that fails ------------------------------------------------------------------------------------
+# --- failed prunes ------------------------------------------------------------------------------------------
 
 
 async def test_a_prune_that_fails_midway_leaves_no_copy_behind(agent: Agent) -> None:
     class Full(DirectoryArchive):
-        """The disk is full after the first copies."""
+        """An archive whose disk is full after the first copies."""
 
         async def write(self, objects: Mapping[str, bytes]) -> None:
             await super().write(dict([*objects.items()][:2]))

@@ -1,4 +1,4 @@
-"""How many bytes of memories one call reads: a page ends early, a search drops its last memories."""
+"""The byte limit of one call: a page ends early, and a search drops its lowest hits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long memories are searched in all of their text: by vectors of their passages, made in the background."""
+"""Long memories are searched in full, by passage vectors computed in the background."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ from tests.fixtures.services import Services
 
 TOPICS = ("the roof of the barn", "a new fence", "the well pump", "hay for the winter", "the old tractor",
           "wild garlic in the wood", "the beehives", "a leaking gutter", "apple varieties", "the gravel road")
-# They share no word: only a vector finds the fact.
+# Query and fact share no word: only a vector finds the fact.
 FACT = "Our vet for the goats is called Dr. Amelie Sturm, she comes on Thursdays."
 QUERY = "Which animal doctor looks after the herd?"
 
 
 def long_text(*facts: str, before: int = 200, behind: int = 1) -> str:
-    """Tells so many other things before the facts, and behind them."""
+    """Returns a text with this many other sentences before and after the facts."""
     told = [
         f"Note {number}: we talked about {TOPICS[number % len(TOPICS)]} and will look at it again in May."
         for number in range(before + behind)
@@ -67,7 +67,7 @@ def own(services: Services) -> Iterator[OwnDatabase]:
 
 @pytest.fixture
 async def farm(services: Services, own: OwnDatabase) -> AsyncIterator[Runtime]:
-    """A service on the hashing embedder, whose vectors cover the first 8,000 characters."""
+    """A service with the hashing embedder, whose vectors cover the first 8,000 characters."""
     async with open_runtime(settings_for(services, database_url=own.url)) as runtime:
         yield runtime
 
@@ -104,14 +104,14 @@ async def forget_jobs(agent: Agent) -> None:
 async def similarity(
     agent: Agent, memory_id: UUID, query: str = FACT, memory: MemoryManager | None = None, **values: Any
 ) -> float | None:
-    """How similar a search finds the memory; None if it does not find it."""
+    """Returns the similarity of the memory in a search, or None if it is missing."""
     memory = memory or agent.memory
     found = (await memory.retrieve(RetrieveParams(query=query, min_fit=0, **values))).memories
     return next((each.similarity for each in found if each.memory_id == memory_id), None)
 
 
 async def assert_whole(agent: Agent, memory_id: UUID, content: str) -> None:
-    """The memory has a vector for each passage behind the first, and is not pending."""
+    """Asserts a vector for each passage after the first, and no pending work."""
     made = [row for row in await rows(agent) if row["memory_id"] == memory_id]
     cut = passages(content)
     assert [(row["passage"], row["start"], row["end"]) for row in made] == [
@@ -282,7 +282,7 @@ async def test_a_memory_back_from_the_archive_has_its_passages_again(agent: Agen
 
 
 class Interrupting:
-    """Embeds through another; before its second call it does something else."""
+    """Delegates to another embedder; runs a function before its second call."""
 
     kind_matters, batch_size, parallel_requests = False, 8, 1
 

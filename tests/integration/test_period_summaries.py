@@ -1,4 +1,4 @@
-"""Summaries of periods: made of sessions' summaries, made anew with them, once, whoever works on them."""
+"""Period summaries: derived from session summaries, refreshed with them, once under concurrency."""
 
 from __future__ import annotations
 
@@ -268,7 +268,7 @@ async def test_of_another_kind_of_period_the_summaries_stay_and_follow_too(talk:
     assert all(LINES[1] in each.content for each in await periods(agent))
 
 
-# --- once --------------------------------------------------------------------------------------------------
+# --- concurrency --------------------------------------------------------------------------------------------
 
 
 async def test_two_workers_at_once_tell_a_period_once(services: Services) -> None:
@@ -285,7 +285,7 @@ async def test_two_workers_at_once_tell_a_period_once(services: Services) -> Non
             assert isinstance(said, dict)
             if len(model.documents("session_summary")) == 4:
                 release.set()
-            return Reply(answered(said).body, pending_summary=release)
+            return Reply(answered(said).body, waits_for=release)
 
         model.answers["session_summary"] = slow
         await rules(agent, provider="llm", trigger="session_end", period="week")

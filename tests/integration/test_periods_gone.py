@@ -1,4 +1,4 @@
-"""Summaries of periods of which something goes: deleted, archived, erased, or came back."""
+"""Period summaries whose sources are deleted, archived, erased or restored."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_restored_period_learns_what_was_changed_while_it_was_archived(t
 
 
 async def test_a_users_erasure_reaches_the_periods_that_tell_of_it(talk: Talking) -> None:
-    """Though neither the session's summary nor the period's names the user."""
+    """Neither the session's nor the period's summary names the user."""
     agent = await weekly(talk)
     moment = (NOON + timedelta(hours=1)).isoformat()
     for user_id, text in (("u-1", LINES[0]), ("u-2", LINES[1])):

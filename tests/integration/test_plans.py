@@ -1,4 +1,4 @@
-"""Statements that must use an index do, also under row security."""
+"""Query plans: certain statements must use an index, also under row security."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ READER = "reader"
 
 @pytest.fixture(scope="module")
 def readings(services: Services) -> Iterator[OwnDatabase]:
-    """A database with 4,000 memories of one agent, and nobody else's, known to the planner."""
+    """A database with 4,000 memories of a single agent, analyzed."""
     async def fill(url: str) -> None:
         async with open_runtime(settings_for(services, database_url=url)) as runtime:
             agent = Agent(runtime, READER)
@@ -83,7 +83,7 @@ async def test_words_go_through_the_gin_index_inside_the_owners_function(filled:
 
 
 async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None:
-    """Each update, supersession and deletion asks for it, and most memories have none."""
+    """Every update, supersession and deletion runs it, and most memories have no facts."""
     one, two, successor = UUID(int=1), UUID(int=2), UUID(int=3)
     asked: dict[str, dict[str, Any]] = {
         "lock_facts_with": {"memory_ids": [one, two], "successors": [None, successor]},
@@ -118,7 +118,7 @@ async def test_a_page_by_time_is_read_in_the_indexs_order(filled: Agent) -> None
 
 
 async def tie(filled: Agent) -> None:
-    """Each memory to another."""
+    """Links each memory to another one."""
     async with filled.runtime.database.owner_transaction() as connection:
         await connection.execute(
             "WITH numbered AS (SELECT memory_id, row_number() OVER (ORDER BY memory_id) AS number "
@@ -200,7 +200,7 @@ async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> Non
 
 @pytest.fixture
 async def with_passages(filled: Agent) -> Agent:
-    """The agent with a passage of each memory, and an index over them."""
+    """The agent with one passage per memory, and an index on them."""
     rng = np.random.default_rng(1)
     async with filled.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute("SELECT memory_id FROM memories WHERE agent_id = %s", [READER])
@@ -279,7 +279,7 @@ async def test_archived_memories_are_read_in_the_order_of_their_index(filled: Ag
 
 
 async def test_what_is_made_of_a_memory_is_looked_up_by_keys(filled: Agent) -> None:
-    """So that a change of a memory without summaries and facts costs no more than a look."""
+    """A change of a memory without summaries and facts must cost only a lookup."""
     await tie(filled)
     async with filled.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
@@ -315,9 +315,9 @@ SELECT agent_id, n * 1000 + 1, memory_id FROM memories, generate_series(1, %(tim
 async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(
     filled: Agent, times: int
 ) -> None:
-    """Statistics know nothing of a new agent: no row of it may be read again for each subject.
+    """A new agent has no statistics, yet none of its rows may be read once per subject.
 
-    With many subjects of others the primary key is a level deeper than other indexes, which look cheaper.
+    With many subjects of other agents, the primary key is one level deeper than indexes that look cheaper.
     """
     async with filled.runtime.database.owner_transaction() as connection:
         await connection.execute(OTHERS_SUBJECTS, {"agent_id": filled.agent_id, "times": times})
@@ -352,7 +352,7 @@ SELECT agent_id, memory_id, 'facts', now() - random() * interval '1 day' FROM co
 
 
 async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: Agent) -> None:
-    """Statistics know nothing of a new agent, nor of its queue."""
+    """Neither a new agent nor its queue has statistics."""
     await agent.store("Ada keeps the key of the cellar.")
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute("ANALYZE llm_queue")
@@ -363,12 +363,12 @@ async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: 
             sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("pending_for_facts"), asked
         )
         [row] = await cursor.fetchall()
-    async with agent.runtime.database.owner_transaction() as connection:  # else other tests work them off
+    async with agent.runtime.database.owner_transaction() as connection:  # otherwise other tests process them
         await connection.execute("DELETE FROM memories WHERE agent_id = %s", (agent.agent_id,))
     told = row["QUERY PLAN"][0]["Plan"]
     pages = told["Shared Hit Blocks"] + told["Shared Read Blocks"]
     assert told["Actual Rows"] == 8
-    # Whichever index the planner takes: the line's own rows once at most, and of memories those of the head.
+    # With any index: the queue's rows at most once, and only the head's memories.
     assert pages < 15_000, pages
 
 
@@ -382,7 +382,7 @@ SELECT agent_id, memory_id, 'summary', 'session ' || row_number() OVER (ORDER BY
 async def test_what_waits_in_a_thousand_sessions_is_read_once_and_the_rules_with_it(
     filled: Agent, known: bool
 ) -> None:
-    """Known to the planner, or not yet."""
+    """With and without statistics."""
     async with filled.runtime.database.owner_transaction() as connection:
         await connection.execute("INSERT INTO agent_settings (agent_id) VALUES (%s)", (filled.agent_id,))
         await connection.execute(WAITING_IN_SESSIONS, {"agent_id": filled.agent_id})

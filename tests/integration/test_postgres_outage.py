@@ -1,4 +1,4 @@
-"""A PostgreSQL that is stopped: a caller knows soon, waits for a busy one, is served once it is back."""
+"""A stopped PostgreSQL: calls fail fast, wait for a busy server, and succeed once it is back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.fixtures.embedded_parts import new_home
 from tests.integration.test_open_memory import HAWAII, found, settings_of, stored
 
 NUMBER = [(sql.SQL("SELECT 7 AS seven"), {})]
-# A call used to wait 10 s. The bounds leave room for a machine that does much else.
+# A call used to take 10 s. The bounds include a margin for a busy machine.
 FIRST_SECONDS, LATER_SECONDS, BACK_SECONDS = 8.0, 5.0, 20.0
 
 
@@ -109,7 +109,7 @@ async def test_a_connection_that_is_only_in_use_is_waited_for(database: Database
     assert await waiting == 7
 
 
-# --- a memory beside another program's ----------------------------------------------------------------------
+# --- second PostgreSQL of another program -------------------------------------------------------------------
 
 
 async def test_a_memory_whose_parts_ended_with_another_program_says_so_at_once(home: Home) -> None:

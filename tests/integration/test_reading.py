@@ -1,4 +1,4 @@
-"""Reading: pages, statistics, capabilities, on real rows."""
+"""Reads on real rows: pages, statistics, capabilities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reasoning blocks of models are not stored for search and contexts; on request the record keeps them."""
+"""Reasoning blocks of models are excluded from search and contexts; the record keeps them on request."""
 
 from __future__ import annotations
 

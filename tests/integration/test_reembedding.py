@@ -1,4 +1,4 @@
-"""Embedding anew: what searches find meanwhile, what is stored and changed, and being stopped anywhere."""
+"""Re-embedding: searches, stores and changes meanwhile, and interruption at any point."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ COUNT = 60
 
 
 class Stopped(Exception):
-    """The process ends here."""
+    """Simulates the end of the process."""
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def own(services: Services) -> Iterator[OwnDatabase]:
 
 @pytest.fixture
 async def ada(services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Agent]:
-    """An agent with an index over her vectors, in a service that looks for another model all the time."""
+    """An agent with indexed vectors, in a service that polls for model changes."""
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 40)
     monkeypatch.setattr(reembedding, "MIN_ROWS", 40)
     monkeypatch.setattr(reembedding, "ROWS_A_BATCH", 20)
@@ -68,7 +68,7 @@ async def ada(services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPa
 
 @asynccontextmanager
 async def serving(services: Services, own: OwnDatabase, **settings: Any) -> AsyncIterator[Runtime]:
-    # No limit under which an agent is searched without the index.
+    # Agents of any size are searched through the index.
     values = {"database_url": own.url, "exact_search_limit": 0, **settings}
     async with open_runtime(settings_for(services, **values)) as runtime:
         yield runtime
@@ -98,14 +98,14 @@ async def rows(agent: Agent) -> list[dict[str, Any]]:
 
 
 async def found(agent: Agent) -> tuple[str, str, list[str]]:
-    """How a search went: the best it found, whether vectors were searched, and what it had to do without."""
+    """Returns the top hit, the vector search mode, and the degradations."""
     fresh = Agent(agent.runtime, agent.agent_id)
     result = await fresh.memory.retrieve(RetrieveParams(query="Note 17: the reading of meter 17", k=3))
     return result.memories[0].content[:8], result.receipt.searched["vectors"], result.receipt.degraded
 
 
 async def followed(agent: Agent, model: str = NEW) -> None:
-    """Wait until the running service uses the model, in its place."""
+    """Waits until the running service uses the new model."""
     async with asyncio.timeout(30):
         while agent.runtime.parts.vector_model != model or agent.runtime.parts.vectors_moving:
             await model_in_force(agent.runtime.database)
@@ -188,7 +188,7 @@ async def test_stopped_at_any_step_the_next_run_goes_on(ada: Agent, last: str) -
     assert {(row["embedding_model"], row["next_embedding_model"]) for row in stored} == {(NEW, None)}
     assert len(stored) == COUNT
     if last == "embedding":
-        # Two batches of three were made before.
+        # Two batches of three were embedded before.
         assert [done for step, done in again if step == "embedding"] == [COUNT]
     assert await found(ada) == ("Note 17:", "nearest", [])
 
@@ -349,7 +349,7 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
     doubted = await embeddings_check(services, own)
     assert doubted.ok is True and "agentcore reembed --model local" in doubted.mend
     assert "all-MiniLM-L6-v2, which is used" in doubted.found
-    for _ in range(2):  # the first start keeps the model, the second one finds it kept
+    for _ in range(2):  # the first start records the model, the second finds it
         caplog.clear()
         async with with_local_model(services, own, cache) as agent:
             assert agent.runtime.parts.vector_model == MINILM_NAME

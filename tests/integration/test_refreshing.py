@@ -1,4 +1,4 @@
-"""Summaries of sessions say what their sources say now: made anew in their place, once, nothing lost."""
+"""Session summaries follow their sources: refreshed in place, once, without loss."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ async def test_a_refresh_whose_job_was_lost_is_found_by_the_round(talk: Talking)
     assert "HX-9999" in (await summaries(agent))[0].content
 
 
-# --- once --------------------------------------------------------------------------------------------------
+# --- concurrency --------------------------------------------------------------------------------------------
 
 
 async def test_two_workers_at_once_write_a_summary_once(services: Services) -> None:
@@ -237,7 +237,7 @@ async def test_two_workers_at_once_write_a_summary_once(services: Services) -> N
             if asked == 3:
                 release.set()
             said = {"summary": words[asked], "topics": [], "key_facts": []}
-            return Reply(answered(said).body, pending_summary=release)
+            return Reply(answered(said).body, waits_for=release)
 
         model.answers["session_summary"] = slow
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
@@ -270,7 +270,7 @@ async def test_a_message_changed_while_the_model_reads_is_read_again(services: S
                 tasks.append(asyncio.get_running_loop().create_task(again()))
             said = answer(document)
             assert isinstance(said, dict)
-            return Reply(answered(said).body, pending_summary=changed)
+            return Reply(answered(said).body, waits_for=changed)
 
         model.answers["session_summary"] = meanwhile
         await change(agent, first.memory_id, content="The warehouse in Aalst was sold.")

@@ -1,4 +1,4 @@
-"""Messages that make earlier ones outdated: found in the background, ranked higher, marked in contexts."""
+"""Messages that outdate earlier ones: detected in the background, ranked higher, marked in contexts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def said(agent: Agent, *texts: str, **values: Any) -> list[UUID]:
 
 
 async def compare(agent: Agent) -> None:
-    """Does the background work until no message is pending; a busy machine may retry a job."""
+    """Runs background work until no message is pending; a busy machine may retry a job."""
 
     async def nothing_pending() -> bool:
         await agent.runtime.jobs.run_pending()

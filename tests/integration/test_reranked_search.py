@@ -1,4 +1,4 @@
-"""Searches of the running service with a reranker and a query rewriter: what they change, what is told."""
+"""Searches with a reranker and a query rewriter: changed ranking, and degradations in the receipt."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def test_it_chooses_among_more_than_are_given_back(
 
 
 def backwards(request: Received) -> Reply:
-    """The later a text stands, the better."""
+    """Scores later texts higher."""
     places = range(len(request.json["documents"]))
     return Reply({"results": [{"index": place, "relevance_score": place / 10} for place in places]})
 
@@ -203,7 +203,7 @@ async def test_a_context_is_built_in_the_rerankers_order(services: Services, ser
 
 
 def only(best: str) -> Callable[[Received], Reply]:
-    """All but one text are worth nothing."""
+    """Scores only the text with these words."""
     def answer(request: Received) -> Reply:
         texts = enumerate(request.json["documents"])
         return Reply({"results": [{"index": n, "relevance_score": float(text == best)} for n, text in texts]})

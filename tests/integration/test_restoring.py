@@ -1,4 +1,4 @@
-"""Archived memories come back as they were, all of a call or none; and what is archived is listed."""
+"""Restore: archived memories return unchanged, all of a call or none; the archive is listed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def as_owner(agent: Agent, statement: str, *values: Any) -> list[Any]:
 
 
 async def lived(agent: Agent) -> list[UUID]:
-    """Memories with everything that a memory can have."""
+    """Creates memories with every optional field and dependent row."""
     first = await agent.stored_id(
         "We run Kubernetes (k8s) in Frankfurt.", importance=0.9, tags=["infra", "ünïcode"], user_id="u",
         session_id="s", namespace="n", task_id="t", speaker="Ada", external_id="x-1",
@@ -171,7 +171,7 @@ async def test_ties_come_back_whose_other_end_is_there_and_the_others_are_told(a
     assert [(each.memory_id, each.other_id, each.relation) for each in back.lost_links] == [
         (second, first, "beside")]
     assert len((await agent.get(second)).links) == 1
-    # The other copy holds the tie as well.
+    # The other copy contains the link as well.
     assert (await restored(agent, memory_ids=[first])).lost_links == []
     assert len((await agent.get(second)).links) == 2
 
@@ -357,7 +357,7 @@ async def test_members_of_an_older_copy_that_no_longer_exist_are_ignored(agent: 
     archive, key = agent.runtime.parts.archive, object_key(agent.agent_id, ids[0])
     assert archive is not None
     copy = json.loads(gzip.decompress(await archive.read(key)))
-    # Copies of earlier versions have this member.
+    # Copies of older versions have this field.
     older = gzip.compress(json.dumps({**copy, "aliases": [{"alias": "k8s", "means": "Kubernetes"}]}).encode())
     await archive.write({key: older})
     await as_owner(

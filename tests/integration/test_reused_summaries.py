@@ -1,4 +1,4 @@
-"""Stored summaries stand for what they are of, in contexts and summaries on call; nothing is told twice."""
+"""Stored summaries replace their sources in contexts and on-demand summaries, without repetition."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def test_a_period_stands_back_behind_the_summaries_of_its_sessions(talk: T
 
 
 async def test_what_a_search_gives_back_says_nothing_of_sources(talk: Talking) -> None:
-    """There may be hundreds of them."""
+    """A summary may have hundreds of sources."""
     agent = talk.agent()
     await summarised(agent, talk)
     found = (await agent.memory.retrieve(RetrieveParams(query="warehouse in Antwerp flooded"))).memories
@@ -72,7 +72,7 @@ async def test_what_is_older_than_a_summary_on_call_reads_is_told_by_its_summari
     agent = await weekly(talk)
     for place in range(4):
         await say(agent, f"s{place}", 7 * place, *LINES[2 * place : 2 * place + 2])
-    # The newest of them cut through the session before the last.
+    # The newest context cut through the session before the last.
     late = NOON + timedelta(days=30)
     await agent.stored_id("The keys of the warehouse hang in the office.", timestamp=late)
     await talk.work()

@@ -1,4 +1,4 @@
-"""The second wall: whatever a statement forgets, the service's role reaches its own agent's rows alone."""
+"""Row security: even without its own conditions, a statement reaches only rows of the service's agent."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: str(table.na
 
 
 def on(statement: str, table: OwnedTable | str, **parts: sql.Composable) -> sql.Composed:
-    """The statement about a table."""
     name = table if isinstance(table, str) else table.name
     return sql.SQL(statement).format(table=sql.Identifier(name), **parts)
 
 
 @dataclass(frozen=True)
 class Walled:
-    """Two agents with equal estates, and sessions as the service has them."""
+    """Two agents with equal estates, and sessions as the service opens them."""
 
     services: Services
     runtime: Runtime
@@ -45,7 +44,7 @@ class Walled:
 
     @asynccontextmanager
     async def session(self, agent_id: str | None) -> AsyncIterator[psycopg.AsyncConnection]:
-        """A transaction under the service's role with the setting of an agent; what it does is taken back."""
+        """Opens a transaction with the service's role and an agent's setting; it is rolled back."""
         async with await psycopg.AsyncConnection.connect(self.services.database_url) as connection:
             await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
             if agent_id is not None:
@@ -55,12 +54,12 @@ class Walled:
 
     @asynccontextmanager
     async def lasting(self, agent_id: str) -> AsyncIterator[Connection]:
-        """A transaction of the service's own pool, which is kept."""
+        """Opens a transaction of the service's pool, which is committed."""
         async with self.runtime.database.transaction(agent_id) as connection:
             yield connection
 
     async def rows(self, table: OwnedTable) -> int:
-        """How many rows the own agent has, asked of the owner."""
+        """Returns the number of the agent's rows, counted as the owner."""
         async with self.runtime.database.owner_transaction() as connection:
             cursor = await connection.execute(
                 on("SELECT count(*) AS count FROM {table} WHERE agent_id = %s", table), (self.own,))
@@ -78,7 +77,6 @@ async def walled(services: Services, runtime: Runtime, new_agent: Callable[..., 
 
 
 async def values(connection: Any, statement: Any, arguments: Any = ()) -> list[Any]:
-    """The first column of every row."""
     return [next(iter(row.values())) if isinstance(row, dict) else row[0]
             for row in await (await connection.execute(statement, arguments)).fetchall()]
 
@@ -97,7 +95,7 @@ async def test_selecting_without_a_condition_gives_the_own_rows_alone(walled: Wa
 async def test_a_condition_is_never_asked_of_a_foreign_row(walled: Walled) -> None:
     for table in TABLES:
         async with walled.session(walled.own) as connection:
-            # It fails on the first row that is not the caller's.
+            # Fails on the first row of another agent.
             statement = on("SELECT 1 FROM {table} WHERE 1 / (agent_id = %s)::integer = 1", table)
             assert set(await values(connection, statement, (walled.own,))) == {1}
 
@@ -133,7 +131,7 @@ async def test_a_row_cannot_be_given_to_another_agent(walled: Walled, table: Own
 
 
 async def columns_of(connection: Any, table: OwnedTable) -> sql.Composable:
-    """The columns a row is made of, but for the agent and what the table counts itself."""
+    """Returns the columns to copy a row with: all but the agent's and generated ones."""
     names = await values(
         connection,
         "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 "
@@ -314,10 +312,10 @@ async def test_the_lexical_function_finds_nothing_without_an_agent(
 
 
 async def test_the_lexical_function_reads_no_table_that_the_caller_puts_in_front(walled: Walled) -> None:
-    """It runs with its owner's rights, and a session's temporary objects are looked up first by default."""
+    """It runs with its owner's rights, and temporary objects come first in the search path by default."""
     keys = await term_keys_of(walled, walled.own)
     async with walled.session(walled.own) as connection:
-        # As any database grants it that was not made by our set-up.
+        # As granted in databases that our setup did not create.
         await connection.execute("RESET ROLE")
         await connection.execute("GRANT TEMPORARY ON DATABASE agentcore TO agentcore_service")
         await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
@@ -340,7 +338,7 @@ OF_USERS = {"memories", "memory_usage", "memory_links", "memory_history", "memor
 
 
 async def _filled(connection: Connection) -> set[str]:
-    """The tables in which the transaction sees a row."""
+    """Returns the tables in which the transaction sees a row."""
     return {table.name for table in TABLES
             if await values(connection, on("SELECT count(*) FROM {table}", table)) > [0]}
 

@@ -1,4 +1,4 @@
-"""Starting: what stops it, with its mend, and what is checked."""
+"""Startup: errors that prevent it, each with a fix, and its checks."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_a_read_replica_that_is_gone_is_told(services: Services) -> None:
             assert parts["postgresql"]["ok"]
             assert parts["postgresql_read"]["ok"]
             close_to_all(services, own)
-            # The first check may find the connection closed; the second one cannot make another.
+            # The first check may find the connection closed; the second one cannot open another.
             await running.readiness()
             parts = await running.readiness()
             assert parts["postgresql"]["ok"]

@@ -1,4 +1,4 @@
-"""Searching real rows: arms, filters, links, degradation, access counts."""
+"""Searches on real rows: retrievers, filters, links, degradation, access counts."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ async def test_many_links_of_worse_hits_do_not_crowd_out_those_of_the_best(agent
 
 
 async def talk(agent: Agent, session_id: str, *turns: tuple[str, str]) -> None:
-    """A session of turns, a minute apart."""
+    """Stores a session of turns, one minute apart."""
     items = [
         StoreParams(content=text, speaker=speaker, session_id=session_id,
                     timestamp=datetime(2026, 3, 1, 9, minute, tzinfo=UTC), force=True)
@@ -249,7 +249,7 @@ async def test_as_of_answers_with_what_was_known_then(agent: Agent) -> None:
 
 
 class Silent:
-    """An embedder whose model has gone away."""
+    """An embedder whose model is unavailable."""
 
     model, dimensions, kind_matters, batch_size, parallel_requests = "silent", 64, False, 8, 1
 
@@ -348,7 +348,7 @@ async def test_a_very_long_query_is_searched_by_its_rarest_words(agent: Agent) -
 
 
 class CountingEmbedder(HashingEmbedder):
-    """The hashing embedder, which notes what it is asked."""
+    """The hashing embedder, which records its requests."""
 
     def __init__(self) -> None:
         super().__init__(EmbedderOptions("hashing", 64, Path("unused")))

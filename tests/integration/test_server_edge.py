@@ -1,4 +1,4 @@
-"""The HTTP edge in front of a small method table: limits, statuses, headers, traces, logs, other routes."""
+"""The HTTP edge over a small method table: limits, statuses, headers, traces, logs, other routes."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ async def edge() -> AsyncIterator[Edge]:
 
 @pytest.fixture
 def calls_logged(caplog: pytest.LogCaptureFixture) -> Iterator[Any]:
-    """The fields of each line that was logged of a call."""
+    """Yields the fields of each logged call."""
     with caplog.at_level(logging.INFO, "agentcore.edge"):
         yield lambda: [vars(record) for record in caplog.records if record.name == "agentcore.edge"]
 
 
-# --- what is answered with which status --------------------------------------------------------------------
+# --- status codes -------------------------------------------------------------------------------------------
 
 
 async def test_an_answer_is_json_with_a_length(edge: Edge) -> None:
@@ -256,8 +256,6 @@ async def test_a_call_is_logged_with_the_a2a_fields_that_fit_a_line(edge: Edge, 
 
 
 class CountingThreads(ThreadPoolExecutor):
-    """Threads that count what they were given to do."""
-
     given = 0
 
     def submit(self, *work: Any, **named: Any) -> Future[Any]:
@@ -277,7 +275,7 @@ async def test_a_large_body_is_read_in_a_thread_and_a_small_one_at_once(edge: Ed
 
 
 class PendingThreads(ThreadPoolExecutor):
-    """Threads that count how much work was pending at most."""
+    """An executor that records its maximum queue length."""
 
     pending = most = 0
 
@@ -424,7 +422,7 @@ async def test_a_failure_outside_any_call_is_opaque(edge: Edge, caplog: pytest.L
     assert "KeyError" in line["failure"]
 
 
-# --- the memory methods' own table -------------------------------------------------------------------------
+# --- table of the memory methods ----------------------------------------------------------------------------
 
 
 async def test_the_services_own_methods_are_served_where_none_are_given(edge: Edge) -> None:

@@ -1,4 +1,4 @@
-"""What the operator has sessions summarised by: it holds for agents without rules of their own."""
+"""The operator's default summary provider applies to agents without their own rules."""
 
 from __future__ import annotations
 
@@ -195,11 +195,11 @@ async def test_a_token_to_read_and_write_is_all_that_it_takes(talk: Talking) -> 
             await memory.configure(wish)
 
 
-# --- who writes them ---------------------------------------------------------------------------------------
+# --- providers ----------------------------------------------------------------------------------------------
 
 
 class Telegraphist:
-    """A summariser of somebody's own: it tells who spoke first, in the first words."""
+    """A third-party summarizer: the first speaker and their first words."""
 
     model, prompt = "tests/telegraph", "telegraph@1"
 

@@ -1,4 +1,4 @@
-"""The service on a real socket: where it listens, large bodies, and a stop that finishes what it took."""
+"""The service on a real socket: addresses, large bodies, and graceful shutdown."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ async def test_a_signal_asks_for_the_stop(sent: signal.Signals) -> None:
 
 
 async def exchange(url: str, raw: bytes, until: bytes) -> bytes:
-    """What a server says to bytes on a socket, up to and with `until`."""
+    """Sends bytes to a server and returns its response up to and including `until`."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:

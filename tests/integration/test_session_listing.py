@@ -1,4 +1,4 @@
-"""Sessions listed and counted where a memory has its own way to: in Redis, by the service, in tiers."""
+"""Session lists and counts with a memory's own implementation: in Redis, at the service, in tiers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def note(minute: int) -> SessionMessage:
 
 
 async def listed(memory: SessionMemory, limit: int) -> list[SessionListing]:
-    """All sessions, in lists of so many."""
+    """Lists all sessions in pages of `limit`."""
     found: list[SessionListing] = []
     while page := await memory.sessions(limit, found[-1] if found else None):
         found += page
@@ -101,7 +101,7 @@ async def test_sessions_that_speak_in_turns_are_listed_once_by_the_service(agent
     memory = VectorSessionMemory(agent.memory)
     for minute in range(12):
         await memory.store("abc"[minute % 3], note(minute))
-    # What others store in the namespace is no session of it.
+    # Other entries in the namespace are no sessions.
     await agent.store("A note of another.", namespace="session_messages")
     await agent.store("And one more.", namespace="session_messages", session_id="not encoded: so")
     for limit in (1, 2, 3):
@@ -116,7 +116,7 @@ async def test_hierarchical_lists_each_session_once_whatever_tier_has_it(agent: 
     before = HierarchicalSessionMemory(lasting, config)
     await before.store("lasting", note(30), {"importance": 0.9})
     memory = HierarchicalSessionMemory(lasting, config)
-    # Of "turned" the newest message is in long-term memory alone, of "spoken" it is near alone.
+    # The newest message of "turned" is in long-term memory only, that of "spoken" in short-term memory only.
     await memory.store("turned", note(50), {"importance": 0.9})
     await memory.store("turned", note(10), {"importance": 0.1})
     await memory.store("spoken", note(5), {"importance": 0.9})
@@ -134,7 +134,7 @@ async def test_hierarchical_counts_each_message_once_and_each_tier_by_itself() -
         await memory.store("s", note(minute), {"importance": 0.9 if minute in (0, 3) else 0.1})
     await memory.store("t", note(9))
     usage = await memory.usage()
-    # 0 lasts, 1 is gone, 2 is in short-term memory, 3 in all tiers.
+    # 0 is permanent, 1 is gone, 2 is in short-term memory, 3 in all tiers.
     assert (usage.messages, usage.sessions) == (4, 2)
     assert {name: (tier.messages, tier.sessions) for name, tier in usage.tiers.items()} == {
         "working": (2, 2), "short_term": (3, 2), "long_term": (2, 1)}
@@ -157,7 +157,7 @@ async def test_listing_and_counting_are_no_use_of_a_session_and_reading_is() -> 
     memory = InMemorySessionMemory(max_sessions=3)
     for place, name in enumerate("abc"):
         await memory.store(name, note(place))
-    # Here the least recently used comes last in the list.
+    # Here the least recently used session is listed last.
     tiers = HierarchicalSessionMemory(memory, HierarchyConfig(working_capacity=1))
     await tiers.sessions()
     await tiers.usage()

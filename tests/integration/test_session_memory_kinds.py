@@ -1,4 +1,4 @@
-"""What is one session memory's own: its bounds, its time to live, its events, its tiers, its template."""
+"""Features of single session memories: bounds, time to live, events, tiers, template."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FIELDS = {"name": "what the user is called", "goal": "what they work towards", "
 
 
 class Clock:
-    """A time that passes when it is told to."""
+    """A manual clock."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 3, 2, 9, tzinfo=UTC)
@@ -119,7 +119,7 @@ async def test_in_redis_a_session_lives_anew_from_each_message_on(redis: Redis) 
         await redis.expire(key, 100)
     await memory.store("s", note(1))
     assert all([490 < await redis.ttl(key) <= 500 for key in keys])
-    # What is over is no session any more, though it was one.
+    # An expired session is no longer listed.
     await redis.delete(*keys)
     assert (await memory.usage()).sessions == 0
     forever = RedisSessionMemory(redis, agent_id, ttl_seconds=0)
@@ -166,7 +166,7 @@ async def test_vector_messages_are_the_agents_own_memories_with_a_time_to_live(a
     assert (record.session_id, record.namespace, record.speaker) == ("a%3Ab", "session_messages", "assistant")
     assert record.expires_at is not None
     assert timedelta(minutes=59) < record.expires_at - record.created_at <= timedelta(minutes=60)
-    # A memory of another namespace of the same session is none of the messages.
+    # A memory of the session in another namespace is not a message.
     await agent.store("The agent's own note.", session_id="a%3Ab")
     assert await memory.session_count("a:b") == 1
     assert await memory.clear("a:b") == 1
@@ -198,7 +198,7 @@ async def test_hierarchical_tiers_keep_what_their_rules_say(agent: Agent) -> Non
     for number in range(6):
         await memory.store("s", note(number), {"importance": 0.9 if number in (0, 5) else 0.2})
         clock.passes(1)
-    # 0 lasts, 1 is beyond every tier; the others are in short-term memory, 5 is in all three.
+    # 0 is permanent, 1 is outside every tier; the others are in short-term memory, 5 is in all three.
     assert await ids(memory) == ["n-5", "n-4", "n-3", "n-2", "n-0"]
     assert await memory.session_count("s") == 5
     assert await lasting.session_count("s") == 2
@@ -213,7 +213,7 @@ async def test_hierarchical_tiers_keep_what_their_rules_say(agent: Agent) -> Non
 
 async def test_hierarchical_takes_the_order_of_its_long_term_memory_and_not_its_scores() -> None:
     class Quiet(InMemorySessionMemory):
-        """Scores as others do, a hundredth as high."""
+        """Scores a hundredth of the usual values."""
 
         async def retrieve_with_scores(
             self, session_id: str, query: str, options: RetrieveOptions = NEWEST

@@ -1,4 +1,4 @@
-"""Sessions summarised in stretches: when, and each stretch once, whoever works on it at once."""
+"""Session summaries by stretch: triggers, and once per stretch under concurrency."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def test_a_session_of_more_than_one_call_reads_is_summarised_to_its_end(
     monkeypatch.setattr(session_summaries, "MOST_MESSAGES", 40)
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="session_end", max_tokens=20)
-    # More than one look reads, and more than all the looks that may be in vain.
+    # More messages than one pass reads, and than the maximum of passes without a result.
     told = (session_summaries.MOST_LOOKS + 1) * session_summaries.MOST_MESSAGES - 30
     await add(agent, [{"role": "user", "content": f"Pallet {n} is on the barge."} for n in range(told)])
     await end(agent)
@@ -243,11 +243,11 @@ async def test_an_agent_without_rules_leaves_nothing_waiting(talk: Talking) -> N
     assert talk.model.asked == []
 
 
-# --- once --------------------------------------------------------------------------------------------------
+# --- concurrency --------------------------------------------------------------------------------------------
 
 
 async def test_two_processes_at_once_make_one_summary(services: Services) -> None:
-    """Both are in the middle of it, as when a worker passed for dead: who writes second writes nothing."""
+    """As when a live worker is taken for dead: the second write is dropped."""
     release = asyncio.Event()
     model = ChatModel()
     answer = model.answers["session_summary"]
@@ -257,7 +257,7 @@ async def test_two_processes_at_once_make_one_summary(services: Services) -> Non
         assert isinstance(said, dict)
         if len(model.documents("session_summary")) == 2:
             release.set()
-        return Reply(answered(said).body, pending_summary=release)
+        return Reply(answered(said).body, waits_for=release)
 
     model.answers["session_summary"] = slow
     async with talking(services, model) as talk:
@@ -287,7 +287,7 @@ async def test_two_workers_share_the_sessions_and_summarise_each_once(services: 
 
 
 async def test_what_changes_while_the_model_reads_is_read_again(services: Services) -> None:
-    """Neither a deleted memory's words nor those before a correction stay in a summary."""
+    """A summary contains no text of a deleted memory and none from before a correction."""
     model, tasks = ChatModel(), []
     answer = model.answers["session_summary"]
     async with talking(services, model) as talk:
@@ -310,7 +310,7 @@ async def test_what_changes_while_the_model_reads_is_read_again(services: Servic
                 tasks.append(asyncio.get_running_loop().create_task(change()))
             said = answer(document)
             assert isinstance(said, dict)
-            return Reply(answered(said).body, pending_summary=changed)
+            return Reply(answered(said).body, waits_for=changed)
 
         model.answers["session_summary"] = meanwhile
         await end(agent)
@@ -339,7 +339,7 @@ async def test_what_was_made_of_a_users_words_is_erased_with_them(talk: Talking)
 
 
 async def test_a_summary_is_tied_to_every_message_that_it_is_of(talk: Talking) -> None:
-    """So that who is forgotten is forgotten in summaries too."""
+    """Forgetting a person can then find the summaries, too."""
     agent = talk.agent()
     await rules(agent, provider="llm")
     await add(agent, lines(0, 5))
@@ -360,7 +360,7 @@ async def test_others_at_work_for_ever_is_told_rather_than_waited_for(talk: Talk
         tasks.append(loop.create_task(touch(len(tasks))))
         events.append(asyncio.Event())
         return Reply(answered({"summary": "They spoke.", "topics": [], "key_facts": []}).body,
-                     pending_summary=events[-1])
+                     waits_for=events[-1])
 
     async def touch(number: int) -> None:
         updates = {"content": f"It is different now, for the {number}th time."}

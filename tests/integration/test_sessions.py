@@ -1,4 +1,4 @@
-"""Whole sessions: added message by message, ended, summarised, cleared."""
+"""Whole sessions: added by message, ended, summarized, cleared."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ async def test_a_retried_end_of_a_session_with_working_memory_keeps_one_summary(
 
 
 async def test_what_only_calls_a_tool_is_passed_over_and_of_parts_the_texts_are_kept(agent: Agent) -> None:
-    """The messages of OpenAI's chat completions, as their clients write them."""
+    """Messages of OpenAI's chat completions, as their clients write them."""
     calls = [{"id": "c-1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]
     unused = {"refusal": None, "annotations": [], "audio": None, "function_call": None}
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}

@@ -1,4 +1,4 @@
-"""A store of thirty facts: light verbs do not answer for it, and a context holds what stands out."""
+"""A store of thirty facts: light verbs do not count as answers, and contexts contain the salient facts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,6 @@ THINGS = [
 
 @pytest.fixture
 async def tenant(agent: Agent) -> AsyncIterator[Agent]:
-    """An agent with thirty facts."""
     for thing in THINGS:
         await agent.stored_id(f"The {thing} stands behind number {thing[::-1]}.")
     for content in (TAKES, TABLETS):
@@ -34,7 +33,7 @@ async def tenant(agent: Agent) -> AsyncIterator[Agent]:
 
 
 async def share_of_words(agent: Agent, query: str, content: str) -> float:
-    """How full a match of words this memory is."""
+    """Returns the word score of this memory."""
     result = await agent.memory.retrieve(RetrieveParams(query=query, k=30, explain=True))
     return next((each.terms or {})["words"].value for each in result.memories if each.content == content)
 

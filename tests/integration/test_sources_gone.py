@@ -1,4 +1,4 @@
-"""Summaries of what is deleted, archived or expired: what goes with it, what stays, what is made anew."""
+"""Summaries of deleted, archived or expired sources: what is deleted, kept or regenerated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Summaries that are looked up for what a search found and no context has room for."""
+"""Fallback summaries for hits that do not fit into the context."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MORE = "The log goes on about the weather and the wheat. "
 LOG = "On day {0} the bearing of mill {0} was oiled. " + MORE * 20
 LINE = "On day {0} the bearing of mill {0} was oiled. " + MORE * 4
 QUERY = "bearing of mill oiled"
-# A search for a context so small gives back twelve; three lines fit in full, and a short summary behind them.
+# A search for this budget returns twelve hits; three lines fit in full, followed by a short summary.
 ROOM = 255
 NOW = {"current": True}
 
 
 async def logs(agent: Agent, log: str = LOG, count: int = 4) -> tuple[UUID, list[UUID]]:
-    """Messages of a session that ended, and its summary."""
+    """Stores and ends a session; returns its message ids and the id of its summary."""
     rules = SummaryRules(provider="extractive", trigger="session_end", max_tokens=40)
     await agent.memory.configure(ConfigureParams(summaries=rules))
     scope = {"session_id": "logs", "namespace": "mills", "timestamp": NOON.isoformat()}
@@ -39,7 +39,7 @@ async def logs(agent: Agent, log: str = LOG, count: int = 4) -> tuple[UUID, list
 
 
 def found(memory_ids: Sequence[UUID]) -> list[ContextEntry]:
-    """Memories as a search found them."""
+    """Returns memories as hits of a search."""
     return [
         ContextEntry(each, PAST, NOON, None, LOG.format(rank), "a log", rank=rank, worth=1 - rank / 10)
         for rank, each in enumerate(memory_ids)

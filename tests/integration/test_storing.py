@@ -1,4 +1,4 @@
-"""Storing: what becomes of an item, once, twice, in a batch, and when a part is missing."""
+"""Storing: new, repeated, in batches, and with a missing dependency."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ async def test_a_key_stays_good_when_a_caller_writes_out_a_default(agent: Agent)
             "SELECT request_digest FROM idempotency_keys WHERE agent_id = %s", (agent.agent_id,)
         )
         [row] = await cursor.fetchall()
-    # What was not given has no part in the digest: a field that a later version adds changes no digest.
+    # Omitted fields are not part of the digest, so new fields of later versions do not change it.
     assert bytes(row["request_digest"]) == hashlib.sha256(
         b'{"content":"The budget is 9,000 euros."}'
     ).digest()

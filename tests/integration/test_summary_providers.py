@@ -1,4 +1,4 @@
-"""Who summarises a stretch of conversation, what becomes of it, and which wishes are unwise."""
+"""Providers of stretch summaries, their results, and warnings about settings."""
 
 from __future__ import annotations
 
@@ -280,7 +280,7 @@ async def test_what_is_too_much_to_be_passed_through_again_is_told_in_sentences_
     assert summary.version == 2
 
 
-# --- what is unwise ----------------------------------------------------------------------------------------
+# --- warnings -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("wish", "warned"), [
@@ -299,7 +299,7 @@ async def test_an_unwise_wish_is_kept_with_a_warning(
     assert all(warned in each for each in warnings)
 
 
-# Summaries, vectors, what a search for the flood finds of the summaries, and the warning: seed 003.
+# Summaries, vectors, whether a search for the flood finds the summary, and the warning: seed 003.
 @pytest.mark.parametrize(("provider", "embedding_model", "found", "warned"), [
     ("none", "none", 0, []),
     ("extractive", "none", 1, []),

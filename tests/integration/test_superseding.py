@@ -1,4 +1,4 @@
-"""Superseding: a changed fact takes the place of the old one, which stays readable; nothing else does."""
+"""Supersession: a changed fact supersedes the old one, which stays readable; no other memory is affected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NEW = "The budget for the Atlas project is now 52,500 euros."
 
 
 async def history_of(agent: Agent, memory_id: object) -> list[Row]:
-    """The changes of one memory, oldest first."""
+    """Returns the changes of one memory, oldest first."""
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         cursor = await connection.execute(
             "SELECT operation, before, after, token_id, trace_id FROM memory_history"

@@ -1,4 +1,4 @@
-"""The tasks' memory is the running service: the agent reads the very lines that a context has."""
+"""The task benchmark uses the running service: the agent reads exactly the lines of the context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A working template that a model fills in: one tool in every binding, an agent's turns, a late replica."""
+"""A working template filled by a model: one tool in every binding, agent turns, a lagging replica."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ async def test_an_agent_keeps_its_template_from_one_conversation_to_the_next(age
 
 
 class Lagging:
-    """A memory whose lists are those of a replica that nothing has reached yet, for so many more of them."""
+    """A memory whose next lists come from a replica without any data."""
 
     def __init__(self, memory: MemoryApi, lists: int) -> None:
         self._memory = memory

@@ -1,4 +1,4 @@
-"""What a search makes of a query: times, several questions in one prompt, abstention."""
+"""Query understanding: times, several questions in one prompt, abstention."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EARLY = "We looked at the harbour flat."
 
 @pytest.fixture
 async def tenant(agent: Agent) -> AsyncIterator[Agent]:
-    """An agent with things that happened, and a hundred that say nothing of when."""
+    """An agent with dated events, and a hundred undated memories."""
     await agent.stored_id(EARLY, timestamp="2026-05-04T09:00:00Z")
     await agent.stored_id(LATE, timestamp="2026-06-04T09:00:00Z")
     clauses = [{"content": f"The lease has a clause {number + 100}.", "timestamp": "2026-01-02T00:00:00Z",

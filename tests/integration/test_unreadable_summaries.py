@@ -1,4 +1,4 @@
-"""What no model can be made to tell of keeps nothing else from being told; in the end plain code tells it."""
+"""Sources that no model summarizes do not block others; in the end they are summarized extractively."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
 
 
 def _no_answer_to(talk: Talking, *words: str) -> None:
-    """Of what holds all of these words the model says what nobody can read."""
+    """Makes the model answer invalidly for requests that contain all these words."""
     answer = talk.model.answers["session_summary"]
 
     def unreadable(document: dict[str, Any]) -> Reply | str | dict[str, Any]:
@@ -50,7 +50,7 @@ def _no_answer_to(talk: Talking, *words: str) -> None:
 
 
 async def _failing(talk: Talking) -> dict[str, int]:
-    """Of how many memories that wait a model was asked in vain, by the kind of work."""
+    """Counts queued memories with failed model calls, by kind of work."""
     statement = "SELECT work, count(*) FROM llm_queue WHERE failing_since IS NOT NULL GROUP BY work"
     async with talk.runtime.database.owner_transaction() as connection:
         rows = await (await connection.execute(statement.encode())).fetchall()
@@ -83,7 +83,7 @@ async def test_the_periods_of_others_are_told_though_the_model_fails_at_one(talk
             await say(agent, f"{user_id}-{place}", place, text, user_id=user_id)
     await talk.work()
     assert [each.user_id for each in await periods(agent)] == ["u-2"]
-    # The jobs run side by side: the model may have been asked before the second session's summary was queued.
+    # Jobs run concurrently: the model may run before the second session's summary is queued.
     assert (await _failing(talk)).keys() == {"period"}
     await talk.wait_in_vain()
     assert {each.user_id for each in await periods(agent)} == {"u-1", "u-2"}
@@ -100,7 +100,7 @@ async def test_what_an_old_period_is_yet_to_tell_goes_on_waiting_though_the_new_
     await rules(agent, provider="llm", trigger="session_end", period="month")
     await say(agent, "c", 20, SALT)
     await talk.work()
-    # All that the model does not tell of is the week: without the third session.
+    # The model fails only on the week without its third session.
     answer = talk.model.answers["session_summary"]
     talk.model.answers["session_summary"] = lambda document: (
         UNREADABLE if len(document["conversation"]) == 2 else answer(document))
@@ -152,7 +152,7 @@ async def test_other_sessions_are_told_again_though_the_model_fails_at_the_first
 
 
 async def test_only_what_a_model_was_asked_about_has_failed(talk: Talking) -> None:
-    """Of a session that takes several requests."""
+    """Uses a session that takes several requests."""
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")
     long = [" ".join([LINES[place]] * 110) for place in range(3)]
@@ -182,7 +182,7 @@ async def test_that_others_change_what_is_told_is_no_failure_of_the_model(talk: 
         tasks.append(asyncio.get_running_loop().create_task(again()))
         said = answer(document)
         assert isinstance(said, dict)
-        return Reply(answered(said).body, pending_summary=done)
+        return Reply(answered(said).body, waits_for=done)
 
     talk.model.answers["session_summary"] = changed_meanwhile
     await talk.work()

@@ -1,4 +1,4 @@
-"""What cannot be a query finds what is left of it, or nothing, in every framework; it raises in none."""
+"""Invalid queries are reduced to their valid part, or find no memory, in every framework; none raises."""
 
 from __future__ import annotations
 

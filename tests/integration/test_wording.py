@@ -1,4 +1,4 @@
-"""Searching by words: slips of the pen, identifiers, long memories beside short ones, sessions."""
+"""Lexical search: typos, identifiers, long and short memories, sessions."""
 
 from __future__ import annotations
 

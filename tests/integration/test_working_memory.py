@@ -1,4 +1,4 @@
-"""Working memory: which Redis contains copies is recorded without delaying calls."""
+"""Working memory: recording which Redis contains copies does not delay calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_calls_do_not_queue_for_the_owners_connections_to_record_a_redis(a
     await there.stored_id("Ada keeps bees on the roof.", task_id="trip")
     working._recorded = None
     asked.clear()
-    async with runtime.database.owner_transaction(), runtime.database.owner_transaction():  # all there are
+    async with runtime.database.owner_transaction(), runtime.database.owner_transaction():  # all of the pool
         for _ in range(3):
             await _recall(there)
     assert (len(asked), await working.held(agent.agent_id)) == (1, {})

@@ -1,4 +1,4 @@
-"""What holds for any memory and state: a dry run tells the truth, what is restored is what was archived."""
+"""Archive properties: a dry run equals the run, and a restore returns what was archived."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ values = st.recursive(
     st.none() | st.booleans() | st.integers(-2**70, 2**70) | st.floats(allow_nan=False, allow_infinity=False)
     | texts, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
     max_leaves=6)
-# To 2023: a timestamp in the future is refused.
+# Up to 2023: future timestamps are rejected.
 moments = st.integers(-10**15, 17 * 10**14).map(lambda each: EPOCH + timedelta(microseconds=each))
 vectors = st.none() | st.lists(
     st.floats(-60_000, 60_000, width=16).filter(lambda value: value == 0 or abs(value) > 1e-3), min_size=64,

@@ -1,4 +1,4 @@
-"""What a context holds for any memories, however hostile: its budget, its fence, its numbers."""
+"""Context properties for any memories, including hostile text: budget, fence and line numbers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def entries(draw: st.DrawFn) -> list[ContextEntry]:
     ]
 
 
-# Greek and Cyrillic letters and other slashes and angles, as somebody reads them who looks at their shape.
+# Greek and Cyrillic look-alikes, slashes and angle brackets, mapped to the characters they resemble.
 DRAWN_ALIKE = str.maketrans(
     "\u043c\u03bc\u0435\u03b5\u043e\u03bf\u0433\u0456\u03b9\u0455\u2215\u2044\u2039\u203a\u3008\u3009",
     "mmeeoorii" + "s//<><>",
@@ -87,14 +87,15 @@ BLANK = {"\u115f", "\u1160", "\u2800", "\u3164", "\uffa0"}
 
 
 def seen(text: str) -> str:
-    """The text as it is read through compatibility forms, look-alikes and what nobody sees."""
+    """Returns the text after compatibility normalization, mapping of look-alikes and removal of invisible
+    characters."""
     plain = unicodedata.normalize("NFKD", text).casefold().translate(DRAWN_ALIKE)
     return "".join(
         sign for sign in plain if sign not in BLANK and unicodedata.category(sign) not in NOT_SEEN
     )
 
 
-# A summary stood for one note, and was taken for missing among those looked up for the others.
+# A former defect: a summary of one note was counted as missing among those fetched for the other notes.
 SUMMED_UP = [
     ContextEntry(UUID(int=number), SECTIONS[0], START + timedelta(hours=1 - number), None, content, CLOSING,
                  outside=number < 2)

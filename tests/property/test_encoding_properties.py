@@ -1,4 +1,4 @@
-"""What holds for any text at all: words, sentences, terms, encoding and the gate."""
+"""Properties of words, sentences, terms, encoding and the gate for any text."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_any_text_encodes_to_bounded_fields_and_always_the_same_ones(text: str) 
 def test_a_summary_is_made_of_the_text_and_shorter_where_there_is_something_to_leave_out(text: str) -> None:
     summary, content = encode(text).summary, text.strip()
     plain = collapse(summary)
-    ends = {0}  # where a row of the text's sentences, in their order, may have come to in the summary
+    ends = {0}  # possible end positions in the summary of a sequence of the text's sentences
     for sentence in map(collapse, sentences(content)):
         ends |= {end + len(sentence) + 1 for end in ends if plain.startswith(sentence, end)}
     assert len(plain) + 1 in ends or plain in collapse(content)
@@ -101,7 +101,7 @@ def test_words_are_folded_short_and_stay_themselves(text: str) -> None:
 
 @given(TEXTS)
 def test_sentences_lose_no_letter_and_no_digit_of_unlisted_prose(text: str) -> None:
-    assume(not any(char.isdigit() for char in text))  # "1." that opens a line is a list marker
+    assume(not any(char.isdigit() for char in text))  # "1." at the start of a line is a list marker
     kept = "".join(sentences(text))
     assert [char for char in kept if char.isalnum()] == [char for char in text if char.isalnum()]
 
@@ -158,7 +158,7 @@ HOSTILE = (
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_repetition_costs_no_more_than_its_length(piece: str) -> None:
-    """200,000 characters: what goes back in them takes minutes, what does not takes well under a second."""
+    """200,000 characters: backtracking patterns take minutes, linear ones less than a second."""
     text = (piece * 200_000)[:200_000]
     started = time.process_time()
     pieces = sentences(text)

@@ -1,6 +1,6 @@
-"""Any calls by agents with the same ids, keys and words: each sees what it did itself, and no more.
+"""Isolation properties: agents with equal ids, keys and words each see only their own data.
 
-A model in plain dictionaries, one for each agent and knowing nothing of the others, predicts every answer.
+A model of plain dictionaries per agent, unaware of the others, predicts every answer.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.isolation_model import Model, Stage, Turn
 from tests.fixtures.plays import Play
 
-NAMES = ("", ":t1", ":t1:t1")  # an agent's name may end as another's key goes on
+NAMES = ("", ":t1", ":t1:t1")  # an agent's name may end as another's key continues
 WORDS = ("zebra", "heron", "otter")
-# Equal for all agents, but for two that name the agent's own word.
+# The same for all agents, except for two with the agent's own word.
 TEXTS = (
     "The spare key lies under the blue flower pot.",
     "The train to Ghent leaves at seven from platform four.",
@@ -39,7 +39,7 @@ TEXTS = (
 LAYERS = (MemoryType.EPISODIC, MemoryType.SEMANTIC, MemoryType.WORKING)
 
 
-# --- the operations: what is called, and what must come of it ----------------------------------------------
+# --- operations and their expected results ------------------------------------------------------------------
 
 
 async def store(turn: Turn, item: dict[str, Any]) -> None:
@@ -163,7 +163,7 @@ async def configure(turn: Turn, layer: MemoryType, capacity: int) -> None:
 
 
 async def consolidate(turn: Turn, again: bool) -> None:
-    # Only shown: what would be made is of the agent's own memories.
+    # A preview only: a result would contain the agent's own memories.
     result = await turn.ask(
         turn.memory.consolidate, ConsolidateParams(dry_run=True, again=again))
     assert {each for cluster in result.clusters for each in cluster.source_ids} <= set(turn.model.rows)
@@ -305,7 +305,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
 calls = st.one_of(*(
     st.tuples(st.integers(0, len(NAMES) - 1), st.just(name), st.tuples(*arguments))
     for name, (_, arguments) in OPERATIONS.items()))
-# So that there is something to meet, each agent begins with the same batch.
+# Each agent starts with the same batch, to make collisions likely.
 beginnings = st.lists(items, min_size=2, max_size=5)
 
 

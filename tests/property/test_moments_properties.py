@@ -1,4 +1,4 @@
-"""What reading times holds for any text: no error, no window without a length, none outside the calendar."""
+"""Time parsing properties for any text: no error, no empty window, no window outside the calendar."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranking and pruning hold for any input."""
+"""Ranking and pruning properties for any input."""
 
 from __future__ import annotations
 

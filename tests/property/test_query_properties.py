@@ -1,4 +1,4 @@
-"""What understanding a query holds for any text."""
+"""Query analysis properties for any text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reranking any ranking: a new order of the foremost, nothing lost, scores that stay a ranking's."""
+"""Reranking properties: only the top hits are reordered, none is lost, scores stay monotonic."""
 
 from __future__ import annotations
 

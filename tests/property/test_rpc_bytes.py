@@ -1,4 +1,4 @@
-"""Any bytes sent to the endpoint get a legal JSON-RPC answer, or silence; never an error of ours."""
+"""Any bytes sent to the endpoint produce a valid JSON-RPC response or none, never an internal error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CODES = {int(code) for code in JsonRpcErrorCode}
 
 @functools.cache
 def application() -> Starlette:
-    """The specification's methods, and every memory method up to the point where it would act."""
+    """Returns an app with the specification's methods and every memory method without its action."""
     memory: list[RpcMethod[Any]] = [
         RpcMethod(each.name, each.params, None, nothing, each.summary, each.scope) for each in METHODS]
     runtime = edge_runtime(rate_limit_per_minute=0, max_batch_calls=20, max_body_bytes=10_000)
@@ -33,7 +33,7 @@ def application() -> Starlette:
 
 
 async def send_bytes(body: bytes) -> tuple[int, bytes]:
-    """The endpoint's status and body."""
+    """Returns the endpoint's status and body."""
     said: list[Any] = []
 
     async def receive() -> Any:
@@ -54,7 +54,7 @@ def refuse_constant(name: str) -> None:
 
 
 def assert_legal_response(response: Any) -> None:
-    """A response object as section 5 of the specification has it, with our one extension."""
+    """Asserts a response object of section 5 of the specification, with our one extension."""
     assert set(response) - {"a2a_context"} in ({"jsonrpc", "id", "result"}, {"jsonrpc", "id", "error"})
     assert response["jsonrpc"] == "2.0"
     assert response["id"] is None or type(response["id"]) in (str, int, float)
@@ -66,7 +66,7 @@ def assert_legal_response(response: Any) -> None:
 
 
 async def assert_legal_answer(body: bytes) -> Any:
-    """The endpoint's answer to a body, after it was found legal; None for silence."""
+    """Returns the endpoint's answer after validating it; None without a response."""
     status, answer = await send_bytes(body)
     if status == 204:
         assert answer == b""
@@ -112,7 +112,7 @@ valid = st.sampled_from([
 
 @st.composite
 def mutated(draw: st.DrawFn) -> bytes:
-    """A valid request with pieces cut out, doubled or overwritten."""
+    """Returns a valid request with parts cut out, duplicated or overwritten."""
     body = draw(valid)
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(body)))

@@ -1,4 +1,4 @@
-"""Whatever tiers hold of sessions, they are listed each once, in order, with what they hold."""
+"""Sessions in any combination of tiers are listed once each, in order, with their contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever is stored, changed, superseded, deleted, also side by side: summaries tell all that holds."""
+"""After any concurrent stores, changes, supersessions and deletions, summaries contain all current facts."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from tests.fixtures.memory import Agent
 from tests.fixtures.stretches import NOON, add, end, rules
 
 STEPS = 40
-# Days of one ISO week, and one of the next.
+# Days within one ISO week, and one of the next week.
 SESSIONS = {"monday": 0, "tuesday": 1, "sunday": 6, "later": 8}
 WAITING = """
 SELECT work FROM llm_queue WHERE agent_id = %s AND (again OR work IN ('refresh', 'period'))"""
 
 
 class Play:
-    """One agent that says, changes and deletes things at random."""
+    """An agent that stores, changes and deletes at random."""
 
     def __init__(self, runtime: Runtime, seed: int) -> None:
         self.agent = Agent(runtime)
@@ -51,7 +51,7 @@ class Play:
             {"role": "user", "content": self.sentence(), "timestamp": moment.isoformat()}], session_id)
 
     async def tell_a_value(self) -> None:
-        """What takes the place of what it was before."""
+        """Stores a value that supersedes the previous one."""
         self.said += 1
         moment = NOON + timedelta(minutes=self.said)
         content = f"The budget for the Atlas project is {self.said * 1_000:,} euros."
@@ -101,7 +101,7 @@ class Play:
         assert len(done) == len(chosen)
 
     async def unless_gone(self, call: Awaitable[Any]) -> None:
-        """Another may have deleted, or changed, what this one was about to change."""
+        """Ignores errors for memories that a concurrent call deleted or changed."""
         try:
             await call
         except (NotFound, Conflict):
@@ -120,7 +120,7 @@ class Play:
             return bool(await cursor.fetchall())
 
 
-# The last two found two calls that waited for each other.
+# The last two seeds found deadlocks between two calls.
 @pytest.mark.parametrize("seed", [*range(6), 117, 133])
 async def test_summaries_tell_all_that_holds_and_nothing_else(runtime: Runtime, seed: int) -> None:
     play = Play(runtime, seed)
@@ -136,7 +136,7 @@ async def test_summaries_tell_all_that_holds_and_nothing_else(runtime: Runtime, 
     told = {line for each in sessions for line in each.content.split("\n")}
     said = {f"{each.speaker}: {each.content}" if each.speaker else each.content for each in messages}
     assert told <= said
-    # What was overtaken once may have been all of its summary, which then went.
+    # A superseded memory may have been a summary's only source; then the summary was deleted.
     never = {f"{each.speaker}: {each.content}" for each in messages if each.speaker}
     assert never <= told
     for each in periods:

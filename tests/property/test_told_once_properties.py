@@ -1,4 +1,4 @@
-"""What a context leaves out because other lines tell it: nothing is lost by it, and nothing told twice."""
+"""Deduplication in contexts: no statement is lost and none is repeated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The parts of the ablation: each entry point exists, is replaced for a block, counted and put back."""
+"""The ablation's switches: each patched entry point exists, is replaced within a block, counted and
+restored."""
 
 from __future__ import annotations
 
@@ -110,8 +111,6 @@ def test_parts_without_effect_are_reported_apart_from_those_never_called() -> No
 
 
 class CountingEmbedder(HashingEmbedder):
-    """Notes the texts that reach it."""
-
     def __init__(self) -> None:
         super().__init__(EmbedderOptions("counting", 16, Path("unused")))
         self.asked: list[str] = []

@@ -1,4 +1,4 @@
-"""The agent card is one by the types of the A2A SDK itself, and says how the service is called."""
+"""The agent card validates against the A2A SDK's types and describes how to call the service."""
 
 from __future__ import annotations
 

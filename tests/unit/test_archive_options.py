@@ -1,4 +1,4 @@
-"""MEMORY_ARCHIVE_OPTIONS: what it may say, and how it is told what is wrong without quoting a key."""
+"""MEMORY_ARCHIVE_OPTIONS: valid options, and errors that never quote a key."""
 
 from __future__ import annotations
 

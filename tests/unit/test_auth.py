@@ -1,4 +1,4 @@
-"""HS256 tokens: who is let in, who is not and why, and that the reason tells nothing more."""
+"""HS256 tokens: acceptance, refusals with their reason, and no further information in the reason."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def refusal(token: str, **rules: str) -> str:
     return caught.value.message
 
 
-# --- minting -----------------------------------------------------------------------------------------------
+# --- creation -----------------------------------------------------------------------------------------------
 
 
 async def test_a_minted_token_names_its_agent_and_scopes() -> None:
@@ -188,7 +188,7 @@ async def test_clocks_may_lie_a_little_apart() -> None:
         assert (await verifier().verify(f"Bearer {signed(claims)}")).agent_id == "agent"
 
 
-# --- what a token says -------------------------------------------------------------------------------------
+# --- claims -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("scope", "scopes"), [
@@ -277,7 +277,7 @@ def test_a_public_key_is_no_secret() -> None:
         SharedSecret(pem.decode())
 
 
-# --- tokens seen before ------------------------------------------------------------------------------------
+# --- cached verifications -----------------------------------------------------------------------------------
 
 
 class CountingSecret(SharedSecret):
@@ -331,5 +331,5 @@ def _joined(header: dict[str, Any], claims: dict[str, Any]) -> str:
 
 
 def _with_payload(payload: str) -> str:
-    """A well signed token over a payload that the library would not write itself."""
+    """Signs a payload that the library would not create."""
     return jwt.api_jws.encode(payload.encode(), SECRET, "HS256")

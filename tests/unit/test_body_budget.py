@@ -1,4 +1,4 @@
-"""The bytes of all bodies at once: a share for small bodies and for other agents always remains."""
+"""The byte budget of all request bodies: a share is reserved for small bodies and for other agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The circuit breaker: when it opens, whom it admits, and what it logs."""
+"""The circuit breaker: when it opens, which calls it admits, and its log lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 
 
 class Clock:
-    """A time that a test sets."""
+    """A manual clock."""
 
     now = 100.0
 
@@ -30,7 +30,7 @@ def test_it_admits_everybody_until_it_opens_and_then_one_probe_a_rest() -> None:
     assert (circuit.is_open, circuit.allow_request()) == (True, False)
     clock.now += 5.0
     assert [circuit.allow_request(), circuit.allow_request()] == [True, False]
-    clock.now += 5.0  # the probe was cancelled and reported nothing
+    clock.now += 5.0  # the probe was cancelled and reported no result
     assert circuit.allow_request()
     circuit.record_failure("timeout")
     assert not circuit.allow_request()
@@ -62,7 +62,7 @@ def test_each_change_is_one_log_line_with_the_cause_and_the_fallback(
 def test_a_guarded_use_reports_its_end() -> None:
     circuit = breaker(Clock())
     with pytest.raises(KeyError), circuit.guard(OSError):
-        raise KeyError  # the dependency answered
+        raise KeyError  # the dependency responded
     assert not circuit.is_open
     with pytest.raises(ConnectionResetError), circuit.guard(OSError):
         raise ConnectionResetError

@@ -1,4 +1,4 @@
-"""The commands as a whole: their help, options and imports, and that their examples are commands."""
+"""All commands: help, options and imports; their examples are valid commands."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from rich.text import Text
 from agentcore.cli import ALIASES, MODULES, SUMMARIES, main
 from agentcore.cli.app import app, load
 
-# They run until they are stopped, or their output is a stream of records.
+# They run until stopped, or print a stream of records.
 WITHOUT_JSON = {"serve", "worker", "mcp", "export"}
-# What an installation of the client alone does not have.
+# Packages that are missing in a client-only installation.
 SERVER_PACKAGES = {
     "alembic", "cryptography", "jwt", "numpy", "onnxruntime", "procrastinate", "psycopg", "redis",
     "sqlalchemy", "tiktoken", "uvicorn", "uvloop",
@@ -30,7 +30,7 @@ CLIENT_MODULES = (
 
 
 def all_commands() -> dict[str, Any]:
-    """Every command that can be typed, by its name, with the modules of all imported."""
+    """Returns every command by name, with all command modules imported."""
     for module in MODULES:
         load(module)
     group: Any = typer.main.get_command(app)
@@ -112,7 +112,7 @@ def test_an_alias_is_the_command_it_stands_for(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    listed = python("-m", "agentcore", "--help").stdout  # in this process all commands are imported
+    listed = python("-m", "agentcore", "--help").stdout  # this process has imported all commands
     for alias, command in ALIASES.items():
         code, out, _ = typed(capfd, alias, "--help")
         assert (code, f"Usage: agentcore {command} " in out) == (0, True)

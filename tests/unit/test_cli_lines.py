@@ -1,4 +1,4 @@
-"""The JSONL form: lines read one at a time, their keys, and what export leaves out."""
+"""The JSONL format: reading line by line, keys, and fields that export omits."""
 
 from __future__ import annotations
 

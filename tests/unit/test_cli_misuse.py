@@ -1,4 +1,4 @@
-"""The command line without a service: its help, and how it says what is wrong."""
+"""Help and usage errors of the command line without a service."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BELOW_OTHERS = {"model install", "archive list", "archive restore", "archive ver
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended, and what it printed."""
+    """A command's exit code and output."""
 
     code: object
     out: str
@@ -32,7 +32,7 @@ Typed = Callable[..., Ended]
 def typed(
     monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> Typed:
-    """Types a command line in an empty directory, no setting made but an empty home."""
+    """Returns a runner of command lines in an empty directory, with no settings but an empty home."""
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
     monkeypatch.setenv("AGENTCORE_HOME", str(tmp_path / "home"))

@@ -1,4 +1,4 @@
-"""The table that a search prints."""
+"""The result table of a search."""
 
 from __future__ import annotations
 

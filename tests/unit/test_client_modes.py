@@ -1,4 +1,4 @@
-"""The client's ways: going on without memory, calls sent together, and calls that wait."""
+"""Client modes: failing open, batches of calls, and the sync client."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def client(transport: httpx.AsyncBaseTransport, token: TokenSource = TOKEN, **op
 
 
 def counted(request: httpx.Request) -> httpx.Response:
-    """Each call of a batch counted as its id, in reverse order."""
+    """Answers each call of a batch with its id, in reverse order."""
     calls = json.loads(request.content)
     return httpx.Response(200, json=[
         {"jsonrpc": "2.0", "id": call["id"], "result": {"count": call["id"], "receipt": {}}}
@@ -57,14 +57,14 @@ def counted(request: httpx.Request) -> httpx.Response:
 
 
 class Silent(httpx.AsyncBaseTransport):
-    """Never answers."""
+    """Never responds."""
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         answer: asyncio.Future[httpx.Response] = asyncio.get_running_loop().create_future()
         return await answer
 
 
-# --- going on without memory -------------------------------------------------------------------------------
+# --- failing open -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("read", READS)
@@ -108,7 +108,7 @@ async def test_failing_open_waits_no_longer_than_its_time_in_all() -> None:
     assert len(script.requests) == 1
 
 
-# --- calls sent together -----------------------------------------------------------------------------------
+# --- batches ------------------------------------------------------------------------------------------------
 
 
 async def test_calls_made_at_the_same_time_are_one_request_with_answers_of_their_own() -> None:
@@ -223,7 +223,7 @@ async def test_a_closed_client_closes_its_batches() -> None:
         await together.count(CountParams())
 
 
-# --- calls that wait ---------------------------------------------------------------------------------------
+# --- sync client --------------------------------------------------------------------------------------------
 
 
 def waiting(*answers: Answer, **options: Any) -> SyncMemoryClient:
@@ -261,7 +261,7 @@ def test_outside_its_block_it_is_closed_and_its_thread_has_ended() -> None:
         memory.count(CountParams())
     with memory:
         own = set(threading.enumerate()) - before
-    # Threads of others, such as an executor's, may start and end meanwhile: only its own are looked at.
+    # Only its own threads count, since other executors may start and stop threads.
     assert own
     assert not any(thread.is_alive() for thread in own)
     with pytest.raises(ClientClosed):
@@ -299,7 +299,7 @@ def test_closing_waits_for_no_source_that_hangs_and_who_waits_hears_that_it_is_c
 
 
 def test_a_call_that_races_the_close_is_told_that_it_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call is held where it has found the client open, and goes on once that is closed."""
+    """The call is paused after it found the client open, and resumed after the close."""
     looked, closed = threading.Event(), threading.Event()
     running_loop = asyncio.get_running_loop
 
@@ -349,7 +349,7 @@ def test_every_method_of_the_contract_waits_too() -> None:
     assert SyncMemoryClient.get_relevant_context.__doc__ == MemoryClient.get_relevant_context.__doc__
 
 
-# --- in this process ---------------------------------------------------------------------------------------
+# --- in-process ---------------------------------------------------------------------------------------------
 
 
 async def test_an_application_that_breaks_is_told_as_over_http() -> None:

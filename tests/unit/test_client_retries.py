@@ -1,4 +1,4 @@
-"""The client against a scripted transport: what it sends, what it tries again, and how it reads answers."""
+"""The client against a scripted transport: requests, retries and parsing of responses."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ WRITES: list[Callable[[MemoryClient], Awaitable[Any]]] = [
 
 @pytest.fixture
 def no_waits() -> Iterator[None]:
-    """Tries follow one another at once; how long a wait is has tests of its own."""
+    """Disables delays between attempts, which have separate tests."""
     with stamina.set_testing(True, attempts=10, cap=True):
         yield
 

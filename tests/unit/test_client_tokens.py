@@ -1,4 +1,4 @@
-"""Where a client's token comes from, when that breaks; and what each call carries along, when it cannot."""
+"""Token sources of a client and their failures; call metadata that cannot be serialized."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_a_source_that_fails_is_a_part_that_does_not_answer(source: TokenS
 
 @pytest.mark.parametrize("source", [stuck, stuck_async])
 async def test_a_source_is_waited_for_no_longer_than_a_call(source: TokenSource) -> None:
-    # One after the other they would take 20 s.
+    # Sequentially they would take 20 s.
     async with client(Script(), source, timeout_seconds=1.0, max_attempts=1) as memory:
         async with asyncio.timeout(10):
             answers = await asyncio.gather(

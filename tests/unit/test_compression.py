@@ -1,4 +1,4 @@
-"""Building a context: sections, order, budget, and what happens to what does not fit."""
+"""Building a context: sections, order, budget, and items over the budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings: every problem of a wrong configuration is told at once, and no secret is quoted."""
+"""Settings: all configuration errors are reported at once, without quoting secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a new memory means for an old one: which facts change, which stand side by side, what is put right."""
+"""Consolidation rules: which facts a new memory supersedes, which coexist, and corrections."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ CORRECTIONS = [
 
 
 def said(content: str, *, days: float = 0.0, minutes: float = 0.0, **values: str) -> Told:
-    """A memory told in March, or so much later."""
+    """Returns a memory from March, or this much later."""
     return Told(content, MARCH + timedelta(days=days, minutes=minutes), **values)
 
 
@@ -197,7 +197,7 @@ def test_what_only_looks_like_a_change_stands_beside_the_first(old: str, new: st
 
 @pytest.mark.parametrize(("old", "new"), CORRECTIONS)
 def test_a_short_correction_supersedes_nothing(old: str, new: str) -> None:
-    """It often changes one of several values, and does not say of what."""
+    """It often changes one of several values without naming its attribute."""
     scope = {"session_id": "s", "speaker": "user"}
     assert judge(said(old, **scope), said(new, minutes=3, **scope)).relation != "superseding"
 

@@ -1,4 +1,4 @@
-"""Of memories that say the same the newest stays and names the others."""
+"""Among duplicates the newest is kept and lists the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SAID = st.tuples(st.sampled_from("abc"), st.integers(0, 3))
 
 
 def left(memories: list[Candidate], windows: list[Span] | None = None) -> Left:
-    """Who stays, for whom each stands, and what the receipt is told."""
+    """Returns the kept memories, the duplicates of each, and the receipt's entry."""
     dropped: Counter[str] = Counter()
     found = distinct(memories, windows or [], dropped)
     stands_for = {each.int: [other.int for other in others] for each, others in found.stands_for.items()}

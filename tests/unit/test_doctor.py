@@ -1,4 +1,4 @@
-"""The doctor's verdicts: what is well, what is wrong, and that each wrong comes with its mend."""
+"""The doctor's checks: healthy results, problems, and a fix for each problem."""
 
 from __future__ import annotations
 

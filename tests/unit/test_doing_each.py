@@ -1,4 +1,4 @@
-"""What is done for each of several, and which failures keep the others from their turn."""
+"""Running an action for each of several items, and the failures that stop the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OF_ONE = [DependencyUnavailable(why, data={why: True}) for why in ("refused", "u
 
 
 async def tried(*failures: DependencyUnavailable | None) -> tuple[list[int], DependencyUnavailable | None]:
-    """The places that had their turn where those fail so, and what was raised."""
+    """Returns the items tried with these failures, and the error raised."""
     places: list[int] = []
 
     async def do(place: int) -> None:

@@ -1,4 +1,4 @@
-"""The data directory: layout, secrets, refusals; who runs the parts; where their sockets and programs are."""
+"""The data directory: layout, secrets, refusals; the user, sockets and programs of the parts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def open_place() -> Iterator[Path]:
-    """A directory that other users can enter, unlike pytest's own."""
+    """A directory that other users can enter, unlike pytest's."""
     place = Path(tempfile.mkdtemp(prefix="ac-"))
     place.chmod(0o755)
     yield place
@@ -319,7 +319,7 @@ def test_what_the_service_itself_and_the_file_system_leave_in_a_home_is_not_fore
 
 
 async def test_a_refused_restore_keeps_the_draft_of_an_interrupted_one(home: Home, tmp_path: Path) -> None:
-    """The draft keeps a service from creating an empty database."""
+    """The draft prevents a service from creating an empty database."""
     home.directory(home.path / "restore-1a2b")
     (home.directory(home.archive) / "copy").touch()
     with pytest.raises(StartupError, match="contains data"):

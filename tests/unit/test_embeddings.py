@@ -1,4 +1,4 @@
-"""What stands around an embedder: the check of its answers, the cache in the process, and batches."""
+"""Wrappers of an embedder: validation of its answers, the in-process cache, and batches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DIMENSIONS = 16
 
 
 class GatedEmbedder(HashingEmbedder):
-    """The hashing embedder, which writes down what it is asked and answers only while its gate is open."""
+    """The hashing embedder, which records its requests and answers only while its gate is open."""
 
     def __init__(self, *, batch_size: int = 4, kind_matters: bool = False) -> None:
         super().__init__(EmbedderOptions("gated", DIMENSIONS, Path("unused"), batch_size=batch_size))
@@ -202,7 +202,7 @@ async def test_closing_empties_the_cache_and_closes_what_is_inside() -> None:
 
 
 async def held(inner: GatedEmbedder, batching: BatchingEmbedder) -> asyncio.Task[Vectors]:
-    """A request that is under way and stays so until the gate opens."""
+    """Starts a request that is blocked until the gate opens."""
     inner.gate.clear()
     task = asyncio.create_task(batching.embed(["held"], "document"))
     await inner.entered.wait()
@@ -210,7 +210,7 @@ async def held(inner: GatedEmbedder, batching: BatchingEmbedder) -> asyncio.Task
 
 
 async def queued(batching: BatchingEmbedder, *requests: Sequence[str]) -> list[asyncio.Task[Vectors]]:
-    """Requests that wait for the one under way."""
+    """Enqueues requests behind the running one."""
     tasks = [asyncio.create_task(batching.embed(texts, "document")) for texts in requests]
     await asyncio.wait(tasks, timeout=0)
     return tasks

@@ -1,4 +1,4 @@
-"""From a text to the fields of a record."""
+"""Encoding of a text into the fields of a record."""
 
 # ruff: noqa: RUF001 - texts in many scripts
 

@@ -1,4 +1,4 @@
-"""What is a named thing and what only looks like one."""
+"""Entity detection, and its false positives."""
 
 from __future__ import annotations
 

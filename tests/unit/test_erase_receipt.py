@@ -1,4 +1,4 @@
-"""Receipts of erasure: what signs them, and what is none."""
+"""Erase receipts: signing and rejection of invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An error's words as a lasting outcome: what it was stays, what lets somebody in does not."""
+"""Stored error messages keep the cause and drop credentials."""
 
 from __future__ import annotations
 

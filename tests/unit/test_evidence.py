@@ -1,4 +1,4 @@
-"""Evidence in a context: numbers and names all, content words for the greater part."""
+"""Evidence in a context: all numbers and names, and most content words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import agentcore` is the public API: these names, imported when they are first used."""
+"""`import agentcore` is the public API: these names, imported lazily."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import agentcore
 from agentcore import errors
 from agentcore.memory.api import METHODS, AnyMethod
 
-# The public API: a name is added or removed here on purpose.
+# The public API: change this list only on purpose.
 EXPORTED = [
     "ActionOutcome", "AddSessionParams", "AddSessionResult", "AgentCoreError", "ArchiveFilters",
     "ArchivedMemory", "ArchivedParams", "ArchivedResult", "AuthenticationFailed", "CapabilitiesParams",

@@ -1,4 +1,4 @@
-"""Freely worded facts: what is read as one, and which speaks against which."""
+"""Free-form facts: their detection, and which contradict each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fence around what memories say: what cannot close it, and what stays as it was said."""
+"""The fence around memory text: no content closes it, and content is otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING, fenced, quoted
 
-# Format characters that are seen, or that shape what is: their scripts are not written without them.
+# Format characters that are visible or that their scripts need.
 SEEN_FORMATS = re.compile(
     "[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u180e\u200c\u200d\U000110bd\U000110cd"
     "\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a]"

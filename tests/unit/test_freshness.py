@@ -1,4 +1,4 @@
-"""A newer memory that changes an older one ranks above it; nothing is left out because of it."""
+"""A newer memory that changes an older one ranks above it; the older one is not removed."""
 
 from __future__ import annotations
 

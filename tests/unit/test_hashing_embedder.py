@@ -1,4 +1,4 @@
-"""Hashed embeddings: the same everywhere, and near each other where texts share words."""
+"""Hashing embeddings: deterministic, and similar for texts with common words."""
 
 from __future__ import annotations
 

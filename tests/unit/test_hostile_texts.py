@@ -1,4 +1,4 @@
-"""Reading a text takes CPU time in proportion to its length, whatever characters it is made of."""
+"""Parsing a text takes CPU time linear in its length, for any characters."""
 
 from __future__ import annotations
 
@@ -142,7 +142,6 @@ def counter() -> TokenCounter:
 
 @cache
 def minilm_tokenizer() -> Tokenizer:
-    """The tokenizer of all-MiniLM-L6-v2, as it is loaded."""
     loaded = Tokenizer.from_file(str(MINILM.verified_directory() / "tokenizer.json"))
     loaded.enable_truncation(MAX_TOKENS)
     return loaded
@@ -150,7 +149,6 @@ def minilm_tokenizer() -> Tokenizer:
 
 @cache
 def e5_tokenizer() -> UnigramTokenizer:
-    """The tokenizer of multilingual-e5-small, as it is loaded."""
     return UnigramTokenizer(E5File(E5.verified_directory() / WEIGHTS).vocabulary)
 
 
@@ -161,7 +159,7 @@ TOKENIZERS: dict[str, Callable[[str], object]] = {
 
 
 def tool_call(text: str) -> Any:
-    """Read a message to /mcp and the arguments of its tool."""
+    """Parses a message to /mcp and its tool arguments."""
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"arguments": {"content": text}}}
     [member] = read_frame(json.dumps(call).encode(), Limits()).members
     assert isinstance(member, Call)
@@ -225,7 +223,7 @@ def growth(read: Callable[[str], Any], unit: str, size: int, least: float) -> fl
     """Returns how much more CPU time 4 times the length takes; 0 if that is less than `least` seconds."""
     short, long = ((unit * (chars // len(unit) + 1))[:chars] for chars in (size // 4, size))
     found = 0.0
-    # A busy machine only ever adds time: the best of several counts, and one good measurement suffices.
+    # A busy machine only adds time, so the best measurement counts and one passing attempt suffices.
     for attempt in range(ATTEMPTS):
         slow = min(cpu_seconds(read, f"Ada {attempt}{n} {long}.") for n in range(1 + min(attempt, 2)))
         if slow < least:
@@ -280,7 +278,7 @@ def test_the_local_model_reads_only_the_start_of_the_longest_text_without_blanks
     char: str, name: str
 ) -> None:
     TOKENIZERS[name]("loaded before it is timed")
-    # Some 25 ms on a quiet machine, ten times that beside other work; all of it took 650 ms there.
+    # About 25 ms on an idle machine, ten times that under load; the whole text took 650 ms.
     assert min(cpu_seconds(TOKENIZERS[name], char * MAX_TEXT_CHARS) for _ in range(3)) < 0.5
 
 

@@ -1,4 +1,4 @@
-"""Memory ids: UUIDv7, rising, and never the same twice."""
+"""Memory ids: UUIDv7, increasing and unique."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other systems export, read: each form's own shape, what is left out and why, and any JSON at all."""
+"""Parsers of other systems' exports: each format, omissions with reasons, and arbitrary JSON."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def pieces(form: str, value: Any) -> Iterator[Any]:
 
 
 def found(form: str, value: Any) -> list[dict[str, Any]]:
-    """The lines of a record, each of them one that an import takes."""
+    """Returns the lines of a record, each validated as import input."""
     lines = [dict(each.line) for each in pieces(form, value) if isinstance(each, Found)]
     for line in lines:
         Line.model_validate(line)
@@ -45,7 +45,7 @@ def problems(form: str, value: Any) -> list[str]:
 
 def node(parent: str | None, role: str | None = None, *parts: Any, kind: str = "text", time: float = 1.7e9,
          **more: Any) -> dict[str, Any]:
-    """A node of ChatGPT's tree."""
+    """Returns a node of ChatGPT's conversation tree."""
     content = {"content_type": kind, "parts": list(parts)}
     message = {"id": f"m-{role}-{time}", "author": {"role": role}, "create_time": time, "content": content,
                "recipient": "all", **more}
@@ -62,7 +62,7 @@ def claude(*messages: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 def said(uuid: str, sender: str, text: str, **more: Any) -> dict[str, Any]:
-    """A message of Claude's export."""
+    """Returns a message of Claude's export."""
     return {"uuid": uuid, "sender": sender, "text": text, "content": [{"type": "text", "text": text}],
             "created_at": f"2026-01-01T10:0{len(uuid)}:00.123456Z", **more}
 
@@ -217,7 +217,7 @@ def test_langgraphs_rows_are_its_items() -> None:
 
 
 def numbers(form: str, raw: bytes, now: datetime, **more: str) -> list[tuple[int, str]]:
-    """What an import makes of a file: the number and the text, or the reason, of each."""
+    """Returns the number and the text or omission reason of each item of a file."""
     left: list[tuple[int, str]] = []
     lines = numbered_lines(form, [BytesIO(raw)], now=now, more=more,
                            leave_out=lambda number, piece: left.append((number, piece.reason)))
@@ -346,7 +346,7 @@ JSON = st.recursive(
 def test_no_json_breaks_a_parser_and_all_its_lines_are_lines(form: str, value: Any) -> None:
     raw = json.dumps([value]).encode()
     lines = list(numbered_lines(form, [BytesIO(raw)], now=NOW, more={}, leave_out=lambda number, piece: None))
-    # What is read again a year later is the same memory, else it would be stored twice.
+    # A later import of the same data must yield the same memories, not duplicates.
     later = NOW + timedelta(days=365)
     again = list(
         numbered_lines(form, [BytesIO(raw)], now=later, more={}, leave_out=lambda number, piece: None))

@@ -1,4 +1,4 @@
-"""Session memory in this process with a developer's own embedder: exact cosines, within its bounds."""
+"""In-process session memory with a developer's embedder: exact cosines, within its bounds."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from agentcore.agents.session_memory.in_memory_vector import InMemoryVectorSessi
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.embeddings import EmbeddingKind, Vectors, unit_rows
 
-# Directions in a plane: what is said, and how many degrees it lies from the first axis.
+# Texts as directions in a plane, in degrees from the first axis.
 DEGREES = {"east": 0, "north-east": 45, "north": 90, "west": 180, "a little north of east": 10}
 
 
 class Compass:
-    """A developer's own embedder; it says what it was asked for, and may be out of order."""
+    """A developer's embedder that records its requests and can fail."""
 
     model = "compass"
     dimensions = 2
@@ -35,10 +35,10 @@ class Compass:
         self.broken = False
 
     async def open(self) -> None:
-        """There is nothing to open."""
+        pass
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        pass
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         if self.broken:

@@ -1,4 +1,4 @@
-"""The memory of a build."""
+"""The memory needed for an index build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agentcore.maintenance.index_keeper import building_memory_kb
 def test_a_build_may_take_what_pgvector_asks_for_to_train_the_most_lists(
     dimensions: int, megabytes: int
 ) -> None:
-    # As pgvector 0.8.5 said it of 1,000 lists ("memory required is 275 MB").
+    # As pgvector 0.8.5 reported for 1,000 lists ("memory required is 275 MB").
     assert building_memory_kb(dimensions) > megabytes * 1_024
 
 

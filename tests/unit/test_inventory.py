@@ -1,4 +1,4 @@
-"""The text inventory as a list: names, prefixes and folders that can neither meet nor miss."""
+"""The text inventory as data: names, prefixes and folders neither overlap nor have gaps."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_no_redis_prefix_lies_below_another() -> None:
 @pytest.mark.parametrize("agent_id", HOSTILE)
 def test_a_pattern_matches_nothing_but_its_own_agents_keys(agent_id: str, place: RedisKeys) -> None:
     pattern = place.pattern(agent_id)
-    # One star, at the end, behind the separator: nothing else in it means anything to SCAN.
+    # A single star after the final separator: no other wildcard of SCAN.
     assert pattern.endswith(":*")
     assert not set("*?[]\\") & set(pattern.removesuffix("*"))
     others = {place.pattern(other) for other in HOSTILE if other != agent_id}

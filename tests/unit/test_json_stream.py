@@ -1,4 +1,4 @@
-"""The records of a JSON file: every shape, in pieces of any size, and where it is broken."""
+"""The JSON stream reader: every shape, chunks of any size, and the position of errors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RECORDS = [{"id": 1, "text": "one {[\"\u00e9"}, {"id": 2, "deep": [[{"x": None}]
 
 
 class InSteps(io.BytesIO):
-    """A file that gives so many bytes at a time."""
+    """A file that returns this many bytes per read."""
 
     def __init__(self, content: bytes, step: int) -> None:
         super().__init__(content)

@@ -1,4 +1,4 @@
-"""What callers give freely, as the JSON that is stored, and what has no such form."""
+"""Conversion of callers' values to stored JSON, and values without a JSON form."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ JSON = some.recursive(
 
 
 class Mood(StrEnum):
-    """An enumeration of a caller's own."""
-
     GOOD = "good"
 
 

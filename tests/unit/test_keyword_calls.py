@@ -1,4 +1,4 @@
-"""A method of a memory takes its params object, or the fields of it as keyword arguments."""
+"""Methods of a memory accept a params object or its fields as keyword arguments."""
 
 from __future__ import annotations
 
@@ -22,8 +22,6 @@ TURN = Interaction(query="When?", response="On Friday.")
 
 
 class Recorder(MemoryApi):
-    """Keeps what it is asked."""
-
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
 

@@ -1,4 +1,4 @@
-"""Labelled sets as the benchmarks read them."""
+"""Parsing of the benchmarks' labeled sets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Terms, their keys, and BM25 by hand."""
+"""Terms, their keys, and BM25 against manual calculation."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_idf_falls_with_frequency_and_is_never_negative() -> None:
 
 
 def weights(memory_count: int, everyday: float = 0.05) -> tuple[float, float]:
-    """What a word weighs that everyone says, and one that nobody does, each in one of so many memories."""
+    """Returns the weights of an everyday and a rare word, each in one of `memory_count` memories."""
     statistics = LexicalStatistics(memory_count, 4.0, {1: 1, 2: 1}, everyday={1: everyday})
     return statistics.weight(1), statistics.weight(2)
 

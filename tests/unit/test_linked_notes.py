@@ -1,4 +1,4 @@
-"""The labelled sets of linked notes are what their data card states."""
+"""The labeled sets of linked notes match their data card."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memories that callers linked to the best hits move up; without such links nothing changes."""
+"""Memories linked to the best hits move up; without links the ranking is unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which key goes where: OpenAI's goes to OpenAI, and to the address that is set for it."""
+"""API keys: OpenAI's key is sent only to OpenAI and to the configured address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models beside the embedder inside their time: what fits, what ran over, what is remembered of it."""
+"""Timeouts of rerankers and rewriters: reserved time, overruns, and the circuit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentcore.memory.params.memories import Turn
 
 
 class Judge:
-    """A reranker that answers what it is told to, or never."""
+    """A reranker with a scripted answer, or none."""
 
     model = "judge"
 
@@ -34,7 +34,7 @@ class Judge:
 
 
 class Writer:
-    """A rewriter that never answers, or fails, or says the same."""
+    """A rewriter that hangs, fails or repeats the query."""
 
     model = "writer"
 
@@ -55,7 +55,7 @@ class Writer:
         return self.answer or Rewriting()
 
 
-# --- room --------------------------------------------------------------------------------------------------
+# --- time budget --------------------------------------------------------------------------------------------
 
 
 def test_all_are_given_while_nothing_is_known() -> None:

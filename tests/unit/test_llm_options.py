@@ -1,4 +1,4 @@
-"""LLM_OPTIONS: what it says, and what is wrong with it, in a sentence."""
+"""LLM_OPTIONS: valid options, and one-sentence errors."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ NO_MODEL = "summaries: this service has no language model; llm is done by extrac
 
 
 @pytest.mark.parametrize(("rules", "has_model", "has_embedder", "warned"), [
-    # The matrix of seed 003: neither, summaries alone, vectors alone, both.
+    # The matrix of seed 003: neither, summaries only, vectors only, both.
     (None, False, False, []),
     (SummaryRules(), False, False, []),
     (None, False, True, [NOT_RECOMMENDED]),

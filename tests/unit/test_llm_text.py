@@ -1,4 +1,4 @@
-"""Text for and from language models: capped, without thoughts."""
+"""Text for and from language models: limited length, no reasoning blocks."""
 
 from __future__ import annotations
 

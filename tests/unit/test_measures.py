@@ -1,4 +1,4 @@
-"""The benchmarks' measures, by hand."""
+"""The benchmarks' measures against manual calculation."""
 
 from __future__ import annotations
 

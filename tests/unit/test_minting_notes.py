@@ -1,4 +1,4 @@
-"""Whoever mints a token acts for its agent, so each minting is noted in the home."""
+"""A token acts for its agent, so the home records each token creation."""
 
 from __future__ import annotations
 

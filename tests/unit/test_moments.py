@@ -1,4 +1,4 @@
-"""The times a text speaks of, and above all what is no time."""
+"""Time expressions in texts, and above all their false positives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NOW = datetime(2023, 6, 14, 15, 30, tzinfo=UTC)
 
 
 def span(text: str, now: datetime = NOW) -> tuple[str, str]:
-    """First and last day of the one window of a text."""
+    """Returns the first and last day of the text's only window."""
     [window] = windows(text, now)
     return f"{window.start:%Y-%m-%d}", f"{window.end - timedelta(days=1):%Y-%m-%d}"
 
@@ -254,7 +254,7 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
 
 
 @pytest.mark.parametrize(("text", "first", "last"), [
-    # A day without a year is near; what a sentence says of the past is past.
+    # A day without a year is the nearest one, or the last one in a sentence about the past.
     ("the dentist is booked for 20 June", "2023-06-20", "2023-06-20"),
     ("we moved the party to the 20th", "2023-06-20", "2023-06-20"),
     ("she had it upside down, her week off is 14 to 16 July", "2023-07-14", "2023-07-16"),
@@ -275,7 +275,7 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
     ("The offsite was Friday the 7th.", "2023-04-07", "2023-04-07"),
     ("the launch is Friday", "2023-06-16", "2023-06-16"),
     ("reminder: Friday 7th", "2023-07-07", "2023-07-07"),
-    # Ranges that share their month.
+    # Ranges within one month.
     ("the trip is 14 to 16 July", "2023-07-14", "2023-07-16"),
     ("the trip is 14-16 July 2024", "2024-07-14", "2024-07-16"),
     ("from 14 to 16 July", "2023-07-14", "2023-07-16"),

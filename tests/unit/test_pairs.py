@@ -1,4 +1,4 @@
-"""The labelled pairs of memories: their form, their page's figures, and how far the rules get on them."""
+"""The labeled pairs of memories: format, figures on their page, and accuracy of the rules."""
 
 from __future__ import annotations
 

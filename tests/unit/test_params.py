@@ -1,4 +1,4 @@
-"""Params refuse what they cannot mean, by the name of the field."""
+"""Params reject invalid combinations and name the field."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts are cut into passages: all of the text, within the limit of the local model, at good places."""
+"""Splitting texts into passages: complete, within the local model's limit, at good boundaries."""
 
 from __future__ import annotations
 
@@ -109,6 +109,6 @@ def test_no_passage_is_longer_than_the_local_model_reads(
     cut = pieces(text)
     lengths = [len(tokenizer().encode(f"passage: Maria: {each}")) for each in cut]
     assert max(lengths) <= MOST_TOKENS
-    # Passages that are far too short would cost time and room.
+    # Passages that are too short would waste time and storage.
     if len(cut) > 3:
         assert sum(lengths) / len(lengths) > MOST_TOKENS / 4

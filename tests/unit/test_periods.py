@@ -1,4 +1,4 @@
-"""Periods of the calendar: which one a moment falls into, and what it is called."""
+"""Calendar periods: the period of a moment, and its name."""
 
 from __future__ import annotations
 

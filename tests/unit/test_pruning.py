@@ -1,4 +1,4 @@
-"""Pruning strategies: what goes first, how many, and what never goes."""
+"""Pruning strategies: order, count and exemptions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_least_relevant_takes_the_lowest_worth_first() -> None:
 
 
 def test_memories_of_equal_worth_go_in_the_same_order_whenever_it_is_asked() -> None:
-    # A month older and fully used is worth as much as unused, by the half-life of a month: forever.
+    # One month older but fully used equals unused: the half-life is a month.
     unused = Prunable(UUID(int=1), 1, NOW, 0.0, False, 0, None)
     older = NOW - timedelta(days=30)
     used = Prunable(UUID(int=2), 1, older, 0.0, False, 109, older)
@@ -49,7 +49,8 @@ def test_frequency_based_takes_the_least_used() -> None:
 
 
 def test_the_retention_curve_takes_what_is_most_forgotten() -> None:
-    # exp(-t / S): exp(-2) unused for 2 days, exp(-1) used 9 times and idle for 10; what is old is not all 0.
+    # exp(-t / S): exp(-2) unused for 2 days, exp(-1) used 9 times and idle for 10; old memories are not all
+    # 0.
     memories = [
         memory(1, age_days=2),
         Prunable(UUID(int=2), 1, NOW - timedelta(days=90), 0.5, False, 9, NOW - timedelta(days=10)),

@@ -1,4 +1,4 @@
-"""Understanding the query: when it is completed or split, what it wants, and when it asks for the present."""
+"""Query understanding: expansion, splitting, intent, and questions about the present."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One agent's calls a minute: a bucket that refills evenly, and is forgotten when it is full again."""
+"""The rate limit per agent and minute: an evenly refilled bucket, removed once it is full."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_an_empty_bucket_is_not_forgotten_before_it_is_full() -> None:
     limit = RateLimit(60, clock)
     clock.now += 59
     limit.admit("ada", 60)
-    clock.now += 2  # the generation turns
+    clock.now += 2  # the generation changes
     limit.admit("bob", 1)
     assert wait_of(limit, "ada", 10) == 8.0
 

@@ -1,4 +1,4 @@
-"""Whatever an agent notes of itself becomes JSON that memory can hold."""
+"""Values that an agent notes automatically become storable JSON."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Row(IntEnum):
 
 
 class Plane:
-    """An object as a library's client gives it."""
+    """An object of a library's client."""
 
     def __str__(self) -> str:
         return "the plane to Lihue"
 
 
 class Shy:
-    """An object that cannot be shown."""
+    """An object whose repr raises."""
 
     def __str__(self) -> str:
         raise LookupError("it is gone")
@@ -56,7 +56,7 @@ def nested(depth: int) -> list[Any]:
 
 
 def itself() -> list[Any]:
-    """A list that holds itself, twice."""
+    """Returns a list that contains itself twice."""
     held: list[Any] = []
     held += [held, held]
     return held

@@ -1,4 +1,4 @@
-"""A name becomes the object it stands for, or a message that says what to do."""
+"""Registry lookups of a name, and error messages with a fix."""
 
 from __future__ import annotations
 

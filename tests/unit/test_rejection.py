@@ -1,4 +1,4 @@
-"""What is not worth a memory, and above all what is."""
+"""The gate: texts not worth a memory, and above all texts that are."""
 
 from __future__ import annotations
 

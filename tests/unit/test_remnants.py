@@ -1,4 +1,4 @@
-"""What is kept of a summary some of whose sources are gone."""
+"""What remains of a summary after some of its sources are deleted."""
 
 from __future__ import annotations
 

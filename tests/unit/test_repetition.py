@@ -1,4 +1,4 @@
-"""What nearly repeats a better memory steps back."""
+"""Near-duplicates of a better memory are demoted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranking: order, explanation, what is left out."""
+"""Ranking: order, explanation, omissions."""
 
 from __future__ import annotations
 

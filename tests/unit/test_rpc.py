@@ -1,4 +1,4 @@
-"""The JSON-RPC edge: what it refuses, what it gives back, and how an exception becomes an error object."""
+"""The JSON-RPC edge: rejections, results, and error objects for exceptions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def echoing() -> RpcMethod[Any]:
     return RpcMethod("echo", Params, dict[str, Any], echo, "Echoes.", positional=("k", "inner"))
 
 
-# --- what is not JSON --------------------------------------------------------------------------------------
+# --- invalid JSON -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("body", [
@@ -101,7 +101,7 @@ async def test_many_brackets_side_by_side_are_not_nesting() -> None:
     assert len(answer) == 500
 
 
-# --- what is no request ------------------------------------------------------------------------------------
+# --- invalid requests ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("members", "problem"), [

@@ -1,4 +1,4 @@
-"""What the service says of a request that it cannot read, or does not know."""
+"""Error messages for requests that cannot be parsed or are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How large and how deep a body may be, found out before anything is made of it."""
+"""Size and depth limits of bodies, checked before parsing."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(body: by
         tracemalloc.stop()
     assert answer["error"]["code"] == -32003
     assert answer["error"]["data"] == {"max_values": MAX_VALUES}
-    # Parsed, it would be ten times as large as it is written.
+    # Parsed, it would be ten times its serialized size.
     assert peak < 5 * len(body)
 
 
 async def test_a_body_of_too_many_members_is_refused_before_it_is_parsed() -> None:
     body = b"[{" + b",".join(b'"%x":0' % number for number in range(MAX_MEMBERS_IN_ALL + 1)) + b"}"
-    answer = await Service().ask(body)  # it is no JSON: nobody parsed it
+    answer = await Service().ask(body)  # rejected before parsing, though it is not JSON
     assert answer["error"]["code"] == -32003
     assert answer["error"]["data"] == {"max_all_members": MAX_MEMBERS_IN_ALL}
 
@@ -73,7 +73,7 @@ async def test_a_batch_executes_nothing_once_its_response_is_full() -> None:
     assert ["result" in each for each in answers] == [True] * 3 + [False] * 7
     assert {each["error"]["code"] for each in answers[3:]} == {-32003}
     assert answers[9]["error"]["data"] == {"max_response_bytes": 3_500}
-    assert len(executed) == 4  # the fourth did not fit
+    assert len(executed) == 4  # the fourth exceeded the limit
 
 
 async def test_what_a_write_answers_is_never_dropped() -> None:

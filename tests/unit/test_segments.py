@@ -1,4 +1,4 @@
-"""Where a stretch of conversation is cut."""
+"""Boundaries between stretches of a conversation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Said:
 
 
 def talk(*pauses: timedelta) -> list[_Said]:
-    """The first at noon, each other so long after the one before."""
+    """Returns messages with these pauses between them, the first at noon."""
     said = [_Said(NOON)]
     for pause in pauses:
         said.append(_Said(said[-1].said_at + pause))

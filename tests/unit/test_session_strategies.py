@@ -1,4 +1,4 @@
-"""What a model is given of a session: the newest, the important, or a summary, within its tokens."""
+"""Session strategies: newest, important or summarized messages, within the token budget."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def words(text: str) -> int:
 
 
 def newest_first(*said: tuple[str, float]) -> list[SessionMessage]:
-    """Messages, given oldest first, with what they weigh."""
+    """Returns messages with their importance; arguments are oldest first."""
     return [
         SessionMessage(content=content, importance=importance, message_id=f"m-{place}",
                        timestamp=MORNING + timedelta(minutes=place))
@@ -55,7 +55,7 @@ def test_a_window_slides_over_the_newest_and_has_no_gap() -> None:
     assert chosen(SlidingWindow(), messages, 100) == ["one", "two", "a long one of six words", "four"]
     assert chosen(SlidingWindow(window=2), messages, 100) == ["a long one of six words", "four"]
     assert chosen(SlidingWindow(), messages, 8) == ["two", "a long one of six words", "four"]
-    # What came before that which does not fit would be out of its place.
+    # Older messages than the first that does not fit would leave a gap.
     assert chosen(SlidingWindow(), messages, 6) == ["four"]
     assert chosen(SlidingWindow(), messages[1:], 5) == []
 
@@ -67,7 +67,7 @@ def test_the_important_are_chosen_the_newer_rather_and_the_newest_always() -> No
     strategy = ImportanceWeighting(always_recent=1)
     assert chosen(strategy, messages, 100) == ["old and dear", "middling", "younger and middling", "new"]
     assert chosen(strategy, messages, 4) == ["old and dear", "new"]
-    # Of equal importance the newer; what does not fit is passed over.
+    # On equal importance the newer wins; one that does not fit is skipped.
     assert chosen(ImportanceWeighting(always_recent=1, recency_weight=1.0), messages, 5) == [
         "middling", "younger and middling", "new"]
     assert chosen(ImportanceWeighting(always_recent=0, threshold=0.9), messages, 100) == ["old and dear"]
@@ -79,7 +79,7 @@ def test_importance_may_be_measured_in_another_way() -> None:
     strategy = ImportanceWeighting(
         always_recent=0, importance=lambda message: 1.0 if "plan" in message.content else 0.0)
     assert chosen(strategy, messages, 100) == ["the plan is Antwerp"]
-    # One whose importance nobody told counts as any memory does.
+    # Without an importance the default of memories applies.
     untold = [SessionMessage(content="untold")]
     assert chosen(ImportanceWeighting(always_recent=0, threshold=0.5), untold, 9) == ["untold"]
     assert chosen(ImportanceWeighting(always_recent=0, threshold=0.6), untold, 9) == []
@@ -96,11 +96,11 @@ def test_the_older_are_summed_up_before_the_newest() -> None:
         "user: The warehouse in Antwerp flooded on Friday morning.\n"
         "user: The insurance claim for the warehouse is HX-2210.")
     assert [each.content for each in rest] == ["Thanks!", "And now?"]
-    # Of two that do not both fit the more important; without a share there is no summary.
+    # If only one of two fits, the more important; without a share there is no summary.
     summary, *_ = strategy.select(messages, TokenBudget(22, words))
     assert summary.content == "user: The insurance claim for the warehouse is HX-2210."
     assert chosen(Summarization(recent=2, summary_share=0.0), messages, 40) == ["Thanks!", "And now?"]
-    # Where all stand as they are nothing is summed up.
+    # If all messages fit, there is no summary.
     assert chosen(Summarization(), messages, 40) == [each.content for each in messages[::-1]]
 
 

@@ -1,4 +1,4 @@
-"""The check behind /readyz: one at a time for all who ask, and its answer reused for a while."""
+"""The check for /readyz: one at a time for all callers, with a cached result."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ except DependencyUnavailable as failure:
 
 
 class Counted:
-    """A check that counts how often it was made, and waits where it is told to."""
+    """A check that counts its runs and can block."""
 
     def __init__(self) -> None:
         self.made = 0
@@ -76,7 +76,7 @@ async def test_an_archive_directory_is_ready_only_if_it_takes_a_byte(tmp_path: P
 
 @pytest.fixture
 def full(tmp_path: Path) -> Path:
-    """An archive whose next copy goes to /dev/full, which refuses each byte as a full disk does."""
+    """An archive whose next copy goes to /dev/full, which fails as a full disk does."""
     (tmp_path / "agent").mkdir()
     (tmp_path / "agent" / ".one.json.draft").symlink_to("/dev/full")
     return tmp_path

@@ -1,4 +1,4 @@
-"""Sentences of a context: which are extracted, and which go because other lines say them."""
+"""Statements repeated by several context lines: which line keeps them, and the receipt's entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The labelled small stores: their form holds, and their page tells their figures."""
+"""The labeled small stores: valid format, and figures that match their page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AGENTS = list(conversations(DATA / "small.jsonl"))
 
 
 def row_of(agent: Conversation) -> str:
-    """The agent's row on the page, but for what it is about."""
+    """Returns the agent's row on the page without its subject."""
     counts = (len(agent.memories), len(agent.answerable()), len(agent.unanswerable()))
     return " | ".join(map(str, counts)) + " |"
 

@@ -1,4 +1,4 @@
-"""Summaries in the memories' own sentences."""
+"""Extractive summaries."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ BARGE = "The barge from Rotterdam arrives on Friday morning."
 
 
 def count(text: str) -> int:
-    """A token a word."""
+    """One token a word."""
     return len(text.split())
 
 

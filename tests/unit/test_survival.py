@@ -1,4 +1,4 @@
-"""What of what was said survives in a model's words."""
+"""Survival of sources' content in a model's summary."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOVED = "I moved to Ghent for the new job."
 
 
 def count(text: str) -> int:
-    """A token a word."""
+    """One token a word."""
     return len(text.split())
 
 

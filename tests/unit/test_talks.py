@@ -1,4 +1,4 @@
-"""The labelled talks: their form holds, and their page tells their figures."""
+"""The labeled conversations: valid format, and figures that match their page."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ of_each_talk = pytest.mark.parametrize("talk", TALKS, ids=lambda talk: talk["con
 
 
 def all_of(part: str) -> list[Row]:
-    """The memories or the queries of every talk."""
+    """Returns the memories or the queries of all conversations."""
     return [row for talk in TALKS for row in talk[part]]
 
 

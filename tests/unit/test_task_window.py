@@ -1,4 +1,4 @@
-"""A task's notes in a context: the newest first and in full, older ones shortened, what matters kept."""
+"""A task's notes in a context: newest first and in full, older ones shortened, important ones kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ VAGUE = Manner(clear=False)
 
 
 def note(number: int, content: str = "", importance: float = 0.5) -> ContextEntry:
-    """Step `number` of a task; of two sentences, if nothing else is said."""
+    """Returns step `number` of a task, by default with two sentences."""
     told = f"Step {number} begins with the pump of house {number}. " + "It took longer than hoped. " * 4
     said = content or told
     moment = START + timedelta(minutes=number)
@@ -27,7 +27,7 @@ def words(text: str) -> int:
 
 
 def steps(*numbers: int) -> list[ContextEntry]:
-    """These steps as they are recalled: newest first."""
+    """Returns these steps in recall order, newest first."""
     return [note(number) for number in sorted(numbers, reverse=True)]
 
 

@@ -1,4 +1,4 @@
-"""The agent that does tasks: what it reads out of a context, when it asks, and when a task has failed."""
+"""The task benchmark's agent: parsing a context, asking the user, and failing a task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def slot(value: str = "B7", *, user_knows: bool = True, name: str = "gate") -> S
 
 
 class Given:
-    """The same context for every step; what was said stays readable."""
+    """Returns the same context for every step, and records the rest."""
 
     def __init__(self, context: str) -> None:
         self._context = context

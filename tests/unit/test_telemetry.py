@@ -1,4 +1,4 @@
-"""Metrics with bounded labels, W3C traces, and log lines that never hold a memory's text."""
+"""Metrics with bounded labels, W3C traces, and log lines without memory text."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SECRET = "what Ada told us"
 
 
 class Samples:
-    """Every figure, found by its name and its labels' values in any order."""
+    """Metric values by name and label values in any order."""
 
     def __init__(self, metrics: Metrics) -> None:
         families = text_string_to_metric_families(metrics.exposition().decode())
@@ -98,7 +98,7 @@ def test_steps_are_timed_in_milliseconds_and_added_up() -> None:
 
 
 def test_a_callers_timings_are_rounded_up_to_5_ms() -> None:
-    """A hit still differs from a miss of 8 ms, so the caches of vectors are keyed by agent."""
+    """A hit still differs from a miss of 8 ms, so vector caches are keyed by agent."""
     clock = ticking(0.0, 0.00007, 1.0, 1.0049, 2.0, 2.008, 3.0, 3.0)
     steps = Steps(clock=lambda: next(clock))
     for step in ("hit", "short miss", "miss", "nothing"):
@@ -161,7 +161,7 @@ class DriverError(Exception):
 
 
 def failure() -> BaseException:
-    """An error of ours with a driver's below it, as one that was raised."""
+    """Returns a raised error of ours, caused by a driver's error."""
     try:
         try:
             raise DriverError(f"Key (content)=({SECRET}) exists")
@@ -196,7 +196,6 @@ def test_a_suppressed_context_is_left_out() -> None:
 
 @pytest.fixture
 def own_logging() -> Iterator[None]:
-    """Puts the process's logging back as it was."""
     root, ours, drivers = logging.getLogger(), logging.getLogger("agentcore"), logging.getLogger("psycopg")
     before = (root.handlers[:], root.level, ours.level, drivers.level)
     hooks = stamina.instrumentation.get_on_retry_hooks()
@@ -226,7 +225,7 @@ def test_a_retry_logs_what_failed_and_when_the_next_attempt_is(
 
 @pytest.fixture
 def log(own_logging: None, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Logs one line in a form, and gives back what standard error got."""
+    """Logs one line in a format and returns stderr."""
 
     def write(form: Any, level: int = logging.INFO, exc_info: Any = None, **extra: Any) -> str:
         configure_logging("INFO", form)

@@ -1,4 +1,4 @@
-"""What counts as a word and as a sentence."""
+"""Word and sentence boundaries."""
 
 # ruff: noqa: RUF001 - texts in many scripts
 

@@ -1,4 +1,4 @@
-"""Tokens are counted exactly and offline, and a cut never exceeds its limit."""
+"""Token counts are exact and offline; truncation never exceeds its limit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def counter(cache: Path) -> TokenCounter:
 
 @pytest.fixture
 def fresh_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tiktoken as it is in a new process: it has loaded nothing, and finds no network."""
+    """Resets tiktoken as in a new process without network."""
     monkeypatch.setattr(tiktoken.registry, "ENCODINGS", {})
 
     def refuse(*arguments: object) -> None:
@@ -130,7 +130,7 @@ def test_a_model_has_the_encoding_it_counts_in_if_that_is_here(model: str, encod
     assert encoding_for_model(model) == encoding
 
 
-# --- cutting -----------------------------------------------------------------------------------------------
+# --- truncation ---------------------------------------------------------------------------------------------
 
 
 def test_a_text_within_the_limit_is_kept_whole(counter: TokenCounter) -> None:

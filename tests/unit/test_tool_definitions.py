@@ -1,4 +1,4 @@
-"""The memory tools as they are told: plain schemas, and texts a model can act on."""
+"""Definitions of the memory tools: simple schemas, and actionable texts."""
 
 from __future__ import annotations
 
@@ -66,14 +66,14 @@ def test_a_schema_is_one_plain_object_that_takes_what_the_tool_takes(tool: ToolD
     assert not Draft202012Validator(schema).is_valid({**use, "agent_id": "another"})
 
 
-# What OpenAI's structured outputs take ("Supported schemas" of their guide).
+# Keywords that OpenAI's structured outputs accept ("Supported schemas" of their guide).
 STRICT_KEYWORDS = {
     "type", "properties", "required", "additionalProperties", "description", "enum", "anyOf", "items",
     "format", "pattern", "minimum", "maximum", "minItems", "maxItems"}
 
 
 def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """It, and every schema in it."""
+    """Yields the schema and every nested one."""
     yield schema
     inner = [*schema.get("properties", {}).values(), *schema.get("anyOf", [])]
     for each in [*inner, *([schema["items"]] if "items" in schema else [])]:
@@ -114,7 +114,7 @@ def test_a_token_is_offered_what_it_may_do(scopes: tuple[str, ...], tools: tuple
 def test_no_tool_lets_a_model_name_whose_memory_is_meant() -> None:
     named = {(tool.name, name) for tool in TOOLS for name in tool.parameters["properties"]}
     owners = ("agent_id", "user_id", "namespace", "session_id", "task_id")
-    # Which conversation is looked at, within the user and the namespace of the scope.
+    # Selects a conversation within the scope's user and namespace.
     assert {each for each in named if each[1] in owners} == {("memory_session", "session_id")}
 
 

@@ -1,4 +1,4 @@
-"""Vector indexes: their shape, how far a search looks into them, and the comment that remembers it."""
+"""Vector indexes: parameters, search width, and the comment that stores them."""
 
 from __future__ import annotations
 

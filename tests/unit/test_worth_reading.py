@@ -1,4 +1,4 @@
-"""Which memories a language model is asked to read for facts."""
+"""Selection of memories for fact extraction by a model."""
 
 from __future__ import annotations
 

@@ -278,12 +278,12 @@ def _all_checked(
 
 
 def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
-    said = SourceTexts([said])
+    texts = SourceTexts([said])
     known = normal_form(said.content)
     facts: dict[str, str] = {}
     for given in answer.facts:
         fact = collapse(without_thoughts(given))
-        if _is_fact(fact) and said.holds(fact) and normal_form(fact) != known:
+        if _is_fact(fact) and texts.holds(fact) and normal_form(fact) != known:
             facts.setdefault(normal_form(fact), fact)
     low = f"{said.speaker or ''} {said.content}".casefold()
     named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)

@@ -163,9 +163,9 @@ class LlmSummaryProvider:
     def _checked(
         self, model: Summariser, written: WrittenSummary, segment: Sequence[Message], read: Sequence[Source]
     ) -> SessionSummary:
-        most, count, said = self._parts.rules.max_tokens, self._parts.count_tokens, SourceTexts(read)
-        found = checked(written.text, written.key_facts, said, read, most, count)
-        topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if said.holds(each))
+        most, count, texts = self._parts.rules.max_tokens, self._parts.count_tokens, SourceTexts(read)
+        found = checked(written.text, written.key_facts, texts, read, most, count)
+        topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if texts.holds(each))
         return SessionSummary(
             found.text,
             segment,

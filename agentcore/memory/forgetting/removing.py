@@ -152,7 +152,7 @@ class Pruning:
             failpoint("prune.deleted")
             gone = {row["memory_id"] for row in rows}
             await transaction.archived.write_tombstones(each for each in tombstones if each.memory_id in gone)
-            failpoint("prune.archived_ids")
+            failpoint("prune.buried")
         failpoint("prune.committed")
         await _forget_tasks(self._parts, self._caller, rows)
         return [each for each in versions if each in gone]

@@ -174,20 +174,20 @@ def tokens_of_text(max_tokens: int) -> int:
 def checked(
     text: str,
     facts: Sequence[str],
-    said: SourceTexts,
+    texts: SourceTexts,
     sources: Sequence[Source],
     max_tokens: int,
     count: Count,
 ) -> Checked:
     """Returns the supported part of a model's text and facts, with the names and numbers it lost.
 
-    `said` is built from `sources`. If they do not fit, the last facts are dropped.
+    `texts` is built from `sources`. If they do not fit, the last facts are dropped.
     """
-    told, left_out = said.sentences(without_thoughts(text))
+    told, left_out = texts.sentences(without_thoughts(text))
     if not told:
         return Checked("", degraded=UNGROUNDED)
     room = tokens_of_text(max_tokens)
-    said, kept = within(told, room, count), _facts(facts, said)
+    said, kept = within(told, room, count), _facts(facts, texts)
     evidence = _evidence(sources, max_tokens - room, count)
     if not _speak_of_it(evidence, _Told("\n".join([said, *kept]))):
         return Checked("", degraded=LOST)
@@ -207,9 +207,9 @@ def _lost(evidence: Sequence[_Evidence], told: _Told) -> list[str]:
     return [each.line for each in evidence if not each.stands_in(told)]
 
 
-def _facts(facts: Sequence[str], said: SourceTexts) -> list[str]:
+def _facts(facts: Sequence[str], texts: SourceTexts) -> list[str]:
     told = (collapse(without_thoughts(each))[:FACT_CHARS] for each in facts)
-    held = {each.casefold(): each for each in told if each and said.holds(each)}
+    held = {each.casefold(): each for each in told if each and texts.holds(each)}
     return list(held.values())[:MOST_FACTS]
 
 

@@ -1,7 +1,7 @@
-"""How hard ac2.jsonl.gz is: BM25 alone and all-MiniLM-L6-v2 alone, by category, as a Markdown table.
+"""The difficulty of ac2.jsonl.gz: BM25 alone and all-MiniLM-L6-v2 alone, by category, as a Markdown table.
 
-Usage: baselines.py. It knows nothing of the product's ranking, so that the set is judged apart from it. With
-`--show ID` it prints a query, what is relevant, and the first ten of both.
+Usage: baselines.py. It is independent of the product's ranking. `--show ID` prints a query, its relevant
+memories, and the top ten of both rankings.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Scores = NDArray[np.float64]
 
 
 def conversations() -> list[Table]:
-    """Every agent of the set."""
+    """Returns every agent of the set."""
     with gzip.open(SET, "rt", encoding="utf-8") as file:
         return [json.loads(line) for line in file]
 
 
 def bm25(texts: Sequence[str], queries: Sequence[str]) -> Scores:
-    """A row a query: Robertson's formula with its usual constants, over stemmed words."""
+    """Returns a row per query: Robertson's formula with its usual constants, over stemmed words."""
     counts = [Counter(terms(text)) for text in texts]
     lengths = np.array([count.total() for count in counts], dtype=float)
     shrink = K1 * (1 - B + B * lengths / lengths.mean())
@@ -57,14 +57,15 @@ def bm25(texts: Sequence[str], queries: Sequence[str]) -> Scores:
 
 
 async def cosine(embedder: MiniLmEmbedder, texts: Sequence[str], queries: Sequence[str]) -> Scores:
-    """A row a query."""
+    """Returns a row per query."""
     documents = np.asarray(await embedder.embed(texts, "document"), dtype=float)
     asked = np.asarray(await embedder.embed(queries, "query"), dtype=float)
     return np.asarray(asked @ documents.T)
 
 
 async def rankings(directory: Path) -> list[tuple[Table, Table, Mapping[str, list[str]]]]:
-    """Each query with its conversation and the ids in the order of each ranking. The directory is scratch."""
+    """Returns each query with its conversation and the ids of each ranking. The directory is scratch
+    space."""
     ranked: list[tuple[Table, Table, Mapping[str, list[str]]]] = []
     embedder = MiniLmEmbedder(
         EmbedderOptions(model_name=MINILM.name, dimensions=DIMENSIONS, cache_directory=directory))
@@ -83,7 +84,7 @@ async def rankings(directory: Path) -> list[tuple[Table, Table, Mapping[str, lis
 
 
 def table(ranked: Sequence[tuple[Table, Table, Mapping[str, list[str]]]]) -> str:
-    """P@5 as a share of the best that the labels allow, and hit@3, by category."""
+    """Returns P@5 as a share of the maximum that the labels allow, and hit@3, by category."""
     shares: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for _, query, order in ranked:
         relevant = set(query["relevant_ids"])
@@ -102,7 +103,7 @@ def table(ranked: Sequence[tuple[Table, Table, Mapping[str, list[str]]]]) -> str
 
 
 def shown(conversation: Table, query: Table, order: Mapping[str, list[str]]) -> str:
-    """One query to be read by eye; `*` marks the relevant."""
+    """Formats one query for inspection; `*` marks the relevant memories."""
     memories = {memory["id"]: memory for memory in conversation["memories"]}
 
     def line(each: str) -> str:
@@ -117,7 +118,7 @@ def shown(conversation: Table, query: Table, order: Mapping[str, list[str]]) -> 
 
 
 def main() -> None:
-    """The table, or the queries asked for."""
+    """Prints the table, or the requested queries."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--show", nargs="+", default=[], metavar="ID")
     options = parser.parse_args()

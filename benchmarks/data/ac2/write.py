@@ -1,6 +1,6 @@
-"""Writes ac2.jsonl.gz: hand-written stories with their labelled queries, set among seeded ordinary talk.
+"""Writes ac2.jsonl.gz: hand-written stories with their labeled queries among seeded ordinary conversations.
 
-Usage: write.py. A test compares the file with what this would write; README.md explains the data.
+Usage: write.py. A test compares the file with the output of this script; README.md describes the data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Table = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Told:
-    """One interaction before it has its time; `key` is what the queries of a story call it."""
+    """One interaction without its time; `key` is its name in the queries of a story."""
 
     asked: str
     answered: str
@@ -46,7 +46,7 @@ class Told:
 
 @dataclass
 class Session:
-    """What one person and the agent said to each other in one sitting."""
+    """One sitting of a person and the agent."""
 
     day: date
     person: str
@@ -54,17 +54,16 @@ class Session:
 
 
 def loaded(agent: str, part: str) -> Table:
-    """One of an agent's two files."""
+    """Loads one of an agent's two files."""
     return tomllib.loads((HERE / f"{agent}.{part}.toml").read_text(encoding="utf-8"))
 
 
 def fields(line: str) -> list[str]:
-    """The columns of a line."""
     return [each.strip() for each in line.split("|")]
 
 
 class Talk:
-    """The grammar of one agent: interactions on end, none twice, each question about as often as any."""
+    """A generator of one agent's interactions: no repetition, and each question about equally often."""
 
     def __init__(self, agent: str, chance: random.Random) -> None:
         grammar = loaded(agent, "talk")
@@ -77,7 +76,7 @@ class Talk:
         self._said: set[str] = set()
 
     def one(self, day: date, person: str) -> Told:
-        """What this person may have said that day."""
+        """Returns an interaction that this person may have on that day."""
         while True:
             told = self._drawn(self._scene(day, person))
             if (said := f"{told.asked}\n{told.answered}") not in self._said:
@@ -89,7 +88,7 @@ class Talk:
         scenes = self._scenes[lookalike]
         fitting = [index for index, scene in enumerate(scenes) if fits(scene, day, person)]
         least = min(self._used[lookalike, index] for index in fitting)
-        # Not the very least used, or scenes of few months would come in a row.
+        # Not strictly the least used one, or scenes limited to few months would cluster.
         index = self._chance.choice([each for each in fitting if self._used[lookalike, each] <= least + 1])
         self._used[lookalike, index] += 1 / len(scenes[index]["asks"])
         return scenes[index]
@@ -97,7 +96,6 @@ class Talk:
     def _drawn(self, scene: Table) -> Told:
         chosen: dict[str, str] = {}
         index = self._chance.randrange(len(scene["asks"]))
-        # As many answers as questions: each question has its own; else any answer fits any question.
         # As many answers as questions: each question has its own; else any answer fits any question.
         paired = len(scene["asks"]) == len(scene["answers"])
         answer = scene["answers"][index] if paired else self._chance.choice(scene["answers"])
@@ -127,23 +125,24 @@ class Talk:
 
 
 def fits(scene: Table, day: date, person: str) -> bool:
-    """Whether the scene may be played: some would be answers in some months, or odd from some people."""
+    """Checks the scene against the month and the person: some scenes would answer a query or be
+    implausible."""
     return (day.month in scene.get("months", range(1, 13)) and day.month not in scene.get("except_months", ())
             and person in scene.get("people", (person,)))
 
 
 def sentence(text: str) -> str:
-    """With a capital letter, whatever word a bank put first."""
+    """Capitalizes the first letter."""
     return text[:1].upper() + text[1:]
 
 
 def steps(text: str) -> tuple[str, ...]:
-    """The actions, in order."""
+    """Returns the actions in order."""
     return tuple(each.strip() for each in text.split(";") if each.strip())
 
 
 def story_sessions(stories: Sequence[Table]) -> list[Session]:
-    """The hand-written interactions, those of one day and person together."""
+    """Groups the hand-written interactions by day and person."""
     sittings: dict[tuple[date, str], list[Told]] = defaultdict(list)
     for story in stories:
         for line in story["memories"]:
@@ -155,7 +154,8 @@ def story_sessions(stories: Sequence[Table]) -> list[Session]:
 
 
 def sessions(agent: str, stories: Sequence[Table], chance: random.Random) -> list[Session]:
-    """All sessions of one agent in time order: every story among ordinary talk, and talk without a story."""
+    """Returns all sessions of one agent in time order: stories among ordinary conversations, and ordinary
+    ones."""
     talk = Talk(agent, chance)
     sittings = story_sessions(stories)
     for sitting in sittings:
@@ -174,7 +174,7 @@ def sessions(agent: str, stories: Sequence[Table], chance: random.Random) -> lis
 def timed(
     agent: str, sittings: Sequence[Session], chance: random.Random,
 ) -> Iterator[tuple[str | None, Table]]:
-    """Each memory in time order, with the key by which queries of its story know it."""
+    """Yields each memory in time order, with its key in the queries of its story."""
     number = 0
     by_day: dict[date, list[Session]] = defaultdict(list)
     for sitting in sittings:
@@ -199,7 +199,7 @@ def timed(
 
 
 def queries(agent: str, written: Table, id_of_key: Mapping[str, str]) -> Iterator[Table]:
-    """Those of the stories, then those without an answer."""
+    """Yields the queries of the stories, then the unanswerable ones."""
     lines = [fields(line) for story in written["story"] for line in story["queries"]]
     lines += [["unanswerable", *fields(line), ""] for line in written["unanswerable"][0]["queries"]]
     for number, (category, day, text, keys) in enumerate(lines, 1):
@@ -215,7 +215,6 @@ def queries(agent: str, written: Table, id_of_key: Mapping[str, str]) -> Iterato
 
 
 def conversation(agent: str) -> Table:
-    """One agent's year, and what it is asked."""
     chance = random.Random(f"{SEED} {agent}")
     written = loaded(agent, "stories")
     memories = list(timed(agent, sessions(agent, written["story"], chance), chance))
@@ -229,7 +228,7 @@ def conversation(agent: str) -> Table:
 
 
 def lines() -> str:
-    """The file's text: one agent a line."""
+    """Returns the file's text: one agent a line."""
     return "".join(json.dumps(conversation(agent), ensure_ascii=False) + "\n" for agent in AGENTS)
 
 

@@ -1,4 +1,4 @@
-"""The requirements of every source."""
+"""All requirements, collected from every source."""
 
 from tests.acceptance.requirements.agents import AGENTS
 from tests.acceptance.requirements.connections import CONNECTED

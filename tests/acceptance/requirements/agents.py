@@ -1,4 +1,4 @@
-"""What issue 6 asks of the client, of agents and of their tools, and what the seeds ask of them."""
+"""Requirements of issue 6 and the seeds on the client, agents and their tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What issue 6 asks of the ways in that are not ours: MCP and A2A."""
+"""Requirements of issue 6 on MCP and A2A."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What issue 5 asks of contexts."""
+"""Requirements of issue 5 on contexts."""
 
 from __future__ import annotations
 

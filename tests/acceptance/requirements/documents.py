@@ -1,4 +1,4 @@
-"""What issue 6 asks of the documentation."""
+"""Requirements of issue 6 on the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about erase receipts, archives, token secrets."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on erase receipts, archives and token secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about purge, backup and restore."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on purge, backup and restore."""
 
 from __future__ import annotations
 

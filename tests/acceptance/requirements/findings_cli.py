@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about the command line."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about the test suite."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on the test suite."""
 
 from __future__ import annotations
 

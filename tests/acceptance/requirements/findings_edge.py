@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13: limits of requests and responses."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on limits of requests and responses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about faults of PostgreSQL and Redis."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on faults of PostgreSQL and Redis."""
 
 from __future__ import annotations
 

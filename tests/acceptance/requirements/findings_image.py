@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about container image and supply chain."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on the container image and the supply chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about installation and the Python package."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on installation and the Python package."""
 
 from __future__ import annotations
 

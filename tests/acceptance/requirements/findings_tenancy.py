@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about isolation of agents and users."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on isolation of agents and users."""
 
 from __future__ import annotations
 

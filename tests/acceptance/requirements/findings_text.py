@@ -1,4 +1,4 @@
-"""Findings of FINDINGS.md (277e3a9) and parts of issue 13 about text and flagged memories."""
+"""Findings of FINDINGS.md (277e3a9) and issue 13 on text and flagged memories."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What is required, where that is written, and which tests show it.
+"""The form of a requirement: its sentence, its source, and the tests that show it.
 
-`shown_by` names tests as `room/file.py::test_name` below `tests/`, or a benchmark as `benchmarks/name`. A
-requirement that is not shown yet, or not in all its parts, says what is missing.
-`tests/architecture/test_requirements.py` holds this list and the tests together, both ways.
+`shown_by` names tests as `folder/file.py::test_name` below `tests/`, or benchmarks as `benchmarks/name`.
+`missing` states the part that no test shows yet. `tests/architecture/test_requirements.py` checks that the
+list and the tests match.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Requirement:
-    """One sentence that must be true. `number` is that of its source."""
+    """A sentence that must be true. `number` is its number in the source."""
 
     number: str
     source: str
@@ -23,7 +23,7 @@ class Requirement:
 
 
 def of(source: str) -> Callable[..., Requirement]:
-    """What makes the requirements of one source."""
+    """Returns a constructor for requirements of one source."""
 
     def required(number: str, sentence: str, *shown_by: str, missing: str | None = None) -> Requirement:
         return Requirement(number, source, sentence, shown_by, missing)

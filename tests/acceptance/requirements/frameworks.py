@@ -1,4 +1,4 @@
-"""What issue 6 asks of memory in other people's frameworks."""
+"""Requirements of issue 6 on memory in other frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What issue 5 asks of language models."""
+"""Requirements of issue 5 on language models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What issue 4 asks of the life of a memory."""
+"""Requirements of issue 4 on the lifecycle of a memory."""
 
 from __future__ import annotations
 

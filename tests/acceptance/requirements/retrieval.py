@@ -1,4 +1,4 @@
-"""What issue 3 asks of retrieval."""
+"""Requirements of issue 3 on retrieval."""
 
 from __future__ import annotations
 

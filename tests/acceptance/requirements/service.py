@@ -1,4 +1,4 @@
-"""What issue 2 asks of the service."""
+"""Requirements of issue 2 on the service."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What issue 6 and seed 004 ask of session memory for frameworks, and issue 6 of imports from others."""
+"""Requirements of issue 6 and seed 004 on session memory for frameworks, and of issue 6 on imports."""
 
 from __future__ import annotations
 

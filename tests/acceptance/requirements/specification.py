@@ -1,4 +1,4 @@
-"""What the specification requires: FR, NFR and AC of seed 001."""
+"""Requirements of the specification: FR, NFR and AC of seed 001."""
 
 from __future__ import annotations
 
