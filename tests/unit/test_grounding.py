@@ -14,7 +14,8 @@ from agentcore.memory.summaries.summarizing import Source
 def heard(*texts: str, speaker: str | None = "user") -> SourceTexts:
     """Returns sources of 1 June 2026."""
     noon = datetime(2026, 6, 1, 12, tzinfo=UTC)
-    return SourceTexts([Source(UUID(int=place), noon, speaker, text, 0.5) for place, text in enumerate(texts, 1)])
+    sources = [Source(UUID(int=place), noon, speaker, text, 0.5) for place, text in enumerate(texts, 1)]
+    return SourceTexts(sources)
 
 
 @pytest.mark.parametrize(("claim", "said", "holds"), [
