@@ -3,7 +3,7 @@
 import type { CallOptions, ClientOptions, TokenSource } from "./connection.js";
 export type { CallOptions, ClientOptions, TokenSource } from "./connection.js";
 
-/** What was done, and how it ended. */
+/** An action and its outcome. */
 export interface ActionOutcome {
   action: string;
   outcome: string;
@@ -268,7 +268,7 @@ export interface DeleteResult {
   receipt: Receipt;
 }
 
-/** How many were left out, and why. */
+/** Number of omitted memories, and the reason. */
 export interface Dropped {
   reason: string;
   count: number;
@@ -452,7 +452,7 @@ export interface HistoryResult {
   receipt: Receipt;
 }
 
-/** What an agent hands in: what was asked, what was answered, what was done and how it ended. */
+/** An exchange with an agent: the query, the response, the actions and their outcome. */
 export interface Interaction {
   /** What was asked or said to the agent. */
   query?: string | null;
@@ -489,7 +489,7 @@ export interface LayerStats {
   oldest?: string | null;
   newest?: string | null;
   pinned?: number;
-  waiting_for_embedding?: number;
+  pending_embedding?: number;
 }
 
 /** A memory that is not in the context, and why. */
@@ -498,7 +498,7 @@ export interface LeftOut {
   reason: "beyond_max_tokens" | "same_text" | "told_by_parent" | "told_by_sources" | "told_by_others";
 }
 
-/** A typed, weighted tie from one memory to another of the same agent. */
+/** A typed, weighted link from one memory to another of the same agent. */
 export interface Link {
   target_id: string;
   relation?: string;
@@ -561,7 +561,7 @@ export interface LostLink {
   relation: string;
 }
 
-/** One memory, whole: what was said, what was derived from it, and its life so far. */
+/** A complete memory: content, derived fields, validity and usage. */
 export interface MemoryRecord {
   memory_id: string;
   memory_type: MemoryType;
@@ -614,7 +614,7 @@ export interface MemoryRecord {
   updated_at: string;
 }
 
-/** A memory as a search gives it back; with `explain`, `terms` says where its score came from. */
+/** A memory as a search returns it; with `explain`, `terms` breaks down its score. */
 export interface MemorySummary {
   memory_id: string;
   memory_type: MemoryType;
@@ -656,7 +656,7 @@ export interface MemorySummary {
   terms?: Record<string, ScoreTerm> | null;
 }
 
-/** The layer a memory lives in. */
+/** The layer of a memory. */
 export type MemoryType = "working" | "episodic" | "semantic" | "procedural";
 
 /** One message of a conversation, also in the form of OpenAI's chat completions. */
@@ -715,7 +715,7 @@ export interface PruneResult {
   receipt: Receipt;
 }
 
-/** What a call searched, found, dropped and how long each step took. */
+/** What a call searched, found and dropped, and the duration of each step. */
 export interface Receipt {
   /** What was searched, and how. */
   searched?: Record<string, unknown>;
@@ -773,7 +773,7 @@ export interface RestoreResult {
   /** Memories that match and stay archived: their copy is missing, damaged, or in another archive; 1,000 at most. Where ids are given and none of their copies can be read, the call fails with the error of the first. */
   unreadable_ids?: string[];
   /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
-  waiting_for_embedding_ids?: string[];
+  pending_embedding_ids?: string[];
   dry_run?: boolean;
   /** False: more match than `limit`, or time was over: call again, with `next_cursor` to go on behind what was refused. */
   complete?: boolean;
@@ -841,7 +841,7 @@ export interface RevertResult {
   receipt: Receipt;
 }
 
-/** One term's share in a score: `contribution` = `weight` x `value`. Of `reranker`, `value` is the relevance it gave, `contribution` by how much its order moved the score. */
+/** One term of a score: `contribution` = `weight` x `value`. For `reranker`, `value` is its relevance, and `contribution` the change of the score by the new order. */
 export interface ScoreTerm {
   value: number;
   weight: number;
