@@ -29,7 +29,7 @@ _FILTERS = "Which memories"
 NOT_ARCHIVED = ("entities", "keywords", "min_importance")
 _LISTS = (
     "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "unreadable_ids",
-    "pending_embedding_ids")
+    "waiting_for_embedding_ids")
 
 archives = group("archive", MEMORIES)
 
@@ -104,7 +104,7 @@ def _tell(restored: RestoreResult) -> None:
         (restored.superseded_ids, "came back superseded: a newer fact has their place"),
         (restored.refused_ids, "stay archived: what they were made of was deleted, or has other words"),
         (restored.unreadable_ids, "stay archived: the copy is missing, damaged or in another archive"),
-        (restored.pending_embedding_ids, "are found by their words until they are embedded again"),
+        (restored.waiting_for_embedding_ids, "are found by their words until they are embedded again"),
         (restored.lost_links, "links left out, since the other memory is not there"),
     )
     for concerned, note in notes:

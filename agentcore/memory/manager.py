@@ -189,7 +189,7 @@ class MemoryOperations:
         with steps("restore"):
             restored = await restoring.Restoring(self._parts, self._caller, params).run()
         count = 0 if params.dry_run else len(restored.memory_ids)
-        degraded = [OTHER_MODEL] if restored.pending_embedding_ids else []
+        degraded = [OTHER_MODEL] if restored.waiting_for_embedding_ids else []
         return RestoreResult(
             restored_count=count,
             dry_run=params.dry_run,

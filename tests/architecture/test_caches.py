@@ -72,7 +72,7 @@ OF_ONE_CALL = {
     "agentcore.memory.forgetting.removing": "Deleted.reinstated Removed.memory_ids",
     "agentcore.memory.forgetting.restoring":
         "Restored.lost_links Restored.memory_ids Restored.refused_ids Restored.renewed_ids "
-        "Restored.superseded_ids Restored.unreadable_ids Restored.pending_embedding_ids _Page.copies "
+        "Restored.superseded_ids Restored.unreadable_ids Restored.waiting_for_embedding_ids _Page.copies "
         "_Page.refused_ids _Page.tombstones _Page.unreadable_ids",
     "agentcore.memory.lexical": "LexicalStatistics.everyday",
     "agentcore.memory.parts": "MemoryPolicy.layers MemoryPolicy.limits_set",

@@ -70,10 +70,10 @@ async def test_what_could_not_be_embedded_is_stored_and_embedded_later(agent: Ag
     assert result.success
     assert result.receipt is not None
     assert "embedded later" in result.receipt.degraded[0]
-    assert (await agent.memory.stats(StatsParams())).layers["episodic"].pending_embedding == 1
+    assert (await agent.memory.stats(StatsParams())).layers["episodic"].waiting_for_embedding == 1
     done = await agent.runtime.maintenance.round()
     assert done["embed"] >= 1
-    assert (await agent.memory.stats(StatsParams())).layers["episodic"].pending_embedding == 0
+    assert (await agent.memory.stats(StatsParams())).layers["episodic"].waiting_for_embedding == 0
     assert result.memory_id is not None
     assert (await agent.get(result.memory_id)).embedding_model == parts.embedder.model
 

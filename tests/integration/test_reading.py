@@ -106,4 +106,4 @@ async def test_statistics_count_each_layer(agent: Agent) -> None:
     assert stats.layers[MemoryType.EPISODIC].count == 3
     assert stats.layers[MemoryType.SEMANTIC].pinned == 1
     assert stats.layers[MemoryType.PROCEDURAL].count == 0
-    assert stats.layers[MemoryType.EPISODIC].pending_embedding == 0
+    assert stats.layers[MemoryType.EPISODIC].waiting_for_embedding == 0

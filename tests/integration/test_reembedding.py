@@ -234,7 +234,7 @@ async def test_what_was_archived_before_the_switch_is_embedded_again_when_it_com
     await followed(ada)
     memory = Agent(ada.runtime, "ada").memory
     back = await memory.restore(RestoreParams(all=True))
-    assert set(back.pending_embedding_ids) == set(pruned.memory_ids)
+    assert set(back.waiting_for_embedding_ids) == set(pruned.memory_ids)
     assert [each.partition(":")[0] for each in back.receipt.degraded] == ["embedding"]
     by_words = await Agent(ada.runtime, "ada").found("Note 17: the reading of meter 17", k=10)
     assert "Note 17:" in {content[:8] for content in by_words}
@@ -245,7 +245,7 @@ async def test_what_was_archived_before_the_switch_is_embedded_again_when_it_com
     assert (await found(ada))[0] == "Note 17:"
     await memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=3))
     again = await memory.restore(RestoreParams(all=True))
-    assert (again.restored_count, again.pending_embedding_ids, again.receipt.degraded) == (3, [], [])
+    assert (again.restored_count, again.waiting_for_embedding_ids, again.receipt.degraded) == (3, [], [])
 
 
 async def test_only_one_process_embeds_anew(ada: Agent) -> None:

@@ -43,7 +43,7 @@ class Restored:
     superseded_ids: list[UUID] = field(default_factory=list)
     refused_ids: list[UUID] = field(default_factory=list)
     unreadable_ids: list[UUID] = field(default_factory=list)
-    pending_embedding_ids: list[UUID] = field(default_factory=list)
+    waiting_for_embedding_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
     next_cursor: str | None = None
 
@@ -80,7 +80,7 @@ class Restoring:
                 return restored
             restored.renewed_ids = _renew(copies, tombstones, self._parts.clock())
             if self._parts.embedder is not None:
-                restored.pending_embedding_ids = _without_old_vectors(copies, self._parts.vector_model)
+                restored.waiting_for_embedding_ids = _without_old_vectors(copies, self._parts.vector_model)
             restored.lost_links = await self._put_back(transaction, copies)
             await self._note(transaction, tombstones, copies, set(restored.renewed_ids))
             restored.superseded_ids = await self._superseded(transaction, tombstones, copies)

@@ -146,7 +146,7 @@ class RestoreResult(Strict):
         "archive; 1,000 at most. Where ids are given and none of their copies can be read, the call "
         "fails with the error of the first.",
     )
-    pending_embedding_ids: list[UUID] = Field(
+    waiting_for_embedding_ids: list[UUID] = Field(
         default_factory=list,
         description="Memories archived with another model's vector, or none: found by their words until they "
         "are embedded again, in the background. Always empty in a dry run.",

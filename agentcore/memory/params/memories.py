@@ -471,7 +471,7 @@ class LayerStats(Strict):
     oldest: datetime | None = None
     newest: datetime | None = None
     pinned: int = 0
-    pending_embedding: int = 0
+    waiting_for_embedding: int = 0
 
 
 class StatsResult(Strict):

@@ -110,7 +110,7 @@ SELECT count(*) AS count FROM memories m
 SELECT m.memory_type, count(*) AS count, min(m.timestamp) AS oldest, max(m.timestamp) AS newest,
        count(*) FILTER (WHERE m.pinned) AS pinned,
        count(*) FILTER (WHERE m.embedding IS NULL AND (m.embedding_model IS NULL
-                                 OR NOT starts_with(m.embedding_model, 'refused:'))) AS pending_embedding
+                                 OR NOT starts_with(m.embedding_model, 'refused:'))) AS waiting_for_embedding
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND memory_matches(m, '{}')
  GROUP BY m.memory_type;

@@ -489,7 +489,7 @@ export interface LayerStats {
   oldest?: string | null;
   newest?: string | null;
   pinned?: number;
-  pending_embedding?: number;
+  waiting_for_embedding?: number;
 }
 
 /** A memory that is not in the context, and why. */
@@ -773,7 +773,7 @@ export interface RestoreResult {
   /** Memories that match and stay archived: their copy is missing, damaged, or in another archive; 1,000 at most. Where ids are given and none of their copies can be read, the call fails with the error of the first. */
   unreadable_ids?: string[];
   /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
-  pending_embedding_ids?: string[];
+  waiting_for_embedding_ids?: string[];
   dry_run?: boolean;
   /** False: more match than `limit`, or time was over: call again, with `next_cursor` to go on behind what was refused. */
   complete?: boolean;
