@@ -29,12 +29,12 @@ MODULES: dict[str, tuple[str, ...]] = {
     "agentcore.cli.model": ("model",),
     "agentcore.cli.purge": ("purge",),
     "agentcore.cli.backup": ("backup", "restore-backup"),
-    "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
-    "agentcore.cli.single": ("get", "update", "delete", "count", "stats", "history", "revert", "feedback"),
+    "agentcore.cli.memories": (
+        "store", "retrieve", "context", "list", "prune",
+        "get", "update", "delete", "count", "stats", "history", "revert", "feedback"),
     "agentcore.cli.layers": ("layers", "consolidate", "llm"),
     "agentcore.cli.session": ("session",),
-    "agentcore.cli.archive": ("archive",),
-    "agentcore.cli.erase": ("erase",),
+    "agentcore.cli.archive": ("archive", "erase"),
     "agentcore.cli.transfer": ("import", "export"),
 }
 # What `agentcore --help` says of a command before its module is imported: the first sentence of its own help.

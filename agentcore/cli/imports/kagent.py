@@ -13,28 +13,25 @@ from agentcore.cli.imports.pieces import (
     LeftOut,
     Piece,
     end_of,
-    is_over,
     key_of,
     label_of,
     object_of,
     present,
+    reason_to_omit,
     text_of,
     time_of,
 )
 
 
 def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
-    """One memory; its vector is of another model, and is made anew."""
+    """Yields one memory; its vector, of another model, is not imported."""
     if not isinstance(record, dict) or not isinstance(record.get("content"), str):
         yield Broken("is no memory: it has no content")
         return
     memory_id, text = label_of(record.get("id")), text_of(record.get("content"))
-    if not text:
-        yield LeftOut("empty memory", memory_id or "")
-        return
     expires_at = end_of(record.get("expires_at"), now)
-    if is_over(expires_at, now):
-        yield LeftOut("expired", memory_id or "")
+    if reason := reason_to_omit("memory", text, expires_at, now):
+        yield LeftOut(reason, memory_id or "")
         return
     if record.get("embedding") or record.get("vector"):
         yield LeftOut("vector of another model: it is made anew", memory_id or "")

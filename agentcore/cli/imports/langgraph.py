@@ -18,11 +18,11 @@ from agentcore.cli.imports.pieces import (
     LeftOut,
     Piece,
     end_of,
-    is_over,
     key_of,
     label_of,
     object_of,
     present,
+    reason_to_omit,
     text_of,
     time_of,
 )
@@ -32,7 +32,7 @@ _TEXTS = ("content", "text", "memory", "data")
 
 
 def parse(name: str | None, item: Any, now: datetime) -> Iterator[Piece]:
-    """One item."""
+    """Yields one item."""
     if not isinstance(item, dict) or item.get("key") is None or "value" not in item:
         yield Broken("is no item: it has no key or no value")
         return
@@ -42,12 +42,9 @@ def parse(name: str | None, item: Any, now: datetime) -> Iterator[Piece]:
         yield Broken("is no item: its value is no object")
         return
     text = searched_text([_said(object_of(value))])
-    if not text:
-        yield LeftOut("empty item", place)
-        return
     expires_at = end_of(item.get("expires_at"), now)
-    if is_over(expires_at, now):
-        yield LeftOut("expired", place)
+    if reason := reason_to_omit("item", text, expires_at, now):
+        yield LeftOut(reason, place)
         return
     try:
         yield _found(KeptItem(path, key, value, *_times(item, now), _minutes(item)), text, expires_at)
@@ -56,7 +53,7 @@ def parse(name: str | None, item: Any, now: datetime) -> Iterator[Piece]:
 
 
 def _found(item: KeptItem, text: str, expires_at: str | None) -> Found:
-    """The item as a store keeps it; one with a time to live has it anew, as if it were read now."""
+    """Converts the item to what a store keeps; a time to live starts again now."""
     memory = item.memory(text)
     lives = {"ttl_seconds": memory["ttl_seconds"], "expires_at": expires_at if item.ttl is None else None}
     return Found(key_of(item.namespace, item.key, item.value), present({
@@ -76,7 +73,7 @@ def _path(item: Mapping[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> dict[str, Any] | None:
-    """The value to the letter, also where a row tells it as its JSON text; None where it is no object."""
+    """Returns the object, parsed if a row has it as JSON text; None if it is not an object."""
     if isinstance(value, str):
         try:
             value = json.loads(value)

@@ -13,12 +13,12 @@ from agentcore.cli.imports.pieces import (
     LeftOut,
     Piece,
     end_of,
-    is_over,
     key_of,
     label_of,
     likely_form,
     object_of,
     present,
+    reason_to_omit,
     text_of,
     time_of,
 )
@@ -28,7 +28,7 @@ _TEXTS = ("memory", "text", "data", "content")
 
 
 def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
-    """One memory."""
+    """Yields one memory."""
     if name == "relations":
         yield LeftOut("relation of the graph")
         return
@@ -38,12 +38,9 @@ def parse(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
         return
     memory_id = label_of(record.get("id"))
     text = next(filter(None, (text_of(record.get(each)) for each in _TEXTS)), "")
-    if not text:
-        yield LeftOut("empty memory", memory_id or "")
-        return
     expires_at = end_of(record.get("expiration_date"), now)
-    if is_over(expires_at, now):
-        yield LeftOut("expired", memory_id or "")
+    if reason := reason_to_omit("memory", text, expires_at, now):
+        yield LeftOut(reason, memory_id or "")
         return
     user, run = label_of(record.get("user_id")), label_of(record.get("run_id"))
     yield Found(key_of(memory_id, user, run, text), present({
