@@ -24,7 +24,7 @@ SERVER_PACKAGES = {
     "sqlalchemy", "tiktoken", "uvicorn", "uvloop",
 }
 CLIENT_MODULES = (
-    "archive", "layers", "mcp", "memories", "session",
+    "archive", "layers", "mcp", "memory_commands", "session",
     "transfer",
 )
 

@@ -1,1 +1,1 @@
-"""Parsers of other systems' exports: one file per format, listed in `FORMS` of `run`."""
+"""Parsers of other systems' exports: listed in `FORMS` of `run`."""

@@ -29,9 +29,9 @@ _HERE = "agentcore.cli.imports"
 FORMS: Mapping[str, str] = {
     "chatgpt": f"{_HERE}.chatgpt:FORM",
     "claude": f"{_HERE}.claude:FORM",
-    "kagent": f"{_HERE}.kagent:FORM",
-    "langgraph": f"{_HERE}.langgraph:FORM",
-    "mem0": f"{_HERE}.mem0:FORM",
+    "kagent": f"{_HERE}.memory_stores:KAGENT",
+    "langgraph": f"{_HERE}.memory_stores:LANGGRAPH",
+    "mem0": f"{_HERE}.memory_stores:MEM0",
 }
 
 
