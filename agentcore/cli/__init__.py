@@ -1,4 +1,4 @@
-"""The `agentcore` command: each module registers its commands with the application of `app`."""
+"""The `agentcore` command: the table of its commands, whose modules register them with `app`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import groupby
 
 __all__ = ["INTERRUPTED", "main"]
 
@@ -14,70 +15,61 @@ INTERRUPTED = 130
 # Read by numpy at its import. Its products are small here: on busy cores one of 60 x 384 by 384 x 560 took
 # 33 ms with two threads, 2 ms with one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# A command's module is imported when the command is used: those of the service take seconds to load, and need
-# packages that an installation of the client alone does not have.
+# The module of each command, and what `agentcore --help` says before the module is imported: the first
+# sentence of the command's own help. A module is imported when its command is used: those of the service take
+# seconds to load, and need packages that an installation of the client alone does not have.
+COMMANDS: Mapping[str, tuple[str, str]] = {
+    "serve": ("serve", "Run the service until Ctrl-C."),
+    "worker": ("serve", "Run the background work in a process of its own, until Ctrl-C."),
+    "demo": ("demo", "Import a conversation into a temporary service and ask it ten questions."),
+    "token": ("token", "Print a token that opens one agent's memory; nothing else goes to stdout."),
+    "rotate-secret": (
+        "token", "Make a new secret for tokens in the home; tokens of the old ones stay valid."),
+    "mcp": ("mcp", "Be an MCP server on standard input and output, for the service at AGENTCORE_URL."),
+    "migrate": ("operate", "Bring the database to the schema of this version."),
+    "doctor": ("operate", "Check each part, and say how to fix what is wrong."),
+    "config": ("settings", "Print the settings of a service started here, without secrets."),
+    "version": ("settings", "Print the version."),
+    "index": (
+        "index", "The vector indexes of a running service, which its index keeper looks after by itself."),
+    "jobs": ("jobs", "The background jobs of a running service, which its processes do by themselves."),
+    "reembed": ("reembed", "Embed all memories anew with another model, while the service runs."),
+    "model": ("model", "The local embedding models, about 90 MB each, from the package index."),
+    "purge": ("purge", "Remove deleted and erased text from the files, while the service runs."),
+    "backup": ("backup", "Back up database, archive and keys into one file, also while the service runs."),
+    "restore-backup": ("backup", "Restore a backup into a home that no service uses."),
+    "store": ("memory_commands", "Remember a text."),
+    "retrieve": ("memory_commands", "Find the memories that matter for a query, best first."),
+    "context": ("memory_commands", "Build a prompt-ready context inside a token budget."),
+    "list": ("memory_commands", "List memories page by page, by time, importance or access count."),
+    "prune": ("memory_commands", "Archive and remove memories of a layer."),
+    "get": ("memory_commands", "Show one memory, whole."),
+    "update": ("memory_commands", "Correct a memory, or add to it; what it was stays in its history."),
+    "delete": ("memory_commands", "Delete memories for good, without a copy in the archive."),
+    "count": (
+        "memory_commands", "Count the memories that match; superseded ones count, archived ones do not."),
+    "stats": ("memory_commands", "How much the agent remembers, by layer."),
+    "history": ("memory_commands", "What was changed in a memory, when and by whom, the latest first."),
+    "revert": ("memory_commands", "Take the last change of a memory back, or all since a version."),
+    "feedback": ("memory_commands", "Say how a memory served: it moves the memory's relevance score."),
+    "layers": ("layers", "How an agent's layers forget: time to live, extension by use, capacity."),
+    "consolidate": (
+        "layers", "Give episodic memories that tell one thing together a summary that points to them."),
+    "llm": (
+        "layers",
+        "What language models do for an agent in the background: facts, summaries, and what that costs."),
+    "session": ("session", "Whole conversations: add one, end it, read its summary, clear it."),
+    "archive": (
+        "archive",
+        "What pruning put away: an agent's own memories, and for an operator the check of all copies."),
+    "erase": ("archive", "Erase for good, from every place, and print the signed receipt."),
+    "import": ("transfer", "Store a conversation, one memory a line, or what another system exported."),
+    "export": ("transfer", "Write memories as JSONL, oldest first, in the form that import reads."),
+}
 MODULES: dict[str, tuple[str, ...]] = {
-    "agentcore.cli.serve": ("serve", "worker"),
-    "agentcore.cli.demo": ("demo",),
-    "agentcore.cli.token": ("token", "rotate-secret"),
-    "agentcore.cli.mcp": ("mcp",),
-    "agentcore.cli.operate": ("migrate", "doctor"),
-    "agentcore.cli.settings": ("config", "version"),
-    "agentcore.cli.index": ("index",),
-    "agentcore.cli.jobs": ("jobs",),
-    "agentcore.cli.reembed": ("reembed",),
-    "agentcore.cli.model": ("model",),
-    "agentcore.cli.purge": ("purge",),
-    "agentcore.cli.backup": ("backup", "restore-backup"),
-    "agentcore.cli.data": ("store", "retrieve", "context", "list", "prune"),
-    "agentcore.cli.single": ("get", "update", "delete", "count", "stats", "history", "revert", "feedback"),
-    "agentcore.cli.layers": ("layers", "consolidate", "llm"),
-    "agentcore.cli.session": ("session",),
-    "agentcore.cli.archive": ("archive",),
-    "agentcore.cli.erase": ("erase",),
-    "agentcore.cli.transfer": ("import", "export"),
-}
-# What `agentcore --help` says of a command before its module is imported: the first sentence of its own help.
-SUMMARIES: Mapping[str, str] = {
-    "serve": "Run the service until Ctrl-C.",
-    "worker": "Run the background work in a process of its own, until Ctrl-C.",
-    "rotate-secret": "Make a new secret for tokens in the home; tokens of the old ones stay valid.",
-    "purge": "Remove deleted and erased text from the files, while the service runs.",
-    "backup": "Back up database, archive and keys into one file, also while the service runs.",
-    "restore-backup": "Restore a backup into a home that no service uses.",
-    "demo": "Import a conversation into a temporary service and ask it ten questions.",
-    "token": "Print a token that opens one agent's memory; nothing else goes to stdout.",
-    "mcp": "Be an MCP server on standard input and output, for the service at AGENTCORE_URL.",
-    "migrate": "Bring the database to the schema of this version.",
-    "doctor": "Check each part, and say how to fix what is wrong.",
-    "config": "Print the settings of a service started here, without secrets.",
-    "version": "Print the version.",
-    "index": "The vector indexes of a running service, which its index keeper looks after by itself.",
-    "jobs": "The background jobs of a running service, which its processes do by themselves.",
-    "reembed": "Embed all memories anew with another model, while the service runs.",
-    "model": "The local embedding models, about 90 MB each, from the package index.",
-    "store": "Remember a text.",
-    "retrieve": "Find the memories that matter for a query, best first.",
-    "context": "Build a prompt-ready context inside a token budget.",
-    "list": "List memories page by page, by time, importance or access count.",
-    "prune": "Archive and remove memories of a layer.",
-    "get": "Show one memory, whole.",
-    "update": "Correct a memory, or add to it; what it was stays in its history.",
-    "delete": "Delete memories for good, without a copy in the archive.",
-    "count": "Count the memories that match; superseded ones count, archived ones do not.",
-    "stats": "How much the agent remembers, by layer.",
-    "history": "What was changed in a memory, when and by whom, the latest first.",
-    "revert": "Take the last change of a memory back, or all since a version.",
-    "feedback": "Say how a memory served: it moves the memory's relevance score.",
-    "layers": "How an agent's layers forget: time to live, extension by use, capacity.",
-    "consolidate": "Give episodic memories that tell one thing together a summary that points to them.",
-    "llm": "What language models do for an agent in the background: facts, summaries, and what that costs.",
-    "session": "Whole conversations: add one, end it, read its summary, clear it.",
-    "archive": "What pruning put away: an agent's own memories, and for an operator the check of all copies.",
-    "erase": "Erase for good, from every place, and print the signed receipt.",
-    "import": "Store a conversation, one memory a line, or what another system exported.",
-    "export": "Write memories as JSONL, oldest first, in the form that import reads.",
-}
+    f"agentcore.cli.{module}": tuple(names)
+    for module, names in groupby(COMMANDS, lambda name: COMMANDS[name][0])}
+SUMMARIES: Mapping[str, str] = {name: summary for name, (_, summary) in COMMANDS.items()}
 ALIASES: Mapping[str, str] = {
     "add": "store", "search": "retrieve", "find": "retrieve", "ls": "list", "rm": "delete",
 }

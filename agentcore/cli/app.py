@@ -1,4 +1,4 @@
-"""The command line's frame: the application, its two consoles, and how a failure becomes one sentence."""
+"""The command line application: its two consoles, lazy loading of commands, and error messages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Commands(_Group):
 
 
 class Application(typer.Typer):
-    """A group of commands of one look."""
+    """A typer application with the options and help style of this command line."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"cls": _Group, "no_args_is_help": True, **options})
@@ -90,7 +90,7 @@ def _summary(name: str) -> str:
 
 
 def group(name: str, panel: str, *lines: str) -> Application:
-    """A command that is made of others; `lines` are its examples."""
+    """Adds a command that has subcommands; `lines` are its examples."""
     made = Application(help=SUMMARIES[name], epilog=examples(*lines) if lines else None)
     app.add_typer(made, name=name, rich_help_panel=panel)
     return made
@@ -131,7 +131,7 @@ def show(table: Table) -> None:
 
 
 def examples(*lines: str) -> str:
-    """The text below a command's help: what to type, in lines that fit a terminal of 80 columns."""
+    """Returns the examples below a command's help; lines should fit into 80 columns."""
     return "\n".join(["[bold]Examples[/bold]", *(f"  {line}".replace("[", "\\[") for line in lines)])
 
 
@@ -169,7 +169,7 @@ def say(text: str) -> None:
 
 
 def counted(count: int, one: str, many: str) -> str:
-    """1 memory, 2 memories."""
+    """Returns the number with its noun: 1 memory, 2 memories."""
     return f"{count} {one if count == 1 else many}"
 
 
@@ -180,7 +180,7 @@ def fail(sentence: str, code: int = FAILED) -> Never:
 
 
 def printable(text: str) -> str:
-    """A memory's text without what would steer a terminal."""
+    """Replaces the control characters of a text."""
     return "".join(char if char in "\n\t" or char.isprintable() else "\ufffd" for char in text)
 
 

@@ -1,11 +1,12 @@
-"""archive list, restore, verify: what pruning put away, brought back, and checked."""
+"""archive list, restore, verify: what pruning put away; erase: everything of an agent or user, for good."""
 
 from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections import Counter
-from datetime import datetime
+from collections.abc import Mapping
 from typing import Annotated
 from uuid import UUID
 
@@ -14,47 +15,44 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, examples, group, printable, say, show
-from agentcore.cli.calls import ask
-from agentcore.cli.times import moment
+from agentcore.cli.app import FAILED, MEMORIES, app, examples, fail, group, printable, say, show
+from agentcore.cli.calls import ask, call
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError
-from agentcore.memory.params.archived import ArchivedParams, ArchivedResult, RestoreParams, RestoreResult
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.params.archived import (
+    ArchivedParams,
+    ArchivedResult,
+    EraseParams,
+    EraseResult,
+    RestoreParams,
+    RestoreResult,
+)
 from agentcore.registry import resolve
 
 REPORTED = 20
-# What reads the copies itself takes a second to load, which the other commands need not wait for.
-READERS = {"verify": "agentcore.cli.archive_verification:verified"}
-_FILTERS = "Which memories"
-NOT_ARCHIVED = ("entities", "keywords", "min_importance")
+ADMIN = ("memory:admin",)
+# These take a second to load and need the service's packages; the other commands do not wait for them.
+SERVER_PARTS = {
+    "verify": "agentcore.cli.archive_verification:verified",
+    "check": "agentcore.cli.purge:checked",
+    "purge": "agentcore.cli.purge:purged_receipt",
+}
 _LISTS = (
     "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "unreadable_ids",
     "waiting_for_embedding_ids")
 
 archives = group("archive", MEMORIES)
 
-ArchivedAfter = Annotated[datetime | None, typer.Option(
-    "--archived-after", parser=moment, metavar="TIME", help="Archived at or after this time.",
-    rich_help_panel=_FILTERS)]
-ArchivedBefore = Annotated[datetime | None, typer.Option(
-    "--archived-before", parser=moment, metavar="TIME", help="Archived before this time.",
-    rich_help_panel=_FILTERS)]
-
 
 @archives.command("list", epilog=examples(
     "agentcore archive list --limit 20", "agentcore archive list --session monday --json"))
 @options.client
-@options.filters(without=NOT_ARCHIVED)
-def list_archived(
-    context: typer.Context,
-    limit: Annotated[int, typer.Option(help="How many at most.")] = 50,
-    cursor: Annotated[str | None, typer.Option(help="Where the page before ended.")] = None,
-    archived_after: ArchivedAfter = None,
-    archived_before: ArchivedBefore = None,
-) -> None:
+@options.filters(ArchivedParams)
+@options.fields(ArchivedParams, "limit", "cursor", "archived_after", "archived_before")
+def list_archived(context: typer.Context) -> None:
     """List archived memories, those archived last first."""
-    params = options.given(context, ArchivedParams)
-    page = ask(context, lambda memory: memory.archived(params))
+    page = call(context, MemoryApi.archived)
     if options.printed_as_json(context, page):
         return
     if page.memories:
@@ -71,22 +69,19 @@ def list_archived(
     "agentcore archive restore --session monday",
     "agentcore archive restore --all"))
 @options.client
-@options.filters(without=NOT_ARCHIVED)
+@options.filters(RestoreParams)
+@options.fields(RestoreParams, "all", "dry_run", "archived_after", "archived_before",
+                all="Everything in the archive.")
 def restore(
     context: typer.Context,
     memory_ids: Annotated[list[UUID] | None, typer.Argument(
         parser=options.memory_id, metavar="[ID]...", help="By id.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Everything in the archive.")] = False,
-    dry_run: Annotated[bool, typer.Option(
-        "--dry-run", help="Read and check the copies, and bring nothing back.")] = False,
-    archived_after: ArchivedAfter = None,
-    archived_before: ArchivedBefore = None,
 ) -> None:
     """Bring archived memories back as they were: all that are named or match, a thousand at a time.
 
     Ends with 1 if the copy of one could not be read; the others are back.
     """
-    params = options.given(context, RestoreParams, **({"all": True} if everything else {}))
+    params = options.given(context, RestoreParams)
     restored = ask(context, lambda memory: _restored(memory, params))
     if not options.printed_as_json(context, restored):
         _tell(restored)
@@ -114,12 +109,13 @@ def _tell(restored: RestoreResult) -> None:
 
 @archives.command(epilog=examples(
     "agentcore archive verify", "agentcore archive verify --of my-agent --json"))
+@options.with_json
 def verify(
+    context: typer.Context,
     agent_id: Annotated[str | None, typer.Option(
         "--of", metavar="AGENT", help="The copies of this agent alone.")] = None,
     adopt: Annotated[bool, typer.Option(
         "--adopt", help="After archives were merged: record this one as the place of its copies.")] = False,
-    as_json: options.AsJson = False,
 ) -> None:
     """Read every copy again, and compare it with the digest noted when it was archived.
 
@@ -127,13 +123,11 @@ def verify(
     another server is reported as such. Ends with 1 if a memory would not come
     back.
     """
-    verified = resolve("verify", READERS, kind="command")
+    verified = resolve("verify", SERVER_PARTS, kind="command")
     whole, findings = asyncio.run(verified(agent_id, adopt=adopt))
-    if as_json:
-        told = [{"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind,
-                 "problem": each.problem} for each in findings]
-        typer.echo(json.dumps({"whole": whole, "findings": told}, indent=2))
-    else:
+    listed = [{"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind,
+               "problem": each.problem} for each in findings]
+    if not options.printed_as_json(context, {"whole": whole, "findings": listed}):
         kinds = Counter(each.kind for each in findings)
         typer.echo(f"whole {whole}, missing {kinds['missing']}, damaged {kinds['damaged']}"
                    + (f", in other archives {kinds['unreachable']}" if kinds["unreachable"] else ""))
@@ -146,7 +140,7 @@ def verify(
 
 
 async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResult:
-    """All of it, as one result; what is back when a call fails stays back, and is told."""
+    """Calls restore until it is complete and sums the results; what a failed call left restored stays."""
     whole = await memory.restore(params)
     while not whole.complete:
         say(f"{len(whole.memory_ids)} {'would come back' if whole.dry_run else 'are back'}, going on")
@@ -172,3 +166,69 @@ def _table(page: ArchivedResult) -> Table:
             str(each.memory_id), each.memory_type.value, f"{each.archived_at:%Y-%m-%d}", each.reason,
             Text(printable(each.session_id or "")))
     return table
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore erase --user ada --token $ADMIN_TOKEN",
+    "agentcore erase --all --agent my-agent --yes > receipt.jws",
+    "agentcore erase --check receipt.jws",
+))
+@options.client
+@options.option("check", None, metavar="RECEIPT",
+                help="Erase nothing: tell what a receipt says, its text, a file's path, or -.")
+@options.option("purge", False, "--purge",
+                help="Then remove it from the files too, as agentcore purge does.")
+@options.option("yes", False, "--yes", help="Do not ask whether it is meant.")
+@options.fields(EraseParams, "user_id", "all", all="Everything that the agent has.")
+def erase(context: typer.Context) -> None:
+    """Erase for good, from every place, and print the signed receipt.
+
+    It needs a token with the scope memory:admin; with --agent it makes one. Ends
+    with 1 if anything was left.
+    """
+    check, everything, purge = (context.params[name] for name in ("check", "all", "purge"))
+    if check is not None:
+        checked = resolve("check", SERVER_PARTS, kind="command")
+        typer.echo(json.dumps(checked(check), indent=2))
+        return
+    params = options.given(context, EraseParams, confirm=True)
+    whose = "everything of the agent" if everything else f"everything of the user {params.user_id}"
+    if not context.params["yes"]:
+        say(f"Erase {whose}, archive included? Nothing brings it back. [y/N]")
+        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
+            fail("nothing was erased")
+    result = _to_its_end(context, params)
+    erased = {place: count for place, count in result.erased.items() if count}
+    purged = True
+    if purge and result.signed_receipt is not None:
+        signed, purged = resolve("purge", SERVER_PARTS, kind="command")(result.signed_receipt)
+        result = result.model_copy(update={"signed_receipt": signed})
+    if not options.printed_as_json(context, result):
+        typer.echo(result.signed_receipt)
+    for place, count in sorted(erased.items()):
+        say(f"{place}: {count}")
+    if result.unreachable:
+        elsewhere = ", ".join(f"{count} in {place}" for place, count in result.unreachable.items())
+        say(f"in an archive or Redis that this server does not use: {elsewhere}; erase there, too "
+            "(working memory in another Redis expires)")
+    if not result.verified:
+        left = ", ".join(f"{place} {count}" for place, count in result.left.items())
+        fail(f"not all of it is gone: {left or 'copies out of reach'}")
+    if not purged:
+        fail("it is erased, but not all of it is purged: run agentcore purge where the service runs")
+    say(_outcome(erased, purge=purge))
+
+
+def _outcome(erased: Mapping[str, int], *, purge: bool) -> str:
+    if not erased:
+        return "no memory matched: nothing was erased"
+    return "nothing is left" if purge else (
+        "nothing is left in database and archive; agentcore purge removes it from the files")
+
+
+def _to_its_end(context: typer.Context, params: EraseParams) -> EraseResult:
+    result = call(context, MemoryApi.erase, params, scopes=ADMIN)
+    if result.complete:
+        return result
+    say("there is more: going on")
+    return _to_its_end(context, params.model_copy(update={"continues": result.signed_receipt}))

@@ -1,4 +1,4 @@
-"""The work of `archive verify`: every copy is read beside the service and compared with its tombstone."""
+"""Verifies archived copies for `archive verify`: reads each one and compares it with its tombstone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PAGE = 500
 
 @dataclass(frozen=True)
 class Finding:
-    """One archived memory whose copy would not come back: `missing`, `damaged` or `unreachable`, and why."""
+    """An archived memory that cannot be restored: its copy is `missing`, `damaged` or `unreachable`."""
 
     agent_id: str
     memory_id: UUID
@@ -89,7 +89,7 @@ async def _finding(archive: Archive, row: Mapping[str, Any], own_id: UUID, *, ad
 
 
 async def verified(agent_id: str | None, *, adopt: bool) -> tuple[int, list[Finding]]:
-    """How many copies are whole, and what is wrong with the others."""
+    """Returns the number of intact copies, and a finding for each of the others."""
     settings = load_settings()
     kept = make_archive(settings, home_of(settings))
     if kept is None:

@@ -22,10 +22,11 @@ File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
 
 
 @app.command(rich_help_panel=SERVICE, epilog=examples("agentcore backup memory.backup"))
+@options.with_json
 def backup(
+    context: typer.Context,
     file: File,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace FILE if it exists.")] = False,
-    as_json: options.AsJson = False,
 ) -> None:
     """Back up database, archive and keys into one file, also while the service runs.
 
@@ -39,7 +40,7 @@ def backup(
     if target.exists() and not overwrite:
         fail(f"{file} exists: name another file, or add --overwrite")
     manifest = asyncio.run(_backed_up(load_settings(), target))
-    _report(manifest, "backed up", as_json)
+    _report(context, manifest, "backed up")
     if manifest.unreadable_copies:
         fail(f"{counted(len(manifest.unreadable_copies), 'copy', 'copies')} of archived memories missing or "
              "damaged: `agentcore archive verify` names them")
@@ -47,11 +48,12 @@ def backup(
 
 @app.command("restore-backup", rich_help_panel=SERVICE, epilog=examples(
     "AGENTCORE_HOME=/path/to/new/home agentcore restore-backup memory.backup"))
+@options.with_json
 def restore(
+    context: typer.Context,
     file: File,
     force: Annotated[bool, typer.Option(
         "--force", help="Where the home contains data: move that into a directory beside it first.")] = False,
-    as_json: options.AsJson = False,
 ) -> None:
     """Restore a backup into a home that no service uses.
 
@@ -64,7 +66,7 @@ def restore(
     manifest = asyncio.run(restore_backup(file.expanduser(), home_of(settings), force=force, tell=say))
     if settings.database_url is not None:
         say("DATABASE_URL is set: a service with it does not use the restored database")
-    _report(manifest, "restored", as_json)
+    _report(context, manifest, "restored")
 
 
 async def _backed_up(settings: Settings, target: Path) -> Manifest:
@@ -93,9 +95,8 @@ def _left_out(settings: Settings) -> list[str]:
     return ["Redis: its copies are made again", *(what for what, value in outside.items() if value)]
 
 
-def _report(manifest: Manifest, done: str, as_json: bool) -> None:
-    if as_json:
-        typer.echo(manifest.model_dump_json(indent=2))
+def _report(context: typer.Context, manifest: Manifest, done: str) -> None:
+    options.printed_as_json(context, manifest)
     say(f"{done}: {counted(manifest.memories, 'memory', 'memories')}, {manifest.archived} archived, "
         f"of {manifest.created_at:%Y-%m-%d %H:%M:%S} UTC")
     for each in manifest.left_out:

@@ -15,10 +15,13 @@ import stamina.instrumentation
 import typer
 from stamina.instrumentation import RetryDetails
 
+from agentcore.cli import options
 from agentcore.cli.app import say
 from agentcore.client import MemoryClient, TokenSource
 from agentcore.config import Settings, environment_settings
 from agentcore.errors import ConfigurationError, RateLimited
+from agentcore.memory.api import Method
+from agentcore.memory.models import Strict
 from agentcore.registry import resolve
 
 OWN_TOKEN_SECONDS = 600
@@ -27,21 +30,30 @@ DEFAULT_SCOPES: Sequence[str] = ("memory:read", "memory:write")
 # A client with a token needs nothing of what creates one.
 CREATES_TOKENS = {"server": "agentcore.cli.token:token_for"}
 
-ResultT = TypeVar("ResultT")
+ReturnT = TypeVar("ReturnT")
+ParamsT = TypeVar("ParamsT", bound=Strict)
+ResultT = TypeVar("ResultT", bound=Strict)
 
 
-def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ResultT]], *,
+def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ReturnT]], *,
         max_attempts: int = 3, timeout_seconds: float = 60.0,
-        scopes: Sequence[str] = DEFAULT_SCOPES) -> ResultT:
+        scopes: Sequence[str] = DEFAULT_SCOPES) -> ReturnT:
     """Asks the service that the command's --url, --token and --agent name; `scopes` with --agent."""
     stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
 
-    async def asked() -> ResultT:
+    async def asked() -> ReturnT:
         client = opened(context, max_attempts=max_attempts, timeout_seconds=timeout_seconds, scopes=scopes)
         async with client:
             return await question(client)
 
     return asyncio.run(asked())
+
+
+def call(context: typer.Context, method: Method[..., ParamsT, ResultT], params: ParamsT | None = None, *,
+         scopes: Sequence[str] = DEFAULT_SCOPES) -> ResultT:
+    """Calls a method of the service, with the options that were typed where no params are given."""
+    sent = options.given(context, method.params) if params is None else params
+    return ask(context, lambda memory: memory.call(method, sent), scopes=scopes)
 
 
 def _tell_of_waiting(details: RetryDetails) -> None:
@@ -52,7 +64,7 @@ def _tell_of_waiting(details: RetryDetails) -> None:
 
 def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float,
            scopes: Sequence[str] = DEFAULT_SCOPES) -> MemoryClient:
-    """A client for the command's --url, --token and --agent, else for the environment."""
+    """Returns a client for --url, --token and --agent, with the environment as the fallback."""
     url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
     if token is not None and agent is not None:
         raise typer.BadParameter("give either --token or --agent", ctx=context)

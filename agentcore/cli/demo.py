@@ -58,7 +58,7 @@ def demo(context: typer.Context) -> None:
 
 
 def summary(results: Sequence[Mapping[str, Any]]) -> str:
-    """How many questions had a current answer shown, and which had none."""
+    """Reports how many questions had a current answer shown, and which had none."""
     missed = [each["question"] for each in results if not each["current_shown"]]
     count = f"{len(results) - len(missed)} of {len(results)} questions"
     return "\n".join([f"{count}: a current answer is among the {SHOWN} memories shown.",

@@ -1,4 +1,4 @@
-"""One import: lines are gathered, stored in batches, counted, and linked; its progress and its report."""
+"""Imports lines: batches and stores them, restores their links, shows progress, and reports the outcome."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PLACES_A_REASON = 1_000
 
 @dataclass
 class Tally:
-    """What became of the lines so far."""
+    """Counts the outcomes of the lines."""
 
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
@@ -75,7 +75,7 @@ class Tally:
             typer.echo(f"  left out {count}: {reason}")
 
     def as_json(self) -> Mapping[str, Any]:
-        """The same for a file, with the places; no text of a memory."""
+        """Returns the report for a file: with the places, without texts of memories."""
         return {
             **{name: self.outcomes[name] for name in OUTCOMES},
             "left_out": dict(self.left_out.most_common()),
@@ -90,7 +90,7 @@ TOLD_EVERY_LINES = 10_000
 
 @contextmanager
 def progress(size: int | None, units: str) -> Iterator[Callable[[NumberedLine], None]]:
-    """What to call for each line of a file of so many bytes; `units` is what its lines are called."""
+    """Yields a function to call for each line of a file of `size` bytes; `units` names the lines."""
     if not err.is_terminal:
         yield lambda numbered: _tell_now_and_then(numbered, units)
         return
@@ -115,7 +115,7 @@ _OF_ONE_LINE = (InvalidParams, TooLarge)
 
 
 class Import:
-    """One run over one file. `unit` is what its lines are called; `passed` hears how far all is stored."""
+    """Imports one file. `unit` names its lines; `passed` is called with the last stored line."""
 
     def __init__(
         self, memory: MemoryApi, tally: Tally, *, strict: bool, forced: bool, unit: str = "line",
@@ -258,11 +258,11 @@ class Import:
 
 
 def _is_held(link: Link, held: Sequence[Link]) -> bool:
-    """Whether the tie is there already; the database keeps a weight as a float of 32 bits."""
+    """Compares weights loosely: the database stores them as 32-bit floats."""
     return any(each.target_id == link.target_id and each.relation == link.relation
                and math.isclose(each.weight, link.weight, rel_tol=1e-6) for each in held)
 
 
 def _is_refused(result: StoreResult) -> bool:
-    """Whether the line itself is at fault; a conflict of its own key means that it was stored before."""
+    """Returns whether the line is at fault. A conflict means that its key was stored before."""
     return result.code not in (None, JsonRpcErrorCode.CONFLICT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -44,34 +43,37 @@ indexes = group("index", SERVICE, "agentcore index status", "agentcore index reb
 
 
 @indexes.command(epilog=examples("agentcore index status", "agentcore index status --json"))
-def status(as_json: options.AsJson = False) -> None:
+@options.with_json
+def status(context: typer.Context) -> None:
     """List the partitions that contain memories or passages, each with its vector indexes.
 
     Rows are estimates. Recall is the share of the exact 50 nearest that was
     found when it was last measured, with so many lists probed (HNSW: with so
     large an ef_search).
     """
-    _report(asyncio.run(_states()), as_json)
+    _report(context, asyncio.run(_states()))
 
 
 @indexes.command(epilog=examples("agentcore index tune", "agentcore index tune memories_p07"))
-def tune(partition: Partition = None, as_json: options.AsJson = False) -> None:
+@options.with_json
+def tune(context: typer.Context, partition: Partition = None) -> None:
     """Measure recall now, and choose from it how far searches look.
 
     The service does so by itself after each build and as a partition grows.
     """
-    _report(asyncio.run(_work(partition, tune_plan, "has an index to measure")), as_json)
+    _report(context, asyncio.run(_work(partition, tune_plan, "has an index to measure")))
 
 
 @indexes.command(epilog=examples(
     "agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07"))
-def rebuild(partition: Partition = None, as_json: options.AsJson = False) -> None:
+@options.with_json
+def rebuild(context: typer.Context, partition: Partition = None) -> None:
     """Build the indexes anew, of the kind that VECTOR_INDEX names, and measure them.
 
     Searches go on: the old index serves until the new one stands.
     """
     needed = f"has {MIN_ROWS} rows, from which on there is an index"
-    _report(asyncio.run(_work(partition, _rebuild_if_large, needed)), as_json)
+    _report(context, asyncio.run(_work(partition, _rebuild_if_large, needed)))
 
 
 def _rebuild_if_large(state: PartitionState, model: str) -> IndexPlan | None:
@@ -150,11 +152,11 @@ def _chosen(
     return chosen
 
 
-def _report(states: Sequence[PartitionState], as_json: bool) -> None:
+def _report(context: typer.Context, states: Sequence[PartitionState]) -> None:
     filled = [state for state in states if state.rows or state.indexes or state.half_made]
-    if as_json:
-        typer.echo(json.dumps([_facts(state) for state in filled], indent=2))
-    elif filled:
+    if options.printed_as_json(context, [_facts(state) for state in filled]):
+        return
+    if filled:
         show(_table(filled))
     else:
         say("no memories yet")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -27,35 +26,36 @@ jobs = group("jobs", SERVICE, "agentcore jobs list --state failed", "agentcore j
 
 @jobs.command("list", epilog=examples(
     "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"))
+@options.with_json
 def list_jobs(
+    context: typer.Context,
     state: Annotated[JobState | None, typer.Option(help="Only those in this state.")] = None,
     agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="Only this agent's.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
-    as_json: options.AsJson = False,
 ) -> None:
     """List jobs, the newest first; those that are done are gone.
 
     A failed job was tried until its attempts were used up.
     """
     rows = _asked(lambda queue: queue.page(state=state, agent_id=agent, limit=limit))
-    if as_json:
-        typer.echo(json.dumps([_facts(row) for row in rows], indent=2))
-    elif rows:
+    if options.printed_as_json(context, [_facts(row) for row in rows]):
+        return
+    if rows:
         show(_table(rows))
     else:
         say("no jobs")
 
 
 @jobs.command("show", epilog=examples("agentcore jobs show 17"))
+@options.with_json
 def show_job(
+    context: typer.Context,
     job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")],
-    as_json: options.AsJson = False,
 ) -> None:
     """Show one job and what became of it, with the reason of each failure."""
     found = _asked(lambda queue: queue.get(job))
     story = [{"at": each["at"].isoformat(), "happened": each["happened"]} for each in found["story"]]
-    if as_json:
-        typer.echo(json.dumps(_facts(found) | {"story": story}, indent=2))
+    if options.printed_as_json(context, _facts(found) | {"story": story}):
         return
     show(_table([found]))
     for each in story:

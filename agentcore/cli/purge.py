@@ -28,10 +28,11 @@ SHOWN_FAILURES = 10
 
 
 @app.command(rich_help_panel=SERVICE, epilog=examples("agentcore purge", "agentcore purge --json"))
+@options.with_json
 def purge(
+    context: typer.Context,
     wait: Annotated[float, typer.Option(
         min=0, metavar="SECONDS", help="How long to wait for a table or a snapshot in use.")] = WAIT_SECONDS,
-    as_json: options.AsJson = False,
 ) -> None:
     """Remove deleted and erased text from the files, while the service runs.
 
@@ -41,8 +42,7 @@ def purge(
     remains (--json: all of it); ends with 1 if something could not be purged now.
     """
     result = purged(wait)
-    if as_json:
-        typer.echo(json.dumps(result.claims(), indent=2))
+    options.printed_as_json(context, result.claims())
     if result.failed:
         raise typer.Exit(FAILED)
 

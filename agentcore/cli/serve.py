@@ -92,7 +92,7 @@ def worker() -> None:
 
 
 class Stop:
-    """What SIGINT and SIGTERM ask for: the first time to end, the second time to end without waiting."""
+    """Handles SIGINT and SIGTERM: the first asks to stop, the second to stop without waiting."""
 
     def __init__(self) -> None:
         self.started = asyncio.Event()

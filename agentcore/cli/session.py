@@ -11,13 +11,9 @@ import typer
 
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, examples, group, say
-from agentcore.cli.calls import ask
-from agentcore.memory.params.sessions import (
-    AddSessionParams,
-    ClearParams,
-    EndSessionParams,
-    SummarizeParams,
-)
+from agentcore.cli.calls import call
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, SummarizeParams
 
 sessions = group(
     "session", MEMORIES, "agentcore session add call-7 call-7.json", "agentcore session end call-7")
@@ -30,15 +26,12 @@ SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default
     """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
 ))
 @options.client
+@options.fields(AddSessionParams, "user_id", "namespace", "task_id", "tags")
 def add(
     context: typer.Context,
     session_id: SessionId,
     file: Annotated[Path, typer.Argument(
         help="A JSON list of messages, each with content, role, name, timestamp ...; - reads stdin.")],
-    user_id: Annotated[str | None, typer.Option("--user", metavar="ID")] = None,
-    namespace: Annotated[str | None, typer.Option(metavar="NAME")] = None,
-    task_id: Annotated[str | None, typer.Option("--task", metavar="ID")] = None,
-    tags: Annotated[list[str] | None, typer.Option("--tag", help="May be repeated.")] = None,
 ) -> None:
     """Store a conversation: a memory for each message."""
     try:
@@ -46,7 +39,7 @@ def add(
     except (OSError, UnicodeDecodeError) as cause:
         raise typer.BadParameter(f"{file} cannot be read: {cause}", ctx=context) from cause
     params = options.given(context, AddSessionParams, messages=_messages(text, file, context))
-    added = ask(context, lambda memory: memory.add_session(params))
+    added = call(context, MemoryApi.add_session, params)
     if not options.printed_as_json(context, added):
         say(f"{added.stored_count} of {len(added.results)} stored")
         for place, result in enumerate(added.results, start=1):
@@ -68,15 +61,11 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
 
 @sessions.command("end", epilog=examples("agentcore session end call-7"))
 @options.client
-def end(
-    context: typer.Context,
-    session_id: SessionId,
-    summarize: Annotated[bool, typer.Option("--summary/--no-summary", help="Keep summaries.")] = True,
-    max_tokens: Annotated[int, typer.Option(help="Of each summary.")] = 200,
-) -> None:
+@options.fields(EndSessionParams, "summarize", "max_tokens", summarize="Keep summaries.",
+                max_tokens="Of each summary.")
+def end(context: typer.Context, session_id: SessionId) -> None:
     """End a session: what it left in working memory is promoted or ends, summaries are kept."""
-    params = options.given(context, EndSessionParams)
-    ended = ask(context, lambda memory: memory.end_session(params))
+    ended = call(context, MemoryApi.end_session)
     if options.printed_as_json(context, ended):
         return
     if ended.summary:
@@ -88,26 +77,18 @@ def end(
 
 @sessions.command("summary", epilog=examples("agentcore session summary call-7 --max-tokens 100"))
 @options.client
-def summary(
-    context: typer.Context,
-    session_id: SessionId,
-    max_tokens: Annotated[int, typer.Option(help="At most.")] = 300,
-) -> None:
+@options.fields(SummarizeParams, "max_tokens", max_tokens="At most.")
+def summary(context: typer.Context, session_id: SessionId) -> None:
     """What was said, in its own sentences."""
-    params = options.given(context, SummarizeParams)
-    summarized = ask(context, lambda memory: memory.summarize(params))
+    summarized = call(context, MemoryApi.summarize)
     if not options.printed_as_json(context, summarized):
         typer.echo(summarized.summary)
 
 
 @sessions.command("clear", epilog=examples("agentcore session clear call-7"))
 @options.client
-def clear(
-    context: typer.Context,
-    session_id: SessionId,
-) -> None:
+def clear(context: typer.Context, session_id: SessionId) -> None:
     """Delete a session's memories for good."""
-    params = options.given(context, ClearParams)
-    cleared = ask(context, lambda memory: memory.clear(params))
+    cleared = call(context, MemoryApi.clear)
     if not options.printed_as_json(context, cleared):
         say(f"{cleared.cleared_count} deleted")

@@ -47,7 +47,7 @@ def config(context: typer.Context) -> None:
 
 
 def _public(value: Any) -> Any:
-    """The value as JSON has it; of a secret only that it is set, of a URL no user and password."""
+    """Returns the value for JSON, with secrets hidden and without user and password of URLs."""
     if isinstance(value, SecretStr):
         return HIDDEN
     if value is None or isinstance(value, bool | int | float | dict):

@@ -14,7 +14,6 @@ from agentcore.auth import mint_token
 from agentcore.cli import options
 from agentcore.cli.app import SERVICE, app, examples, fail, say
 from agentcore.cli.calls import DEFAULT_SCOPES
-from agentcore.cli.times import seconds
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import Home, default_home
 from agentcore.errors import ConfigurationError
@@ -24,7 +23,7 @@ from agentcore.token_secrets import new_secret, read_secrets
 
 def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seconds: int, *,
               make_home: bool = False, users: Sequence[str | None] = ()) -> str:
-    """A fresh token for an agent, noted in the home; raises ConfigurationError where there is no secret."""
+    """Creates a token and logs it in the home. Raises ConfigurationError if there is no secret."""
     token = mint_token(signing_secret_at_hand(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
                        issuer=settings.jwt_issuer, audience=settings.jwt_audience, users=users)
     _note_minting(Home(settings.agentcore_home or default_home()), agent_id, scopes, ttl_seconds, users)
@@ -43,7 +42,7 @@ def _note_minting(
 
 
 def signing_secret_at_hand(settings: Settings, *, make_home: bool = False) -> str:
-    """The secret of the service's tokens; raises ConfigurationError where it is not here."""
+    """Returns the secret of the service's tokens. Raises ConfigurationError if it is not available here."""
     if settings.jwt_algorithm != "HS256":
         raise ConfigurationError([
             f"JWT_ALGORITHM={settings.jwt_algorithm}: tokens come from whoever holds the private key of "
@@ -94,7 +93,7 @@ def token(
     shared: Annotated[bool, typer.Option(
         "--shared", help="Bind the token to the memories without a user, or add them to --user.")] = False,
     ttl: Annotated[int | None, typer.Option(
-        "--ttl", parser=seconds, metavar="TIME",
+        "--ttl", parser=options.seconds, metavar="TIME",
         help="How long it is valid: 3600, 15m, 24h (if absent), 30d, 1y.")] = None,
     new: Annotated[bool, typer.Option(
         "--new", help="Make the secret where no service ever ran: one started there later takes the token."

@@ -75,7 +75,8 @@ def import_lines(
     After a break, run the same command again: it goes on where it stopped, and
     nothing is stored twice.
     """
-    more = _told(user=user, namespace=namespace)
+    given = {"user": user, "namespace": namespace}
+    more = {name: value for name, value in given.items() if value is not None}
     _check(context, file, form, state, beside=bool(report or state or more))
     tally = Tally()
 
@@ -93,7 +94,7 @@ def import_lines(
         await import_export(
             memory, file, form or "", tally, strict=strict, forced=force, state=state, more=more)
 
-    with _told_of(tally, report, unit="line" if form is None else "record", strict=strict):
+    with _reported(tally, report, unit="line" if form is None else "record", strict=strict):
         ask(context, lines if form is None else exported, max_attempts=PATIENT_ATTEMPTS,
             timeout_seconds=BATCH_TIMEOUT_SECONDS)
     if not options.printed_as_json(context, tally.as_json()):
@@ -102,13 +103,9 @@ def import_lines(
         raise typer.Exit(FAILED)
 
 
-def _told(**values: str | None) -> dict[str, str]:
-    return {name: value for name, value in values.items() if value is not None}
-
-
 @contextmanager
-def _told_of(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> Iterator[None]:
-    """Say how far an import came that failed on its way; in any case write its report."""
+def _reported(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> Iterator[None]:
+    """Prints how far an import came that failed, and always writes the report."""
     again = "the same command again to go on: nothing is stored twice."
     try:
         yield
@@ -146,7 +143,7 @@ def _write_report(report: Path | None, tally: Tally) -> None:
     "agentcore export --type semantic | wc -l",
 ))
 @options.client
-@options.filters(without=("entities", "keywords"))
+@options.filters(ListParams, without=("entities", "keywords"))
 def export_lines(
     context: typer.Context,
     file: Annotated[Path | None, typer.Argument(

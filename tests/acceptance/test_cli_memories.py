@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentcore.cli.data import SHOWN_CHARS
+from agentcore.cli.memory_commands import SHOWN_CHARS
 from tests.fixtures.serving import Done, Serving
 
 

@@ -24,7 +24,7 @@ SERVER_PACKAGES = {
     "sqlalchemy", "tiktoken", "uvicorn", "uvloop",
 }
 CLIENT_MODULES = (
-    "archive", "data", "erase", "layers", "mcp", "session", "single",
+    "archive", "layers", "mcp", "memory_commands", "session",
     "transfer",
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from agentcore.cli.data import results_table
+from agentcore.cli.memory_commands import results_table
 from agentcore.memory.models import MemorySummary, MemoryType
 
 

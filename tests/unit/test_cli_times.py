@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import typer
 
-from agentcore.cli.times import moment, seconds, seconds_or_none
+from agentcore.cli.options import moment, seconds, seconds_or_none
 
 DAY = timedelta(days=1)
 

@@ -1,1 +1,1 @@
-"""What other systems export, read: one file a form, and a line in the table of `forms`."""
+"""Parsers of other systems' exports: listed in `FORMS` of `run`."""

@@ -1,4 +1,4 @@
-"""The files of an import: stdin, the one that is named, or those in a zip archive that hold its records."""
+"""Opens the files of an import: stdin, a file, or the files in a zip archive that contain its records."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def _raising_ctrl_c() -> Iterator[None]:
 
 
 def standard_input() -> BufferedReader:
-    """What is said on stdin, for a coroutine of asyncio.run: Ctrl-C ends also the wait for more."""
+    """Returns stdin for a coroutine of asyncio.run: Ctrl-C also interrupts a read that waits for input."""
     return BufferedReader(_Interruptible(cast(BufferedIOBase, sys.stdin.buffer)))
 
 
 @dataclass(frozen=True)
 class Opened:
-    """The files to read, in order, their bytes together where known, and the files that are not read."""
+    """The files to read, in order, their total size if known, and the names of the other files."""
 
     sources: list[BufferedIOBase]
     size: int | None
@@ -76,7 +76,7 @@ class Opened:
 
 @contextmanager
 def opened(file: Path, form: Form) -> Iterator[Opened]:
-    """The export's files until the block ends. Raises AgentCoreError."""
+    """Opens the export's files until the block ends. Raises AgentCoreError."""
     with ExitStack() as stack:
         if file == STDIN:
             yield Opened([standard_input()], None)
@@ -108,7 +108,7 @@ def _inside(archive: ZipFile, file: Path, form: Form, stack: ExitStack) -> Opene
 
 
 def _checked_size(file: Path, members: Sequence[ZipInfo]) -> int:
-    """How many bytes these unpack to. Raises AgentCoreError where they are not to be read."""
+    """Returns the unpacked size. Raises AgentCoreError if it is too large or a file is encrypted."""
     if not members:
         raise AgentCoreError(f"{file} holds no conversations.json: is it the whole export?")
     size = sum(info.file_size for info in members)

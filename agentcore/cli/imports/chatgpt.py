@@ -36,7 +36,7 @@ _MARK = re.compile("\ue200(?P<kind>\\w*)\ue202?(?P<told>[^\ue200\ue201]*)\ue201"
 
 
 def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
-    """The messages of one conversation."""
+    """Yields the messages of one conversation."""
     nodes = conversation.get("mapping") if isinstance(conversation, dict) else None
     if not isinstance(nodes, dict):
         yield Broken("is no conversation: it has no mapping")
@@ -61,7 +61,7 @@ def _beside(nodes: Mapping[str, Any], shown: Set[str], session: str) -> Iterator
 
 
 def _branch(nodes: Mapping[str, Any], current: Any) -> list[str]:
-    """The ids from the root to the current node; to the newest end where none is current."""
+    """Returns the ids from the root to the current node, or to the newest leaf if no node is current."""
     node_id = current if isinstance(current, str) and current in nodes else _newest_end(nodes)
     path: dict[str, None] = {}
     while isinstance(node_id, str) and node_id in nodes and node_id not in path:

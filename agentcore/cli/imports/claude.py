@@ -31,7 +31,7 @@ ROOT = "00000000-0000-4000-8000-000000000000"
 
 
 def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
-    """The messages of one conversation."""
+    """Yields the messages of one conversation."""
     messages = conversation.get("chat_messages") if isinstance(conversation, dict) else None
     session = label_of(conversation.get("uuid")) if isinstance(conversation, dict) else None
     if not isinstance(messages, list) or session is None:
@@ -52,7 +52,7 @@ def parse(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]
 
 
 def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> set[int]:
-    """The places of the messages that were last shown; all of them where they do not name their parents."""
+    """Returns the indexes of the messages last shown: all messages if none names its parent."""
     places = {label_of(message.get("uuid")): place for place, message in enumerate(messages)}
     parents = [label_of(message.get("parent_message_uuid")) for message in messages]
     if places.keys().isdisjoint(set(parents) - {None}):
@@ -68,7 +68,7 @@ def _branch(messages: Sequence[Mapping[str, Any]], current: Any) -> set[int]:
 
 
 def _before(place: int, parent: str | None, places: Mapping[str | None, int]) -> int | None:
-    """Where the branch goes on; where the parent is not in the export, at the message told before."""
+    """Returns the index of the parent; if the export omits the parent, of the message before."""
     if parent in (None, ROOT):
         return None
     return places.get(parent, place - 1 if place else None)

@@ -1,4 +1,4 @@
-"""The records of a JSON file, one at a time: an array, an object that holds one, or an object a line.
+"""Streams the records of a JSON file: of an array, of an object that contains arrays, or one per line.
 
 The file may be of any size; one record may have 64 Mi characters.
 """
@@ -30,7 +30,7 @@ class BadJson(Exception):
 
 @dataclass(frozen=True)
 class Element:
-    """A record, in the array of that name if it stood in a named one; or why a line is none.
+    """A record with the name of its array, if it has one; or the problem with a line.
 
     `end`: the bytes that were read by its end.
     """
@@ -42,7 +42,7 @@ class Element:
 
 
 def elements(source: BufferedIOBase, arrays: Container[str]) -> Iterator[Element]:
-    """The records of a file; `arrays` names the arrays of an object that hold them. Raises BadJson."""
+    """Yields the records of a file; `arrays` names the arrays that contain them. Raises BadJson."""
     text = _Text(source)
     while sign := text.peek():
         if sign == "[":
@@ -67,7 +67,7 @@ class _Text:
         self.end = 0
 
     def peek(self) -> str:
-        """The next character that is not blank; empty at the end."""
+        """Returns the next character that is not blank, without consuming it; empty at the end."""
         while True:
             while self._at < len(self._held):
                 if self._held[self._at] not in _BLANK:
@@ -97,7 +97,7 @@ class _Text:
             return value
 
     def _decoded(self) -> tuple[Any, int] | None:
-        """The value that begins here, and its end; None where more had to be read first."""
+        """Returns the value that begins here and its end; None after reading more of an unfinished value."""
         try:
             return self._json.raw_decode(self._held, self._at)
         except RecursionError as cause:
@@ -112,7 +112,7 @@ class _Text:
             raise BadJson("ends in the middle" if unfinished else f"is not JSON: {cause.msg}") from cause
 
     def line(self) -> str | None:
-        """What is left of the line, which stays to be read; None where that is too much."""
+        """Returns the rest of the line without consuming it; None if it is too long."""
         while (end := self._held.find("\n", self._at)) < 0:
             if len(self._held) - self._at > MAX_LINE_CHARS:
                 return None
@@ -122,7 +122,7 @@ class _Text:
         return self._held[self._at : end]
 
     def following(self, count: int) -> str:
-        """The first character of the next line that is not empty; so many are left of this one."""
+        """Returns the first character of the next non-empty line; `count` characters of this one remain."""
         place = count
         while True:
             while len(self._held) - self._at <= place:
@@ -136,7 +136,7 @@ class _Text:
         self._at += count
 
     def _more(self) -> bool:
-        """Read on; whether there was more. What is unread is never read twice in small steps."""
+        """Reads the next chunk and returns whether there was one; doubles it, so long values stay linear."""
         if self._ended:
             return False
         unread = self._held[self._at :]
@@ -190,7 +190,7 @@ def _line(text: _Text, arrays: Container[str]) -> Iterator[Element]:
 
 
 def _is_one_of_many(text: _Text, line: str) -> bool:
-    """Whether what begins here is a broken line among lines, not one object's first; then it is passed."""
+    """Skips a broken line and returns True if another record follows; else it begins a longer object."""
     if text.following(len(line)) != "{":
         return False
     text.skip(len(line))

@@ -1,4 +1,4 @@
-"""What a form's parser finds in a file, and the values that all of them read alike. Pure."""
+"""The results of a form's parser, and the conversions that the parsers share. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _IDENTIFIER = TypeAdapter(Identifier)
 
 @dataclass(frozen=True)
 class Found:
-    """A memory to be: what a line says of it; the same `key` is the same memory, in every export."""
+    """A memory to import, as the fields of a line; the same memory has the same `key` in every export."""
 
     key: str
     line: Mapping[str, Any]
@@ -53,7 +53,7 @@ Parser = Callable[[str | None, Any, datetime], Iterator[Piece]]
 
 @dataclass(frozen=True)
 class Form:
-    """How one system exports: its parser, the arrays its records stand in, the files of its archive."""
+    """The export format of one system: parser, names of the arrays of records, pattern of file names."""
 
     parse: Parser
     arrays: frozenset[str] = field(default_factory=frozenset)
@@ -61,7 +61,7 @@ class Form:
 
 
 def clean(value: Any) -> Any:
-    """The value without what a memory cannot hold: NUL, and halves of surrogate pairs."""
+    """Removes what a memory cannot contain: NUL, and halves of surrogate pairs."""
     if isinstance(value, str):
         plain = value.replace("\x00", "")
         if plain.isascii():
@@ -75,12 +75,12 @@ def clean(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The text, cleaned; empty for anything else."""
+    """Returns the cleaned text; empty for anything else."""
     return clean(value).strip() if isinstance(value, str) else ""
 
 
 def label_of(value: Any) -> str | None:
-    """A text or a number as an id; one that an id cannot be is encoded; None for what is none."""
+    """Converts a text or a number to an id, encoded if it is not a valid id; None for anything else."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     told = clean(str(value)).strip()
@@ -91,7 +91,7 @@ def label_of(value: Any) -> str | None:
 
 
 def time_of(*values: Any) -> str | None:
-    """The first that is a time: ISO 8601, or seconds or milliseconds since 1970."""
+    """Returns the first value that is a time: ISO 8601, or seconds or milliseconds since 1970."""
     for value in values:
         moment = _moment(value)
         if moment is not None and FIRST_YEAR <= moment.year <= LAST_YEAR:
@@ -112,18 +112,20 @@ def _moment(value: Any) -> datetime | None:
 
 
 def end_of(value: Any, now: datetime) -> str | None:
-    """When it is to go; None for what no memory's time to live can say, such as the year 9999 for never."""
+    """Returns when it expires; None if that exceeds the longest time to live, as the year 9999 does."""
     told = time_of(value)
     return None if told is None or datetime.fromisoformat(told) - now > LONGEST_LIFE else told
 
 
-def is_over(expires_at: str | None, now: datetime) -> bool:
-    """Whether the time it was to live has passed."""
-    return expires_at is not None and datetime.fromisoformat(expires_at) <= now
+def reason_to_omit(kind: str, text: str, expires_at: str | None, now: datetime) -> str | None:
+    """Returns why a record is not imported: it has no text, or has expired."""
+    if not text:
+        return f"empty {kind}"
+    return "expired" if expires_at is not None and datetime.fromisoformat(expires_at) <= now else None
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """The object, cleaned, also where it is told as its JSON text; empty for anything else."""
+    """Returns the cleaned object, parsed if it is JSON text; empty for anything else."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -133,22 +135,22 @@ def object_of(value: Any) -> dict[str, Any]:
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list; none of anything else."""
+    """Returns the objects of a list; none for anything else."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def importance_of(role: str) -> float:
-    """What a message is worth by its role."""
+    """Returns the default importance of a role."""
     return ROLE_IMPORTANCE.get(role.casefold(), DEFAULT_IMPORTANCE)
 
 
 def present(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What is told: neither null nor empty."""
+    """Returns the values that are neither null nor empty."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
 def key_of(*parts: Any) -> str:
-    """A digest of what tells a record from all others of its form."""
+    """Returns a digest of what identifies a record of a form."""
     told = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(told.encode()).hexdigest()[:40]
 
@@ -158,7 +160,7 @@ _AROUND = ("results", "memories", "data", "items", "store")
 
 
 def likely_form(value: Any) -> str | None:
-    """The name of the form of a record, or of the object that holds many; None where nothing is sure."""
+    """Returns the form of a record, or of an object that contains records; None if it is ambiguous."""
     if not isinstance(value, dict):
         return None
     held = [each[0] for each in map(value.get, _AROUND) if isinstance(each, list) and each]
@@ -166,7 +168,7 @@ def likely_form(value: Any) -> str | None:
 
 
 def hint(value: Any, *, read_as: str | None = None) -> str:
-    """What to type instead, to come after a problem; empty where nothing is sure."""
+    """Returns a hint to append to a problem: the `--from` to type; empty if the form is unknown."""
     likely = likely_form(value)
     return "" if likely in (None, read_as) else f"; it looks like an export of {likely}: --from {likely}"
 

@@ -29,14 +29,14 @@ _HERE = "agentcore.cli.imports"
 FORMS: Mapping[str, str] = {
     "chatgpt": f"{_HERE}.chatgpt:FORM",
     "claude": f"{_HERE}.claude:FORM",
-    "kagent": f"{_HERE}.kagent:FORM",
-    "langgraph": f"{_HERE}.langgraph:FORM",
-    "mem0": f"{_HERE}.mem0:FORM",
+    "kagent": f"{_HERE}.memory_stores:KAGENT",
+    "langgraph": f"{_HERE}.memory_stores:LANGGRAPH",
+    "mem0": f"{_HERE}.memory_stores:MEM0",
 }
 
 
 def form_named(name: str) -> Form:
-    """The form of that name, or of the path `module:attribute`. Raises ConfigurationError."""
+    """Returns the form with that name, or at the path `module:attribute`. Raises ConfigurationError."""
     form: Form = resolve(name, FORMS, kind="form of an import")
     return form
 
@@ -45,7 +45,7 @@ def numbered_lines(
     name: str, sources: Sequence[BufferedIOBase], *, now: datetime, more: Mapping[str, Any],
     leave_out: Callable[[int, LeftOut], None],
 ) -> Iterator[NumberedLine]:
-    """A line for each memory to be, and for each that cannot be; `more` is said of all that do not say it.
+    """Yields a line for each memory, or the problem with it; `more` are defaults for fields that are absent.
 
     A number counts the records of the file, whatever became of them: of the same file it is always the same.
     A record of several memories, such as a conversation, gives them all its number.
@@ -132,7 +132,7 @@ BEGINNING_BYTES = 65_536
 
 
 class Position:
-    """The last record of a file up to which all is stored. Another file, or one that changed, begins anew.
+    """The last record of a file up to which all is stored; 0 for another or a changed file.
 
     Without a file to keep it in it is 0 and stays so.
     """
@@ -147,7 +147,7 @@ class Position:
         self._of = {"bytes": file.stat().st_size, "beginning": beginning, **how}
 
     def read(self) -> int:
-        """The number of that record; 0 where none is kept of this file. Raises AgentCoreError."""
+        """Returns the number of that record. Raises AgentCoreError."""
         if self._kept is None:
             return 0
         try:

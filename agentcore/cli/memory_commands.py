@@ -1,0 +1,442 @@
+"""The commands about memories: store, find, list and prune them; read, change or delete one by its id."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+from uuid import UUID
+
+import typer
+from rich.table import Column, Table
+from rich.text import Text
+
+from agentcore.cli import options
+from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, printable, say, show
+from agentcore.cli.calls import call
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.models import (
+    Interaction,
+    MemoryRecord,
+    MemorySummary,
+    MemoryType,
+    Receipt,
+    ScoreTerm,
+    time_valid,
+)
+from agentcore.memory.params.changes import (
+    FeedbackParams,
+    HistoryParams,
+    HistoryResult,
+    RevertParams,
+    UpdateParams,
+    Updates,
+    Verdict,
+)
+from agentcore.memory.params.memories import (
+    DEFAULT_SHARE,
+    CountParams,
+    DeleteParams,
+    GetContextParams,
+    LayerStats,
+    ListParams,
+    ListResult,
+    PruneParams,
+    RetrieveParams,
+    StatsResult,
+    StoreParams,
+)
+
+MemoryId = Annotated[UUID, typer.Argument(
+    parser=options.memory_id, metavar="memory_id", help="The memory's id, as `agentcore list` prints it.",
+    show_default=False)]
+AN_ID = "0198c0de-0000-7000-8000-000000000000"
+_VALUE = "What is known of it"
+LISTED_CHARS, SHOWN_CHARS, CHANGE_CHARS = 200, 1_000, 160
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
+    "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
+    "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
+    "git log -1 --format=%B | agentcore store - --session work",
+))
+@options.client
+@options.fields(StoreParams, "pinned", "idempotency_key", "force",
+                pinned="Never prune it, never let it expire.", force="Store what would be held back.")
+@options.fields(StoreParams, "importance", "tags", "speaker", "session_id", "task_id", "user_id", "namespace",
+                "timestamp", "ttl_seconds", "metadata", "external_id", panel=_VALUE, metadata="Of your own.")
+@options.fields(StoreParams, "memory_type")
+def store(
+    context: typer.Context,
+    text: Annotated[str, typer.Argument(help="What to remember; - reads it from stdin.")],
+    response: Annotated[str | None, typer.Option(
+        help="The answer that was given: the two together are an interaction.")] = None,
+) -> None:
+    """Remember a text. Prints the memory's id."""
+    said = sys.stdin.read() if text == "-" else text
+    source: dict[str, Any] = {"content": said} if response is None else {
+        "interaction": Interaction(query=said, response=response)}
+    stored = call(context, MemoryApi.store, options.given(context, StoreParams, **source))
+    if options.printed_as_json(context, stored):
+        pass
+    elif stored.success:
+        typer.echo(stored.memory_id)
+        say(stored.status)
+        for old in stored.superseded:
+            say(f"superseded {old}: agentcore get {old} shows it")
+        if stored.superseded_by is not None:
+            say(f"superseded by {stored.superseded_by}, which is of a later time")
+    else:
+        say(f"rejected: {stored.reason} (--force stores it all the same)")
+    if not stored.success:
+        raise typer.Exit(FAILED)
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore retrieve 'what does Ada drink?'",
+    "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
+    "agentcore retrieve 'plans' --after 2w --type episodic --json",
+))
+@options.client
+@options.filters(RetrieveParams)
+@options.fields(RetrieveParams, "k", "min_score", "min_fit", "asked_at", "as_of", "explain")
+def retrieve(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="What is asked.")],
+) -> None:
+    """Find the memories that matter for a query, best first."""
+    found = call(context, MemoryApi.retrieve)
+    if options.printed_as_json(context, found):
+        return
+    if found.memories:
+        show(results_table(found.memories, explained=context.params["explain"]))
+    else:
+        say(_nothing_found(found.receipt))
+    _warn_of(found.receipt)
+
+
+def _nothing_found(receipt: Receipt) -> str:
+    held = sum(each.count for each in receipt.dropped if each.reason == "nothing_fits")
+    if not held:
+        return "nothing found"
+    matches = counted(held, "weak match", "weak matches")
+    return f"nothing fits (probability {receipt.fit}); {matches} held back, --min-fit 0 shows them"
+
+
+@app.command("context", rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore context 'plan breakfast with Ada' --max-tokens 500",
+    "agentcore context 'go on' --task release-7 > prompt.txt",
+    "agentcore context 'plan breakfast' --format json --model gpt-4",
+))
+@options.client
+@options.filters(GetContextParams, without=("task_id",))
+@options.fields(GetContextParams, "max_tokens", "task_id", "format", "model", "encoding", "min_score",
+                "min_fit", "asked_at", "as_of", max_tokens="How many tokens it may take.")
+def get_context(
+    context: typer.Context,
+    query: Annotated[str, typer.Argument(help="What the prompt is about.")],
+) -> None:
+    """Build a prompt-ready context inside a token budget. Prints it; its token count goes to stderr."""
+    built = call(context, MemoryApi.get_context)
+    if options.printed_as_json(context, built):
+        return
+    typer.echo(printable(built.context) if sys.stdout.isatty() else built.context)
+    memories = counted(len(built.memory_ids), "memory", "memories")
+    say(f"{built.token_count} tokens of {context.params['max_tokens']}, from {memories}")
+    _warn_of(built.receipt)
+
+
+@app.command("list", rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore list --limit 20",
+    "agentcore list --order-by importance --type semantic",
+    "agentcore list --session monday --ascending --json",
+))
+@options.client
+@options.filters(ListParams)
+@options.fields(ListParams, "order_by", "descending", "limit", "cursor", order_by="By what.")
+def list_memories(context: typer.Context) -> None:
+    """List memories page by page, by time, importance or access count.
+
+    A memory that a newer one superseded is marked so.
+    """
+    page = call(context, MemoryApi.list)
+    if options.printed_as_json(context, page):
+        return
+    if page.memories:
+        show(_page(page))
+    else:
+        say("no memories")
+    if page.next_cursor is not None:
+        say(f"there are more: --cursor {page.next_cursor}")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore prune episodic --dry-run                   what would go",
+    "agentcore prune episodic --target 20%",
+    "agentcore prune semantic --strategy oldest_first --target 500",
+))
+@options.client
+@options.fields(PruneParams, "dry_run", dry_run="Say what would go, and take nothing.")
+@options.fields(
+    PruneParams, "strategy", "target", defaults=False,
+    strategy="Which memories go first. Absent: as the service is configured.",
+    target="How many go: 500, or 20%. Absent: down to the capacity, else the lowest 20 %.")
+def prune(
+    context: typer.Context,
+    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer that is cut back.")],
+) -> None:
+    """Archive and remove memories of a layer."""
+    params = options.given(context, PruneParams)
+    pruned = call(context, MemoryApi.prune, params)
+    if options.printed_as_json(context, pruned):
+        return
+    word = "would go" if pruned.dry_run else "archived and removed"
+    typer.echo(f"{word}: {len(pruned.memory_ids) if pruned.dry_run else pruned.pruned_count}")
+    if not pruned.memory_ids:
+        layer = call(context, MemoryApi.stats).layers[memory_layer]
+        say(_why_none(layer, DEFAULT_SHARE if params.target is None else params.target))
+    if not pruned.complete:
+        typer.echo("The call's time ran out: run the same again for the rest.", err=True)
+    for memory_id in pruned.memory_ids if pruned.dry_run else ():
+        typer.echo(memory_id)
+
+
+def _why_none(layer: LayerStats, target: float) -> str:
+    if layer.count == layer.pinned:
+        return "every memory of the layer is pinned" if layer.count else "the layer contains no memories"
+    if isinstance(target, float) and layer.count * target < 1:
+        memories = counted(layer.count, "memory", "memories")
+        return f"{target * 100:g} % of {memories} is less than one: --target 1 takes one"
+    return "nothing can go now: what is not pinned is in use by another call"
+
+
+def _warn_of(receipt: Receipt) -> None:
+    for part in receipt.degraded:
+        say(f"note: {part}")
+
+
+def results_table(memories: Sequence[MemorySummary], *, explained: bool = False) -> Table:
+    """Returns a row for each memory, best first; marks those that a newer one probably makes outdated."""
+    table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
+    ranks = {memory.memory_id: rank for rank, memory in enumerate(memories, 1)}
+    for memory in memories:
+        valid, newer = time_valid(memory), memory.outdated_by and ranks.get(memory.outdated_by)
+        earlier = f"[earlier, see result {newer}] " if newer else "[earlier] "
+        outdated = earlier * (memory.outdated_by is not None)
+        text = Text(f"[valid {valid}] " * bool(valid) + outdated + "[flagged] " * memory.flagged)
+        text.append(_beginning(printable(memory.content)))
+        if explained and memory.terms:
+            text.append(f"\n{_reasons(memory.terms)}", style="dim")
+        table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",
+                      Text(printable(memory.speaker or "")), text)
+    return table
+
+
+def _reasons(terms: Mapping[str, ScoreTerm]) -> str:
+    """Lists the terms of a score, the greatest first; --json also shows those that are 0."""
+    giving = sorted(terms.items(), key=lambda named: -abs(named[1].contribution))
+    return "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
+                     for name, term in giving if round(term.contribution, 3))
+
+
+def _beginning(content: str) -> str:
+    left_out = len(content) - SHOWN_CHARS
+    return content if left_out <= 0 else f"{content[:SHOWN_CHARS]}… ({left_out:,} more characters: --json)"
+
+
+def _one_line(content: str) -> str:
+    text = " ".join(printable(content).split())
+    return text if len(text) <= LISTED_CHARS else f"{text[:LISTED_CHARS]}…"
+
+
+def _page(page: ListResult) -> Table:
+    identity = Column("memory_id", no_wrap=True, min_width=36)
+    table = Table(identity, "layer", "when", "who", "memory", box=None, pad_edge=False)
+    for record in page.memories:
+        mark = "[superseded] " * (record.superseded_by is not None) + "[flagged] " * record.flagged
+        table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d}",
+                      Text(printable(record.speaker or "")), Text(mark + _one_line(record.content)))
+    return table
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore get {AN_ID}"))
+@options.client
+def get(context: typer.Context, memory_id: MemoryId) -> None:
+    """Show one memory, whole."""
+    record = call(context, MemoryApi.get).memory
+    if options.printed_as_json(context, record):
+        return
+    typer.echo(printable(record.content))
+    show(_fields(record))
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
+    f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
+))
+@options.client
+@options.fields(
+    Updates, "content", "context", "importance", "tags", "pinned", "ttl_seconds", "metadata",
+    content="The corrected text.", importance="How important it is from now on.",
+    tags="All its tags from now on; may be repeated.", metadata="Merged into its metadata.",
+    pinned="Whether it is kept from pruning and expiry.")
+def update(command: typer.Context, memory_id: MemoryId) -> None:
+    """Correct a memory, or add to it; what it was stays in its history."""
+    if not options.typed_fields(command, Updates):
+        raise typer.BadParameter(
+            "nothing to change is given: --content, --add, --importance, --tag, --pinned, --not-pinned, "
+            "--ttl or --metadata", ctx=command)
+    params = UpdateParams(memory_id=memory_id, updates=options.given(command, Updates))
+    changed = call(command, MemoryApi.update, params)
+    if not options.printed_as_json(command, changed):
+        say(f"version {changed.version}; agentcore revert {memory_id} {changed.version - 1} takes it back")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes"))
+@options.client
+def delete(
+    context: typer.Context,
+    memory_ids: Annotated[list[UUID], typer.Argument(
+        parser=options.memory_id, metavar="memory_ids", help="The memories' ids.", show_default=False)],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete memories for good, without a copy in the archive."""
+    if not yes:
+        say(f"Delete {counted(len(memory_ids), 'memory', 'memories')}? Nothing brings it back. [y/N]")
+        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
+            fail("nothing was deleted")
+    deleted = call(context, MemoryApi.delete, DeleteParams(memory_ids=memory_ids))
+    if not options.printed_as_json(context, deleted):
+        say(f"{deleted.deleted_count} deleted")
+    if not deleted.deleted_count:
+        fail("no such memory")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    "agentcore count",
+    "agentcore count --type semantic --user ada",
+    "agentcore count --after 7d --json",
+))
+@options.client
+@options.filters(CountParams)
+@options.fields(CountParams, "consistent", consistent="Count on the primary database, not on a replica.")
+def count(context: typer.Context) -> None:
+    """Count the memories that match; superseded ones count, archived ones do not."""
+    result = call(context, MemoryApi.count)
+    if not options.printed_as_json(context, result):
+        typer.echo(result.count)
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples("agentcore stats", "agentcore stats --json"))
+@options.client
+def stats(context: typer.Context) -> None:
+    """How much the agent remembers, by layer."""
+    counts = call(context, MemoryApi.stats)
+    if options.printed_as_json(context, counts):
+        return
+    show(_layers(counts))
+    say(f"{counts.total} in all, {counts.links} links, {counts.archived} in the archive")
+
+
+def _fields(record: MemoryRecord) -> Table:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    told = record.model_dump(mode="json", exclude={"content", "summary", "content_hash", "embedding"})
+    for name, value in told.items():
+        if value not in (None, [], {}, ""):
+            written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+            table.add_row(name, Text(printable(written)))
+    return table
+
+
+def _layers(counts: StatsResult) -> Table:
+    table = Table("layer", "memories", "capacity", "pinned", "oldest", "newest", box=None, pad_edge=False)
+    for layer, each in counts.layers.items():
+        oldest, newest = ("-" if when is None else f"{when:%Y-%m-%d}" for when in (each.oldest, each.newest))
+        capacity = f"{each.capacity:,}" if each.capacity else "unlimited"
+        table.add_row(layer.value, f"{each.count:,}", capacity, f"{each.pinned:,}", oldest, newest)
+    return table
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore history {AN_ID}",
+    f"agentcore history {AN_ID} --json",
+))
+@options.client
+@options.fields(HistoryParams, "limit", "cursor")
+def history(context: typer.Context, memory_id: MemoryId) -> None:
+    """What was changed in a memory, when and by whom, the latest first."""
+    page = call(context, MemoryApi.history)
+    if options.printed_as_json(context, page):
+        return
+    if page.changes:
+        show(_history(page))
+    else:
+        say(f"never changed since it was stored ({page.created_at:%Y-%m-%d %H:%M})")
+    if page.next_cursor is not None:
+        say(f"more with --cursor {page.next_cursor}")
+
+
+def _history(page: HistoryResult) -> Table:
+    table = Table("version", "when (UTC)", "what", "before", "after", box=None, pad_edge=False)
+    for change in page.changes:
+        table.add_row(
+            str(change.version or ""), f"{change.changed_at:%Y-%m-%d %H:%M:%S}", change.operation,
+            _changed(change.before), _changed(change.after))
+    return table
+
+
+def _changed(fields: dict[str, object] | None) -> Text:
+    written = json.dumps(fields, ensure_ascii=False) if fields else ""
+    return Text(printable(written if len(written) <= CHANGE_CHARS else written[: CHANGE_CHARS - 3] + "..."))
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore revert {AN_ID}",
+    f"agentcore revert {AN_ID} 2"))
+@options.client
+def revert(
+    context: typer.Context,
+    memory_id: MemoryId,
+    version: Annotated[int | None, typer.Argument(
+        help="The version to go back to. Default: the one before the last change.", show_default=False)
+    ] = None,
+) -> None:
+    """Take the last change of a memory back, or all since a version."""
+    if version is None:
+        newest = HistoryParams(memory_id=memory_id, limit=1)
+        current = call(context, MemoryApi.history, newest).version
+        if current == 1:
+            fail("the memory was never changed: there is nothing to revert")
+        params = RevertParams(memory_id=memory_id, version=current - 1, if_version=current)
+    else:
+        params = options.given(context, RevertParams)
+    reverted = call(context, MemoryApi.revert, params)
+    if options.printed_as_json(context, reverted):
+        return
+    for note in reverted.receipt.degraded:
+        say(note)
+    say(f"version {reverted.version} has what version {params.version} had")
+
+
+@app.command(rich_help_panel=MEMORIES, epilog=examples(
+    f"agentcore feedback {AN_ID} helpful",
+    f"agentcore feedback {AN_ID} wrong --note 'she moved away'",
+))
+@options.client
+@options.fields(FeedbackParams, "note", note="Why; kept in its history.")
+def feedback(
+    context: typer.Context,
+    memory_id: MemoryId,
+    verdict: Annotated[Verdict, typer.Argument(help="How it served.", show_default=False)],
+) -> None:
+    """Say how a memory served: it moves the memory's relevance score."""
+    judged = call(context, MemoryApi.feedback)
+    if not options.printed_as_json(context, judged):
+        say(f"relevance {judged.relevance_score:.3f}")
