@@ -84,7 +84,7 @@ TABLES: tuple[OwnedTable, ...] = (
         vectors=("embedding", "next_embedding"),
         digests=("content_hash", "term_keys"),
         labels=(
-            "memory_id", "memory_type", "embedding_model", "next_embedding_model", "interaction_id",
+            "memory_id", "memory_type", "kind", "embedding_model", "next_embedding_model", "interaction_id",
             "task_id", "session_id", "user_id", "namespace", "speaker", "external_id", "superseded_by",
             "parent_memory_id",
         ),
