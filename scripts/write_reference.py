@@ -62,7 +62,7 @@ SETTINGS_HEAD = """\
 Every setting is a variable of the environment, or a line of a file `.env` where the service is started; the
 environment goes first. One without a default is unset. The archive in S3 also needs what boto3 reads for
 itself: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_DEFAULT_REGION` and the like. A wrong configuration
-stops the start, with every problem and its mend.
+stops the start, with every problem and its fix.
 
 This page, and the file `.env.example` with the same to copy, are written by `scripts/write_reference.py`.
 """
@@ -82,7 +82,7 @@ This page is written by `scripts/write_reference.py`.
 DECISIONS_HEAD = """\
 # Decisions
 
-Where there was a choice: what was chosen, and why.
+Design decisions with their reasons, and what was tried and rejected.
 
 This page is written by `scripts/write_reference.py`.
 

@@ -48,7 +48,7 @@ def doctor(context: typer.Context) -> None:
     nothing. Ends with 1 if something is wrong.
     """
     checks = asyncio.run(examine(load_settings()))
-    listed = [{"part": each.name, "ok": each.ok, "found": each.found, "fix": each.mend} for each in checks]
+    listed = [{"part": each.name, "ok": each.ok, "found": each.found, "fix": each.fix} for each in checks]
     if not options.printed_as_json(context, listed):
         show(_report(checks))
     wrong = [check for check in checks if check.ok is False]
@@ -62,7 +62,7 @@ def _report(checks: list[Check]) -> Table:
     for check in checks:
         style = "red" if check.ok is False else "dim" if check.ok is None else "green"
         found = Text(check.found)
-        if check.mend:
-            found.append(f"\nfix: {check.mend}", style="bold" if check.ok is False else "dim")
+        if check.fix:
+            found.append(f"\nfix: {check.fix}", style="bold" if check.ok is False else "dim")
         table.add_row(Text(_SIGNS[check.ok], style=style), check.name, found)
     return table

@@ -162,7 +162,7 @@ async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> lis
     except psycopg.ProgrammingError as error:
         # Without an SQLSTATE the error concerns the URL, and quotes its password.
         found = migration.NOT_A_URL if error.sqlstate is None else str(error).splitlines()[0]
-        return [Check(name, False, found, "Mend DATABASE_URL.")]
+        return [Check(name, False, found, "Fix DATABASE_URL.")]
     except (psycopg.Error, RedisError, OSError) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
         return [Check(name, False, said[0], "See that it runs, that this host may reach it, and that the "
@@ -325,9 +325,9 @@ async def _service(settings: Settings) -> Check:
         found = f"no memory service answers at {url} (AGENTCORE_URL)"
         asked_for = "agentcore_url" in settings.model_fields_set
         return Check("service", False if asked_for else None, found,
-                     "Start it there, or mend AGENTCORE_URL." if asked_for else "")
+                     "Start it there, or fix AGENTCORE_URL." if asked_for else "")
     ill = [name for name, part in parts.items() if not part.get("ok") and part.get("required", True)]
     if ill:
         return Check("service", False, f"{url} answers, but not ready: {', '.join(ill)}",
-                     "Mend the parts named; the service finds them again by itself.")
+                     "Fix the parts named; the service finds them again by itself.")
     return Check("service", True, f"ready at {url}")

@@ -26,7 +26,7 @@ class Check:
     name: str
     ok: bool | None
     found: str
-    mend: str = ""
+    fix: str = ""
 
 
 def python(version: tuple[int, ...]) -> Check:
@@ -51,15 +51,15 @@ def postgresql(version: str) -> Check:
 def pgvector(installed: str | None, available: str | None) -> Check:
     """`available`: the version that the server can install."""
     if installed is None:
-        mend = ("As a superuser run in this database: CREATE EXTENSION vector;" if available else
+        fix = ("As a superuser run in this database: CREATE EXTENSION vector;" if available else
                 "Install pgvector on the database server, then run as a superuser: CREATE EXTENSION vector;")
-        return Check("pgvector", False, "not installed", mend)
-    mend = "Install pgvector 0.8 on the server, then run: ALTER EXTENSION vector UPDATE;"
+        return Check("pgvector", False, "not installed", fix)
+    fix = "Install pgvector 0.8 on the server, then run: ALTER EXTENSION vector UPDATE;"
     if pgvector_is_too_old(installed):
-        return Check("pgvector", False, f"{installed}, 0.7 is needed", mend)
+        return Check("pgvector", False, f"{installed}, 0.7 is needed", fix)
     if not has_iterative_scans(installed):
         found = f"{installed}; with 0.8 filtered searches of large agents are faster"
-        return Check("pgvector", True, found, mend)
+        return Check("pgvector", True, found, fix)
     return Check("pgvector", True, installed)
 
 
@@ -115,7 +115,7 @@ def jobs(failed: int, overdue_seconds: float) -> Check:
     name = "jobs"
     if failed:
         return Check(name, False, f"{failed} failed", "See why: agentcore jobs list --state failed. When it "
-                                                      "is mended: agentcore jobs retry <job>.")
+                                                      "is fixed: agentcore jobs retry <job>.")
     if overdue_seconds > LONGEST_QUEUE_SECONDS:
         return Check(name, False, f"nobody has taken the first one for {overdue_seconds / 60:.0f} min",
                      "Run `agentcore worker`, or serve with MAINTENANCE_IN_SERVER=true.")
@@ -140,11 +140,11 @@ def clock(skew_seconds: float) -> Check:
 
 def token(problem: str | None, agent_id: str, scopes: str, seconds_left: float) -> Check:
     """`problem`: why the service would reject the token."""
-    mend = "Make one where the service's home or secret is: agentcore token --agent <agent>."
+    fix = "Make one where the service's home or secret is: agentcore token --agent <agent>."
     if problem is not None:
-        return Check("token", False, f"AGENTCORE_TOKEN: {problem}", mend)
+        return Check("token", False, f"AGENTCORE_TOKEN: {problem}", fix)
     found = f"of {agent_id}, {scopes or 'no scope'}, for {max(0.0, seconds_left) / 3600:.1f} h more"
-    return Check("token", bool(scopes), found, "" if scopes else mend)
+    return Check("token", bool(scopes), found, "" if scopes else fix)
 
 
 def redis(version: str, append_only: bool) -> Check:

@@ -120,12 +120,12 @@ async def test_a_provider_that_is_away_is_said_to_be() -> None:
         assert (await failure(embedder)).message == "Cohere cannot be reached."
 
 
-@pytest.mark.parametrize(("model_name", "dimensions", "mend"), [
+@pytest.mark.parametrize(("model_name", "dimensions", "fix"), [
     ("embed-english-v3.0", 384, "makes 1024; set EMBEDDING_DIMENSIONS=1024"),
     ("embed-v4.0", 384, "makes 256 or 512 or 1024 or 1536; set EMBEDDING_DIMENSIONS=1536"),
 ])
-def test_dimensions_a_model_cannot_make_stop_the_start(model_name: str, dimensions: int, mend: str) -> None:
-    with pytest.raises(ConfigurationError, match=mend):
+def test_dimensions_a_model_cannot_make_stop_the_start(model_name: str, dimensions: int, fix: str) -> None:
+    with pytest.raises(ConfigurationError, match=fix):
         CohereEmbedder(EmbedderOptions(model_name, dimensions, Path("unused"), api_key=KEY))
 
 

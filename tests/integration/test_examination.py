@@ -45,4 +45,4 @@ async def test_a_directory_without_a_model_comes_with_its_mend(
     found = await examined(services, reranker="cross_encoder", reranker_path=tmp_path)
     assert found["reranker"].ok is False
     assert found["reranker"].found == f"no {missing} in {tmp_path}"
-    assert "RERANKER_PATH" in found["reranker"].mend
+    assert "RERANKER_PATH" in found["reranker"].fix

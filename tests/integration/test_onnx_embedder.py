@@ -240,7 +240,7 @@ def test_settings_that_do_not_fit_are_listed_with_their_mend(
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
         model(options(model, tmp_path, **changes))
-    assert all(mend in problem for mend, problem in zip(problems, caught.value.problems, strict=True))
+    assert all(fix in problem for fix, problem in zip(problems, caught.value.problems, strict=True))
 
 
 def test_threads_are_as_many_as_asked_for(model: type[OnnxEmbedder], tmp_path: Path) -> None:

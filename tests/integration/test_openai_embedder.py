@@ -208,12 +208,12 @@ async def test_a_refused_text_does_not_fail_the_requests_merged_with_it(server: 
 # --- dimensions --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("model_name", "dimensions", "mend"), [
+@pytest.mark.parametrize(("model_name", "dimensions", "fix"), [
     ("text-embedding-3-small", 3_072, "makes 1 to 1536; set EMBEDDING_DIMENSIONS=1536"),
     ("text-embedding-ada-002", 384, "makes 1536; set EMBEDDING_DIMENSIONS=1536"),
 ])
-def test_dimensions_a_model_cannot_make_stop_the_start(model_name: str, dimensions: int, mend: str) -> None:
-    with pytest.raises(ConfigurationError, match=mend):
+def test_dimensions_a_model_cannot_make_stop_the_start(model_name: str, dimensions: int, fix: str) -> None:
+    with pytest.raises(ConfigurationError, match=fix):
         OpenAiEmbedder(EmbedderOptions(model_name, dimensions, Path("unused")))
 
 

@@ -303,7 +303,7 @@ async def test_start_doctor_and_readyz_name_the_other_archive(
     [check] = [each for each in await examine(settings_for(services)) if each.name == "copies"]
     assert check.ok is False
     assert f"1 in {pair.other_id}" in check.found
-    assert "MEMORY_ARCHIVAL_S3_BUCKET" in check.mend
+    assert "MEMORY_ARCHIVAL_S3_BUCKET" in check.fix
 
     await pair.there.memory.erase(EVERYTHING)
     assert pair.other_id not in (await pair.here.runtime.readiness())["archive"].get("other_archives", [])
@@ -328,7 +328,7 @@ async def test_a_service_without_an_archive_reports_the_archived_copies(
     without = settings_for(services, memory_archival_enabled=False)
     [check] = [each for each in await examine(without) if each.name == "copies"]
     assert (check.ok, pair.other_id in check.found) == (False, True)
-    assert "MEMORY_ARCHIVAL_ENABLED=true" in check.mend
+    assert "MEMORY_ARCHIVAL_ENABLED=true" in check.fix
 
 
 async def test_looking_at_an_archive_that_was_never_used_changes_nothing(other: Runtime) -> None:

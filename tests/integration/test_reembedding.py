@@ -347,7 +347,7 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
         assert {row["embedding_model"] for row in await rows(agent)} == {MINILM_NAME}
         assert await model_in_force(agent.runtime.database) is None
     doubted = await embeddings_check(services, own)
-    assert doubted.ok is True and "agentcore reembed --model local" in doubted.mend
+    assert doubted.ok is True and "agentcore reembed --model local" in doubted.fix
     assert "all-MiniLM-L6-v2, which is used" in doubted.found
     for _ in range(2):  # the first start records the model, the second finds it
         caplog.clear()
@@ -356,7 +356,7 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
             assert await parrots_found(agent) == [(PARROTS, [])]
         assert "agentcore reembed --model local --dimensions 384" in caplog.text
         assert "EMBEDDING_MODEL=minilm" in caplog.text
-    assert (await embeddings_check(services, own)).mend == doubted.mend
+    assert (await embeddings_check(services, own)).fix == doubted.fix
     async with with_local_model(services, own, cache) as agent:
         settings = agent.runtime.settings
         embedder = make_embedder(settings)
@@ -371,7 +371,7 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
         assert agent.runtime.parts.vector_model == E5_NAME
         assert await parrots_found(agent) == [(PARROTS, [])]
     assert "which is used" not in caplog.text
-    assert (await embeddings_check(services, own)).mend == ""
+    assert (await embeddings_check(services, own)).fix == ""
 
 
 async def test_a_model_put_in_force_when_local_was_another_one_is_still_found(

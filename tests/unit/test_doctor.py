@@ -28,10 +28,10 @@ ROLE = {"superuser": False, "bypasses": False, "granted": True}
 ], ids=lambda check: f"{check.name} {check.found}"[:60])
 def test_what_is_well_needs_no_mend(check: Check) -> None:
     assert check.ok is True
-    assert check.mend == ""
+    assert check.fix == ""
 
 
-@pytest.mark.parametrize(("check", "mend"), [
+@pytest.mark.parametrize(("check", "fix"), [
     (verdicts.python((3, 10, 1)), "3.11"),
     (verdicts.python((3, 14, 0)), "3.13"),
     (verdicts.postgresql("13.9"), "PostgreSQL 14"),
@@ -54,16 +54,16 @@ def test_what_is_well_needs_no_mend(check: Check) -> None:
     (verdicts.disk(2**20, "/data"), "Free some space"),
     (verdicts.secrets({"/h/secrets": 0o700, "/h/secrets/jwt": 0o640}), "chmod go-rwx /h/secrets/jwt"),
 ], ids=lambda value: f"{value.name} {value.found}"[:60] if isinstance(value, Check) else "")
-def test_what_is_wrong_comes_with_its_mend(check: Check, mend: str) -> None:
+def test_what_is_wrong_comes_with_its_mend(check: Check, fix: str) -> None:
     assert check.ok is False
-    assert mend in check.mend
+    assert fix in check.fix
 
 
 def test_a_pgvector_without_iterative_scans_is_well_but_told_of_a_better_one() -> None:
     check = verdicts.pgvector("0.7.4", "0.8.5")
     assert check.ok is True
     assert "0.8" in check.found
-    assert "ALTER EXTENSION vector UPDATE" in check.mend
+    assert "ALTER EXTENSION vector UPDATE" in check.fix
 
 
 def test_a_redis_that_keeps_nothing_is_told() -> None:
