@@ -492,12 +492,12 @@ BEGIN
 END
 $$;
 
--- The memories that contain these terms, by BM25 with each term counted once and the length in tokens; and their
--- sessions, by the sum of the weights of the different terms in them. k1 and b are those of agentcore/memory/lexical.py.
--- With the owner's rights: array operators are not leakproof, so under row security the GIN index would not be used.
+-- The memories that contain these terms, best first, by BM25 with each term counted once and the length in tokens. k1 and b
+-- are those of agentcore/memory/lexical.py. With the owner's rights: array operators are not leakproof, so under row
+-- security the GIN index would not be used.
 CREATE FUNCTION lexical_hits(p_agent_id text, p_keys bigint[], p_weights real[], p_filter jsonb, p_limit integer,
-                             p_session_limit integer, p_k1 double precision, p_b double precision)
-    RETURNS TABLE (memory_id uuid, session_id text, weight real)
+                             p_k1 double precision, p_b double precision)
+    RETURNS TABLE (memory_id uuid, weight real)
     LANGUAGE plpgsql STABLE SECURITY DEFINER
     SET plan_cache_mode = force_custom_plan
     AS $$
@@ -510,10 +510,10 @@ BEGIN
     END IF;
     RETURN QUERY
         WITH posting AS MATERIALIZED (
-            SELECT m.memory_id, m.session_id, m.timestamp, m.token_count, query.key, query.weight
+            SELECT m.memory_id, m.timestamp, m.token_count, query.weight
               FROM unnest(p_keys, p_weights) AS query (key, weight)
              CROSS JOIN LATERAL (
-                   SELECT held.memory_id, held.session_id, held.timestamp, held.token_count
+                   SELECT held.memory_id, held.timestamp, held.token_count
                      FROM memories AS held
                     WHERE held.agent_id = p_agent_id
                       AND held.term_keys @> ARRAY[query.key]
@@ -521,26 +521,16 @@ BEGIN
                       AND memory_matches(held, p_filter)) AS m
         ), usual AS (
             SELECT greatest(1, avg(token_count)) AS token_count FROM posting
-        ), memory AS (
-            SELECT p.memory_id,
-                   sum(p.weight) * (p_k1 + 1) / (1 + p_k1 * (1 - p_b + p_b * max(p.token_count)
-                                                             / (SELECT u.token_count FROM usual AS u))) AS weight,
-                   max(p.timestamp) AS timestamp
-              FROM posting AS p
-             GROUP BY p.memory_id
-             ORDER BY 2 DESC, 3 DESC
-             LIMIT p_limit
-        ), session AS (
-            SELECT said.session_id, sum(said.weight) AS weight
-              FROM (SELECT DISTINCT p.session_id, p.key, p.weight FROM posting AS p
-                     WHERE p.session_id IS NOT NULL) AS said
-             GROUP BY said.session_id
-             ORDER BY 2 DESC, 1
-             LIMIT p_session_limit
         )
-        SELECT memory.memory_id, NULL::text, memory.weight::real FROM memory
-         UNION ALL
-        SELECT NULL::uuid, session.session_id, session.weight::real FROM session;
+        SELECT hit.memory_id, hit.weight::real
+          FROM (SELECT p.memory_id,
+                       sum(p.weight) * (p_k1 + 1) / (1 + p_k1 * (1 - p_b + p_b * max(p.token_count)
+                                                                 / (SELECT u.token_count FROM usual AS u))) AS weight,
+                       max(p.timestamp) AS timestamp
+                  FROM posting AS p
+                 GROUP BY p.memory_id
+                 ORDER BY 2 DESC, 3 DESC
+                 LIMIT p_limit) AS hit;
 END
 $$;
 

@@ -284,7 +284,7 @@ async def test_the_planners_statistics_tell_no_foreign_words(walled: Walled) -> 
             connection, "SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (list(seen),)) == []
 
 
-LEXICAL = "SELECT * FROM lexical_hits(%s, %s::bigint[], %s::real[], '{}', 100, 100, 1.2, 0.75)"
+LEXICAL = "SELECT * FROM lexical_hits(%s, %s::bigint[], %s::real[], '{}', 100, 1.2, 0.75)"
 
 
 async def term_keys_of(walled: Walled, agent_id: str) -> list[int]:

@@ -73,9 +73,9 @@ SELECT near.memory_id
  LIMIT %(several_limit)s;
 
 -- name: lexical_hits
--- Returns memories that contain the query's rarest terms, best by BM25 first, without sessions (the 0).
+-- Returns memories that contain the query's rarest terms, best by BM25 first.
 SELECT memory_id
-  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, 0, %(k1)s, %(b)s);
+  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, %(k1)s, %(b)s);
 
 -- name: beside_foremost
 -- Returns the messages directly before and after each top hit in its session.
