@@ -1,4 +1,4 @@
-"""A memory in this process: its own PostgreSQL and Redis, or those of a running service of the same home."""
+"""A memory in this process: starts PostgreSQL and Redis, or attaches to a running service of its home."""
 
 from __future__ import annotations
 
