@@ -310,7 +310,7 @@ class AgentMemory:
             self._stored(storing.interaction, storing.task_id, storing.options), return_exceptions=True)
         if not isinstance(stored, BaseException):
             return stored
-        if turn.storing is storing:  # refused as it is: the turn's end tries it without its options
+        if turn.storing is storing:  # refused: the turn's end retries it without its options
             turn.storing = None
         self._note_failure(turn, "the turn", stored)
         return None

@@ -111,7 +111,7 @@ def _plain(value: Any, depth: int, values: Iterator[int]) -> Any:
 def said(value: Any) -> str:
     """Returns the value as text, or its type if `str` fails: it raises, is too deep, has too many digits."""
     text = f"({type(value).__name__})"
-    with suppress(Exception):  # whatever an object of somebody else's raises, a turn is not lost for it
+    with suppress(Exception):  # a foreign object may raise anything; a turn is not lost for it
         text = holdable(str(value))
     return text
 

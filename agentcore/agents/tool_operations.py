@@ -174,7 +174,7 @@ class ToolOperations:
         spare = MOST_REPEATED if self._said else 0
         found = await self._memory.retrieve(RetrieveParams(
             query=asked.query, k=asked.limit + spare, **given, **self._scope.filters()))
-        must_be_asked(found.receipt)  # a model must not take silence for "nothing fits"
+        must_be_asked(found.receipt)  # a failed search must not look like "no match"
         memories = [told(memory, score=memory.score) for memory in found.memories
                     if memory.content not in self._said and not is_template(memory.namespace)][:asked.limit]
         return bounded(memories) if memories else {"note": NOTHING_FITS}

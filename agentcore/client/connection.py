@@ -219,7 +219,7 @@ class Credential:
             async with asyncio.timeout(self._timeout_seconds) as patience:
                 return _checked(await _given(source))
         except TimeoutError as cause:
-            if not patience.expired():  # it is the source that speaks of a time of its own
+            if not patience.expired():  # raised by the source, not by this timeout
                 raise
             raise DependencyUnavailable(self._late()) from cause
 
@@ -238,7 +238,7 @@ async def _in_thread(source: Callable[[], Any]) -> Any:
     answer: asyncio.Future[Any] = loop.create_future()
 
     def settle(given: Any, failure: BaseException | None) -> None:
-        if answer.done():  # nobody waits any longer
+        if answer.done():  # the caller was canceled
             return
         if failure is None:
             answer.set_result(given)
@@ -250,7 +250,7 @@ async def _in_thread(source: Callable[[], Any]) -> Any:
         failure: BaseException | None = None
         try:
             given = source()
-        except StopIteration as cause:  # which no future takes
+        except StopIteration as cause:  # a future refuses it
             failure = RuntimeError(f"{type(cause).__name__}: it has no more to give")
         except BaseException as cause:
             failure = cause

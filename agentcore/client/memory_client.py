@@ -184,7 +184,7 @@ class Batch:
 
 
 def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
-    if answer.done():  # its caller has given up
+    if answer.done():  # its caller was canceled
         return
     if isinstance(outcome, AgentCoreError):
         # A copy for each caller: an exception raised twice would collect both tracebacks.

@@ -99,14 +99,14 @@ class _LoopThread:
             raise RuntimeError(HOLDS_LOOP_UP)
         try:
             answer: Future[ResultT] = portal.start_task_soon(call)
-        except RuntimeError as cause:  # it stopped after we looked
+        except RuntimeError as cause:  # it stopped after the check
             raise ClientClosed from cause
         try:
             return answer.result()
         except CancelledError as cause:
             raise ClientClosed from cause
         finally:
-            answer.cancel()  # nobody waits any longer, as after Ctrl-C
+            answer.cancel()  # the caller was interrupted, as by Ctrl-C
 
 
 def _in_event_loop() -> bool:

@@ -134,7 +134,7 @@ class AgentCoreSession(SessionABC):
                 except WAITED_OUT:
                     raise
                 except AgentCoreError as failure:
-                    if len(batch) > 1:  # which are wrong, is told one by one; none is stored twice
+                    if len(batch) > 1:  # retry one by one to isolate invalid ones; idempotent
                         self._waiting[:1] = [[each] for each in self._waiting[0]]
                         continue
                     problem = problem or failure

@@ -217,7 +217,7 @@ class RedisSessionMemory:
         async with self._redis.pubsub() as channel:
             with _translated():
                 await channel.subscribe(self._channel(session_id))
-                await channel.get_message(timeout=SUBSCRIBE_SECONDS)  # says that it is subscribed
+                await channel.get_message(timeout=SUBSCRIBE_SECONDS)  # confirms the subscription
             yield self._events(channel)
 
     async def _events(self, channel: Any) -> AsyncIterator[SessionEvent]:

@@ -103,7 +103,7 @@ class VectorSessionMemory:
     async def _known(self, params: StoreParams) -> UUID | None:
         try:
             answer = await self._memory.store(params)
-        except Conflict as error:  # the id is known, with other words or of another time
+        except Conflict as error:  # the id exists, with another text or time
             return UUID(error.data["memory_id"])
         return answer.memory_id if answer.status == "existing" else None
 
