@@ -53,7 +53,7 @@ from agentcore.memory.params.sessions import EndSessionResult
 
 @dataclass(frozen=True)
 class Storing:
-    """A pending store of a turn's own interaction; retried unchanged, since its idempotency key is fixed."""
+    """A store of an interaction of a turn; retries send it unchanged: a key is valid for one request."""
 
     interaction: Interaction
     task_id: str | None
@@ -130,7 +130,7 @@ def running(turn: AgentTurn) -> Iterator[None]:
 
 
 def running_turn(owner: object) -> AgentTurn | None:
-    """Returns the innermost running turn of this memory; None within another agent's turn only."""
+    """Returns the innermost running turn of this memory; None if only turns of other agents run."""
     turn = _CURRENT.get()
     while turn is not None and turn.owner is not owner:
         turn = turn.within

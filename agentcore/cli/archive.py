@@ -1,4 +1,4 @@
-"""archive list, restore, verify: archived memories; erase: deletes an agent or user permanently."""
+"""archive list, restore, verify: archived memories; erase: deletes all of an agent or user permanently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""purge: removes erased text from the files of PostgreSQL and Redis; reads and re-signs receipts of erasures."""
+"""purge: removes erased text from the files of PostgreSQL and Redis; re-signs receipts of erasures."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def _short(name: str) -> str:
 
 
 def write_minilm_graph(weights: Path) -> bytes:
-    """Returns the serialized graph over this safetensors file; onnxruntime must be told its directory.
+    """Returns the serialized graph over this safetensors file; onnxruntime needs its directory as an option.
 
     Inputs `input_ids` and `attention_mask`, int64 (texts, tokens); output `embedding`, float32 (texts, 384).
     """

@@ -58,7 +58,7 @@ class HierarchicalSessionMemory:
     """Stores messages in working and short-term memory of this process, important ones also in long-term.
 
     `long_term` is any other session memory; default: one in this process. The first two tiers keep up to
-    1,000 sessions. A message that both evicted and that was not important enough is lost.
+    1,000 sessions. A message that both tiers evicted and that was not important enough is lost.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class HierarchicalSessionMemory:
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = NEWEST
     ) -> list[ScoredMessage]:
-        """Returns the best messages; the score is 1 / rank, in near messages (by words) or long-term ones.
+        """Scores each message 1 / its better rank: among near messages (by words), or in long-term memory.
 
         Scores of long-term memory are not comparable: only its order is used.
         """

@@ -1,4 +1,4 @@
-"""Imports another system's export: selects the format, numbers its records, and resumes after the last run."""
+"""Imports another system's export: selects the format, numbers its records, resumes after the last run."""
 
 from __future__ import annotations
 
