@@ -1,1 +1,1 @@
-"""What an agent gets memory by: tools for its model, a first look, a class to subclass."""
+"""Memory for agents: tools for the model, prefetch for the first turn, and a base class to subclass."""

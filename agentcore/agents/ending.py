@@ -1,4 +1,4 @@
-"""Ending a conversation: what it left in working memory, and the summary that stays of it."""
+"""Ends a conversation: promotes or clears its working memory and stores its summary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ OTHERS_SPEAK = (
 async def end_session(
     memory: MemoryApi, session_id: str, scope: MemoryScope | None = None, *, summarize: bool = True
 ) -> EndSessionResult:
-    """What `memory.end_session` gives, of a session that is all within the scope; else raises Conflict."""
+    """Ends a session and returns the result of `memory.end_session`.
+
+    Raises Conflict if the session contains memories outside the scope.
+    """
     scope = scope or MemoryScope()
     filters = scope.filters()
     if filters:

@@ -1,4 +1,4 @@
-"""A memory that fails open, over any other: where it cannot be read, what is read is empty."""
+"""A wrapper that makes any memory fail open: reads return empty results while the memory is unavailable."""
 
 from __future__ import annotations
 
@@ -49,47 +49,47 @@ class _FailingOpen(MemoryApi):
 
 
 def failing_open(memory: MemoryApi, *, timeout_seconds: float = 30.0) -> MemoryApi:
-    """The same memory, as `fail_open` of a client has it: a search, a context or a summary that it cannot
-    give within `timeout_seconds` is empty, with a warning and a receipt that says so.
+    """Wraps a memory so that it fails open, like `fail_open` of a client.
 
-    All else is as it is: what cannot be stored, bad params and tokens raise.
+    A search, context or summary that fails or exceeds `timeout_seconds` is empty, with a warning and a
+    receipt that says so. Writes, invalid params and refused tokens still raise.
     """
     return _FailingOpen(memory, timeout_seconds)
 
 
 class NotAsked(DependencyUnavailable):
-    """Memory does not answer: the search is empty because it was not made."""
+    """Memory is unavailable: the result is empty because no search was made."""
 
 
 def must_be_asked(receipt: Receipt) -> None:
-    """Raises NotAsked for an empty result of a memory that failed open: it says nothing of what is kept."""
+    """Raises NotAsked for the empty result of a memory that failed open: it does not mean "no match"."""
     if was_not_asked(receipt):
         raise NotAsked
 
 
 class Patience:
-    """How long one step waits for a memory that fails open, from now on, whatever it asks of it."""
+    """Time budget of one step, shared by its calls to a memory that fails open; starts when created."""
 
     def __init__(self, memory: MemoryApi) -> None:
         seconds = memory.fails_open_after_seconds
         self._ends = None if seconds is None else asyncio.get_running_loop().time() + seconds
 
     def left(self) -> float | None:
-        """In seconds, never below 0; None of a memory that does not fail open."""
+        """Returns the seconds left, at least 0; None if the memory does not fail open."""
         return None if self._ends is None else max(0.0, self._ends - asyncio.get_running_loop().time())
 
     def half_of_what_is_left(self) -> float | None:
-        """What a call may take that another one follows."""
+        """Returns half of the remaining seconds, for a call that another call follows."""
         left = self.left()
         return None if left is None else left / 2
 
 
 async def if_answered(memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *,
                       within: float | None = None) -> AnswerT:
-    """What is asked of memory in several calls; of one that fails open `otherwise` where it does not answer.
+    """Awaits an answer of several calls; returns `otherwise` if a memory that fails open is unavailable.
 
-    The calls have the patience of one, together; `within`: less of it, in seconds. A warning names the `use`,
-    once: a NotAsked was told of where it arose.
+    All calls share one timeout: the memory's own, or `within` seconds. Logs one warning that names the `use`;
+    a NotAsked was logged where it was raised.
     """
     patience = memory.fails_open_after_seconds if within is None else within
     if patience is None:

@@ -1,4 +1,4 @@
-"""A memory in this process: its own PostgreSQL and Redis, or those of a running service of the same home."""
+"""A memory in this process: starts PostgreSQL and Redis, or attaches to a running service of its home."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from agentcore.runtime import open_runtime, server_runs
 async def in_process(agent_id: str, settings: Settings) -> AsyncIterator[MemoryApi]:
     """Opens the agent's memory until the block ends."""
     attached = server_runs(settings)
-    if attached:  # the background work is that server's
+    if attached:  # that server does the background work
         settings = settings.model_copy(update={"maintenance_in_server": False})
     async with open_runtime(settings, attach_only=attached) as runtime:
         yield runtime.manager_for(Caller(agent_id))

@@ -53,7 +53,7 @@ from agentcore.memory.params.sessions import EndSessionResult
 
 @dataclass(frozen=True)
 class Storing:
-    """A store of a turn's own interaction; tried again to the letter: one key stands for one request."""
+    """A store of an interaction of a turn; retries send it unchanged: a key is valid for one request."""
 
     interaction: Interaction
     task_id: str | None
@@ -62,14 +62,16 @@ class Storing:
 
 @dataclass
 class AgentTurn:
-    """What went in, what memory gave, what came out, and what became of it.
+    """Input, context, output and stored result of one turn.
 
-    `owner` is the memory it runs on, `within` the turn of another agent that called this one. `history` is
-    what was said before in the conversation. `context` is None until memory was asked; its line n is of the
-    memory `memory_ids[n - 1]`, and `receipt` tells how it was found. `memory_id` is None while nothing is
-    stored; `answers` are what was stored below other queries. `problems` says what memory could not do,
-    `refused` is its refusal of the token. `patience_seconds`: how much longer no answer may hold it up.
-    `ends`: nothing follows but its store.
+    - `owner`: the memory it uses; `within`: the turn of another agent that called this one.
+    - `history`: earlier turns of the conversation.
+    - `context`: None until retrieved; its line n quotes memory `memory_ids[n - 1]`; `receipt` explains the
+      search.
+    - `memory_id`: None until stored; `answers`: responses stored under other queries.
+    - `problems`: failures of memory; `refused`: its refusal of the token.
+    - `patience_seconds`: remaining time that an unavailable memory may delay the turn.
+    - `ends`: only the store remains.
     """
 
     owner: object
@@ -99,9 +101,9 @@ class AgentTurn:
     ends: bool = False
 
     def stored_as_answered(self) -> StoreResult | None:
-        """What stands for the turn already: its answer, stored in its task below another query.
+        """Returns the result of storing the response in the turn's task under another query, if any.
 
-        Actions and outcomes that were recorded are stored with the turn's own query alone.
+        None if actions or an outcome were recorded: they are stored with the turn's own query only.
         """
         whole = not self.actions and self.outcome is None
         return self.answers.get(self.response) if whole and self.response else None
@@ -111,14 +113,14 @@ class AgentTurn:
         return (query, task_id) == (self.query, self.task_id)
 
 
-# An agent may run several turns at the same time: each belongs to the asyncio task that runs it. Why no
-# argument carries it: docs/decisions/0034.
+# An agent may run several turns concurrently: each belongs to the asyncio task that runs it. Why no argument
+# carries it: docs/decisions/0034.
 _CURRENT: ContextVar[AgentTurn | None] = ContextVar("agentcore_turn", default=None)
 
 
 @contextmanager
 def running(turn: AgentTurn) -> Iterator[None]:
-    """Let the turn be the one that runs here, until the block ends."""
+    """Makes the turn current in this asyncio task until the block ends."""
     turn.within = _CURRENT.get()
     token = _CURRENT.set(turn)
     try:
@@ -128,7 +130,7 @@ def running(turn: AgentTurn) -> Iterator[None]:
 
 
 def running_turn(owner: object) -> AgentTurn | None:
-    """The innermost running turn on this memory; an agent called within another's turn has none of its."""
+    """Returns the innermost running turn of this memory; None if only turns of other agents run."""
     turn = _CURRENT.get()
     while turn is not None and turn.owner is not owner:
         turn = turn.within
@@ -139,7 +141,7 @@ REFUSED = (AuthenticationFailed, NotAuthorised)
 
 AnswerT = TypeVar("AnswerT")
 
-# What a failed use means for the agent. A lost response may be of a store that succeeded.
+# The effect of a failed use on the agent. A store whose response was lost may have succeeded.
 _EFFECTS = {
     "recall": "its context is empty", "template": "its working template is empty",
     "store": "nothing was confirmed as stored", "complete_task": "the task was not confirmed as completed",
@@ -150,11 +152,10 @@ logger = logging.getLogger(__name__)
 
 
 class AgentMemory:
-    """The memory of one agent. What cannot be read is empty, what cannot be stored is left, with a warning.
+    """The memory of one agent. Reads and writes fail open with a warning.
 
-    Mistakes of the caller (params, token, scope) raise the classes of `agentcore.errors`; but what is stored
-    within a turn never raises, its answer is worth more. `api` is the whole memory, with nothing of this
-    around it.
+    Errors of the caller (params, token, scope) raise the classes of `agentcore.errors`. Stores within a turn
+    never raise, so that its answer is not lost. `api` is the underlying memory, without this behavior.
     """
 
     def __init__(self, api: MemoryApi, settings: AgentSettings, session_id: str | None = None) -> None:
@@ -165,9 +166,9 @@ class AgentMemory:
     async def get_relevant_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
     ) -> str:
-        """A prompt-ready context, the task's working memory first; empty where memory does not answer.
+        """Returns a context for the prompt, the task's working memory first; empty if memory is unavailable.
 
-        Asked for the query of the running turn, it is the turn's own context, without another search.
+        For the query of the running turn it returns the turn's own context, without a second search.
         """
         turn = self._turn()
         own = turn is not None and turn.holds(query, task_id) and max_tokens is None and not options
@@ -183,9 +184,9 @@ class AgentMemory:
     async def get_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
     ) -> GetContextResult | None:
-        """The same context with all that is known of it: its line n is of the memory `memory_ids[n - 1]`.
+        """Returns the context with its metadata: line n quotes memory `memory_ids[n - 1]`.
 
-        Always a search of its own; None where memory does not answer, or is not to be asked.
+        Always searches. None if memory is unavailable, recall is off for the turn, or the query is blank.
         """
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
@@ -195,7 +196,7 @@ class AgentMemory:
             **{**self._settings.scope.filters(), **options})))
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
-        """The `k` best memories, best first; none where memory does not answer."""
+        """Returns the `k` best memories, best first; empty if memory is unavailable."""
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return ()
@@ -206,9 +207,9 @@ class AgentMemory:
         self, query: str, response: str | None, task_id: str | None = None, *,
         actions: Sequence[Any] = (), outcome: Any = None, **options: Any,
     ) -> StoreResult | None:
-        """Store an interaction, within a turn at most once; None where it was not stored.
+        """Stores an interaction, at most once in a turn; returns None if it was not stored.
 
-        What memory cannot hold of it is made so that it can. `options` are those of `memory.store`.
+        Values that memory cannot store are converted or truncated. `options` are those of `memory.store`.
         """
         turn = self._turn()
         if turn is None:
@@ -226,7 +227,7 @@ class AgentMemory:
     async def _stored_beside(
         self, turn: AgentTurn, other: Interaction, task_id: str | None, options: Mapping[str, Any]
     ) -> StoreResult | None:
-        """Store what a turn says below another query; its answer is then not stored once more."""
+        """Stores an interaction under another query; its answer is then not stored again with the turn."""
         key = _key_within(turn, other)
         stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
         in_its_task = task_id in (None, turn.task_id)
@@ -235,7 +236,7 @@ class AgentMemory:
         return stored
 
     async def store_turn(self, turn: AgentTurn) -> StoreResult | None:
-        """Store the turn's own interaction unless it is stored; one that memory was silent on, once more."""
+        """Stores the turn's own interaction unless it is stored; retries once a store that got no answer."""
         if turn.stored or not turn.remembers or turn.refused is not None:
             return None
         if (answered := turn.stored_as_answered()) is not None:
@@ -253,9 +254,10 @@ class AgentMemory:
     async def note(
         self, text: str, task_id: str, *, importance: float | None = None
     ) -> StoreResult | None:
-        """Put a note into the task's working memory, which `complete_task` clears.
+        """Stores a note in the task's working memory, which `complete_task` clears.
 
-        One of the conversation itself, of no other task, ends with it: from an importance of 0.7 on it lasts.
+        A note of the conversation itself (no other task) ends with it; at an importance of 0.7 or more it is
+        kept.
         """
         turn = self._turn()
         if (turn is not None and not turn.remembers) or not searchable(text):
@@ -269,7 +271,7 @@ class AgentMemory:
         return None
 
     async def _noted(self, text: str, task_id: str, importance: float | None) -> StoreResult | None:
-        # A named task outlives the conversation, whose end takes all notes of its session.
+        # A named task outlives the conversation, whose end clears all notes of its session.
         session_id = task_id if task_id == self._session_id else None
         labels = self._settings.scope.labels() | {"task_id": task_id, "session_id": session_id}
         return await self._in_time("store", None, self.api.store(StoreParams(
@@ -277,22 +279,22 @@ class AgentMemory:
             **labels)))
 
     async def complete_task(self, task_id: str) -> int:
-        """End a task: its working memory is cleared, its lasting memories stay; how many left it."""
+        """Ends a task: clears its working memory, keeps other memories; returns the number cleared."""
         async def completed() -> int:
             return (await self.api.complete_task(CompleteTaskParams(task_id=task_id))).cleared_count
 
         return await self._in_time("complete_task", 0, completed())
 
     async def end_session(self, session_id: str, *, summarize: bool = True) -> EndSessionResult | None:
-        """End a conversation: what its notes came to, and its summary; None where memory does not answer.
+        """Ends a conversation: promotes or clears its notes and summarizes it; None if memory is unavailable.
 
-        Raises Conflict where others than the scope's user have memories in it.
+        Raises Conflict if the session contains memories of users outside the scope.
         """
         return await self._in_time("end_session", None, end_session(
             self.api, session_id, self._settings.scope, summarize=summarize))
 
     async def template_prompt(self, template: WorkingTemplate) -> str:
-        """What the agent keeps in its template, fenced as data; empty where memory does not answer."""
+        """Returns the working template, fenced as data; empty if memory is unavailable."""
         return await self._in_time("template", "", template.prompt())
 
     async def _stored(
@@ -308,7 +310,7 @@ class AgentMemory:
             self._stored(storing.interaction, storing.task_id, storing.options), return_exceptions=True)
         if not isinstance(stored, BaseException):
             return stored
-        if turn.storing is storing:  # refused as it is: the turn's end tries it without its options
+        if turn.storing is storing:  # refused: the turn's end retries it without its options
             turn.storing = None
         self._note_failure(turn, "the turn", stored)
         return None
@@ -323,7 +325,7 @@ class AgentMemory:
     async def _in_time(self, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT]) -> AnswerT:
         turn, began = self._turn(), _now()
         left = self._settings.timeout_seconds if turn is None else turn.patience_seconds
-        # Of a turn that goes on half: another use follows it, at the latest the store at its end.
+        # A turn that continues gets half: at least the store at its end follows.
         patience = left if turn is None or turn.ends else left / 2
         try:
             async with asyncio.timeout(patience):
@@ -334,7 +336,7 @@ class AgentMemory:
             problem = failure.message
         logger.warning("the agent continues without memory, %s: %s", _EFFECTS[use], problem)
         if turn is not None:
-            # Uses at the same time wait together: what one waited another does not pay for.
+            # Concurrent uses share the delay: the time one spent is not subtracted again for another.
             turn.patience_seconds = min(turn.patience_seconds, max(0.0, left - (_now() - began)))
             turn.problems.append(f"{use}: {problem}")
         return otherwise
@@ -384,19 +386,18 @@ def _key_within(turn: AgentTurn, other: Interaction) -> str:
     return f"{_key(turn)}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 
-# So many of the last things said complete a vague query.
+# Number of latest messages that may complete a vague query.
 MOST_SAID = 6
 
 
 class MemoryEnabledAgent(ABC):
-    """An agent with memory: what matters is there before a query is processed, what happened is stored after.
+    """An agent with memory: retrieves context before it processes a query, stores the interaction after it.
 
-    One object holds one conversation, which `end`, or the end of an `async with`, ends; several may share a
-    memory. `run` drives a turn. A `process_query` that gets its context and stores its interaction by itself
-    may be called directly as well, and is stored once either way. Memory that does not answer holds no turn
-    up: its context is empty, and a warning is logged. An answer is never lost for what could not be stored:
-    where the token was refused for it, the next `run` raises that. With `settings.template` the agent keeps a
-    working template, `self.template`.
+    One object is one conversation; `end`, or the end of an `async with`, ends it. Several may share a memory.
+    `run` drives a turn. A `process_query` that gets its context and stores its interaction itself may also be
+    called directly, and is stored once either way. If memory is unavailable, the context is empty and a
+    warning is logged. A failed store never loses an answer; if the token was refused, the next `run` raises
+    that error. With `settings.template` the agent has a working template, `self.template`.
     """
 
     def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None) -> None:
@@ -415,7 +416,7 @@ class MemoryEnabledAgent(ABC):
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
                         trace: TracebackType | None) -> None:
-        """End the conversation, of an agent that remembers; what else goes wrong is raised before this."""
+        """Ends the conversation if the agent remembers; an error of the block takes precedence."""
         if not self.settings.remember:
             return
         try:
@@ -427,20 +428,20 @@ class MemoryEnabledAgent(ABC):
 
     @abstractmethod
     async def process_query(self, query: str, task_id: str) -> str:
-        """The agent's own work: answer the query; `self.prompt(query)` is it with what memory holds."""
+        """Answers the query: the agent's own work. `self.prompt(query)` is the query with its context."""
 
     async def run(self, query: str, task_id: str | None = None, *, recall: bool | None = None,
                   remember: bool | None = None) -> str:
-        """Answer a query with memory: look it up, process it, store it.
+        """Answers a query with memory: retrieves context, processes the query, stores the interaction.
 
-        `recall=False` and `remember=False` do this one without looking and without storing.
+        `recall=False` and `remember=False` switch retrieval and storing off for this turn.
         """
         turn = await self.run_turn(query, task_id, recall=recall, remember=remember)
         return turn.response or ""
 
     async def run_turn(self, query: str, task_id: str | None = None, *, recall: bool | None = None,
                        remember: bool | None = None) -> AgentTurn:
-        """The same, and all that is known of the turn."""
+        """Runs a turn like `run` and returns the whole turn."""
         turn = AgentTurn(
             self.memory, query, task_id or self.task_id, self.session_id, history=tuple(self._said),
             recalls=self.settings.recall if recall is None else recall,
@@ -463,49 +464,50 @@ class MemoryEnabledAgent(ABC):
         return turn
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """End the conversation: its notes last or are over, and a summary is kept for those that follow.
+        """Ends the conversation: promotes or clears its notes and keeps a summary for later conversations.
 
-        What `memory.end_session` gives; None, with a warning, where memory does not answer. Ended again, it
-        keeps the same summary unless more was said.
+        Returns the result of `memory.end_session`; None, with a warning, if memory is unavailable.
+        Idempotent: the summary stays the same unless more was said.
         """
         return await self.memory.end_session(self.session_id, summarize=summarize)
 
     @property
     def turn(self) -> AgentTurn:
-        """The running turn, with what memory gave for it. Raises RuntimeError beyond `process_query`."""
+        """Returns the running turn with its context. Raises RuntimeError outside `process_query`."""
         turn = running_turn(self.memory)
         if turn is None:
             raise RuntimeError("no turn is running: call this within process_query, driven by run()")
         return turn
 
     def prompt(self, query: str) -> str:
-        """The query, below the template and what memory holds for the running turn, fenced as data."""
+        """Returns the query below the template and the context of the running turn, both fenced as data."""
         turn = running_turn(self.memory)
         return query if turn is None else above(turn.template or "", above(turn.context or "", query))
 
     def record_action(self, action: Any) -> None:
-        """Note something done in the running turn: a text or an object; stored with the interaction.
+        """Records an action of the running turn, a text or an object; it is stored with the interaction.
 
-        What JSON has no form for is noted as its text, at most 16,384 characters of it.
+        Values without a JSON form are recorded as text, up to 16,384 characters.
         """
         self.turn.actions.append(recordable(action))
 
     def record_outcome(self, outcome: Any) -> None:
-        """Say how the running turn ended, noted as an action is; stored with the interaction."""
+        """Records the outcome of the running turn, like an action; it is stored with the interaction."""
         self.turn.outcome = recordable(outcome)
 
     @property
     def instructions(self) -> str:
-        """What to tell a model that reads `prompt` and has the `tools`."""
+        """Returns the instructions for a model that reads `prompt` and has the `tools`."""
         told = memory_instructions(tool.name for tool in self.tools().definitions)
         return told if self.template is None else f"{told}\n{self.template.instructions()}"
 
     def tools(self, names: Sequence[str] = USUAL_TOOLS, *,
               confirmations: Confirmations | None = None) -> MemoryTools:
-        """The memory tools within this agent's scope and conversation, with `fill_template` where it has one.
+        """Returns the memory tools for this agent's scope and session, and `fill_template` for its template.
 
-        A server that makes an agent for each request gives all of them its `confirmations`, and the session
-        in `settings.scope`; else what one call proposes to forget the next of this agent confirms.
+        A server that creates an agent for each request passes the same `confirmations` to all of them, and
+        the session in `settings.scope`. Otherwise the next agent cannot confirm what an earlier call proposed
+        to forget.
         """
         scope = self.settings.scope.model_copy(update={"session_id": self.session_id, "task_id": None})
         return MemoryTools(self.memory.api, scope, tools=names, template=self.template,
@@ -515,17 +517,17 @@ class MemoryEnabledAgent(ABC):
         self, query: str, response: str, task_id: str | None = None, *, actions: Sequence[Any] = (),
         outcome: Any = None, **options: Any,
     ) -> StoreResult | None:
-        """Store what was asked and answered; within a turn once. `options` are those of `memory.store`."""
+        """Stores a query and its response, once in a turn. `options` are those of `memory.store`."""
         return await self.memory.add_interaction(
             query, response, task_id, actions=actions, outcome=outcome,
             **{"session_id": self.session_id, **options})
 
     async def _answer(self, turn: AgentTurn) -> str:
-        """What `process_query` answers, as a text; a failure of it is stored as the outcome, and raised."""
+        """Returns the answer of `process_query` as text; stores its failure as the outcome and raises it."""
         try:
             answer = await self.process_query(turn.query, turn.task_id)
         except BaseException as error:
-            # A turn that was cancelled has no outcome.
+            # A canceled turn has no outcome.
             if isinstance(error, Exception) and self.settings.remember_errors:
                 turn.outcome, turn.ends = error_words(error, whole=self.settings.whole_errors), True
                 await self.memory.store_turn(turn)

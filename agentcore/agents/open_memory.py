@@ -1,4 +1,4 @@
-"""A memory to give an agent: one of a running service, or one in this process."""
+"""Opens a memory for an agent: that of a running service, or one in this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from agentcore.errors import ConfigurationError
 from agentcore.memory.api import MemoryApi
 from agentcore.registry import resolve
 
-# Loaded when it is asked for: it needs the packages of the service, which a client does without.
+# Imported lazily: it needs the service's packages, which a client does not install.
 _IN_PROCESS = {"server": "agentcore.agents.in_process:in_process"}
 
 
@@ -22,14 +22,17 @@ async def open_memory(
     settings: Settings | None = None, fail_open: bool = False, timeout_seconds: float = 30.0,
     max_attempts: int = 3,
 ) -> AsyncIterator[MemoryApi]:
-    """The memory of the token's agent at a service, or of `agent_id` in this process, until the block ends.
+    """Opens the memory of the token's agent at a service, or of `agent_id` in this process, for the block.
 
-    In this process it has its own PostgreSQL and Redis; where a service of the same home runs, it uses that
-    one's, and ends with it. With `fail_open` what cannot be read within `timeout_seconds` is empty, a
-    warning is logged, and nothing raises for it. `timeout_seconds` and `max_attempts` are else those of a
-    service's client. `settings` give AGENTCORE_URL and AGENTCORE_TOKEN where they are not named; without
-    them the environment does, never a file `.env`, which only configures a memory in this process. Raises
-    ConfigurationError where both or neither are meant, and StartupError.
+    - In this process it starts PostgreSQL and Redis. If a service of the same home runs, it attaches to that
+      service's, and stops with it.
+    - `fail_open`: reads that exceed `timeout_seconds` return empty results with a warning instead of an
+      error.
+    - `timeout_seconds` and `max_attempts` are otherwise those of the service's client.
+    - `settings` supply AGENTCORE_URL and AGENTCORE_TOKEN by default; without them the environment does. A
+      `.env` file only configures a memory in this process.
+
+    Raises ConfigurationError if both or neither are named, and StartupError.
     """
     if agent_id is not None:
         if url is not None or token is not None:

@@ -1,7 +1,7 @@
-"""The memory tools in the forms OpenAI's API takes, and its calls answered. Needs no package of OpenAI's.
+"""Memory tools and answers in the formats of OpenAI's API. Needs no OpenAI package.
 
-Chat completions and responses describe a tool and carry a call in two forms; both are here. What they give is
-plain JSON values, typed loosely: OpenAI's own types need OpenAI's package.
+Chat completions and responses use different formats; both are supported. Values are JSON, loosely typed:
+OpenAI's types need OpenAI's package.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ NOT_STRICT = frozenset({"default", "minLength", "maxLength"})
 
 
 def chat_tools(definitions: Iterable[ToolDefinition], *, strict: bool = False) -> list[Any]:
-    """For `tools` of `client.chat.completions.create`; `strict`: the model keeps to the schema."""
+    """Returns `tools` for `client.chat.completions.create`; `strict`: the model must follow the schema."""
     mode = {"strict": True} if strict else {}
     return [{"type": "function", "function": {**_described(tool, strict), **mode}} for tool in definitions]
 
 
 def response_tools(definitions: Iterable[ToolDefinition], *, strict: bool = False) -> list[Any]:
-    """For `tools` of `client.responses.create`; `strict`: the model keeps to the schema."""
+    """Returns `tools` for `client.responses.create`; `strict`: the model must follow the schema."""
     return [{"type": "function", **_described(tool, strict), "strict": strict} for tool in definitions]
 
 
 async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[Any]:
-    """The `tool` messages for the memory calls among `tool_calls`; those of other tools are passed over.
+    """Returns `tool` messages for the memory calls among `tool_calls`; skips calls of other tools.
 
-    Of none (`message.tool_calls` is None where a model calls nothing) there are none.
+    `message.tool_calls` is None if the model calls no tool: the result is empty.
     """
     own = [call for call in map(_plain, calls or ()) if tools.has(str(_member(call, "function", "name")))]
     texts = await asyncio.gather(*(
@@ -42,7 +42,7 @@ async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[
 
 
 async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[Any]:
-    """The `function_call_output` items for the memory calls in `output`; the rest is passed over."""
+    """Returns `function_call_output` items for the memory calls in `output`; skips all other items."""
     calls = [item for item in map(_plain, output) if item.get("type") == "function_call"]
     own = [item for item in calls if tools.has(str(item.get("name")))]
     texts = await asyncio.gather(*(tools.call(item["name"], item.get("arguments")) for item in own))
@@ -72,7 +72,7 @@ def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Without what strict mode refuses; the lengths are still checked when the tool is called."""
+    """Returns the schema without the keywords that strict mode refuses; the call still validates lengths."""
     known = {name: value for name, value in schema.items() if name not in NOT_STRICT}
     return {**known, "items": _known(known["items"])} if "items" in known else known
 

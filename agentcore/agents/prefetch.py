@@ -1,7 +1,7 @@
-"""Memory for the start of a conversation: fetched once, for the first user turn, and fenced as data.
+"""Prefetches memory for a conversation: once, for the first user turn, fenced as data.
 
-What it gives stands above the user's words, in the user's own turn: it is never an instruction (a system
-message), and never a turn that nobody spoke.
+The context is put above the user's words in the user's own message. It is never an instruction (a system
+message) and never a turn of its own.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ _INSTRUCTIONS = ("system", "developer")
 
 
 class Chat(list[dict[str, Any]]):
-    """The messages of a chat; line n of what memory holds for them is of the memory `memory_ids[n - 1]`."""
+    """The messages of a chat; line n of the prefetched context quotes memory `memory_ids[n - 1]`."""
 
     memory_ids: Sequence[UUID] = ()
 
 
 def above(context: str, words: str) -> str:
-    """The words, below what memory holds for them."""
+    """Returns the words below their context."""
     return f"{context.strip()}\n\n{words}" if context.strip() else words
 
 
 async def prefetched(
     memory: MemoryApi, message: str, scope: MemoryScope | None = None, *, max_tokens: int = PREFETCHED_TOKENS
 ) -> GetContextResult | None:
-    """What memory holds for a first message, in its fence; its context is empty where nothing fits.
+    """Returns the fenced context for a first message; the context is empty if no memory matches.
 
-    None of a message that says nothing. A long one is searched sentence by sentence by the service.
-    `max_tokens` holds with the fence.
+    None if the message is blank. The service searches a long message sentence by sentence. `max_tokens`
+    includes the fence.
     """
     if not (asked := searchable(message)):
         return None
@@ -52,10 +52,10 @@ async def with_memory(
     memory: MemoryApi, messages: Sequence[Mapping[str, Any]], scope: MemoryScope | None = None, *,
     max_tokens: int = PREFETCHED_TOKENS,
 ) -> Chat:
-    """The messages of a chat, on its first user turn with what memory holds for it; later as they are.
+    """Returns the messages of a chat with prefetched context in the first user turn; unchanged later.
 
-    The block opens the user's message; it is for the model alone, and not to be stored as what the user said.
-    Where memory does not answer there is none, and a warning is logged.
+    The block precedes the user's words. It is for the model only: do not store it as the user's text. If
+    memory is unavailable, the messages stay unchanged and a warning is logged.
     """
     chat = Chat(dict(message) for message in messages)
     first = first_user_text(chat)
@@ -73,7 +73,7 @@ async def with_memory(
 
 
 def first_user_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """The text of the only user turn, where nobody has answered yet; else None."""
+    """Returns the text of the only user turn if it has no answer yet; else None."""
     turns = [message for message in messages if message.get("role") not in _INSTRUCTIONS]
     if len(turns) != 1 or turns[0].get("role") != "user":
         return None
@@ -85,7 +85,7 @@ def first_user_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _opened(content: str | list[Any], block: str) -> str | list[Any]:
-    """A message's content with the block before it; among parts it is one of the kind that holds text."""
+    """Returns the content with the block first; in a list it becomes a text part of the same type."""
     if isinstance(content, str):
         return above(block, content)
     kind = next(part.get("type", "text") for part in content if isinstance(part, Mapping) and "text" in part)

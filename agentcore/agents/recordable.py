@@ -1,4 +1,4 @@
-"""What an agent was asked, answered and did, and its errors, in a form that memory can store. Pure."""
+"""Converts queries, answers, actions and errors of an agent into a form that memory can store. Pure."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from agentcore.memory.models import Interaction, JsonValue
 
 
 def holdable(text: str, most_chars: int = MAX_TEXT_CHARS) -> str:
-    """The text's beginning, without NUL and halves of surrogate pairs."""
+    """Truncates the text and replaces NUL and unpaired surrogates."""
     return text.replace("\x00", " ").encode(errors="replace").decode()[:most_chars]
 
 
 def searchable(text: str) -> str:
-    """What of a text can be a query; empty where there is nothing to search for."""
+    """Returns the text as a valid query, stripped and truncated; may be empty."""
     return holdable(text).strip()[:MAX_QUERY_CHARS]
 
 
@@ -40,9 +40,9 @@ _JSON = TypeAdapter[Any](JsonValue)
 def interaction_of(
     query: str, response: Any, actions: Sequence[Any], outcome: Any
 ) -> tuple[Interaction, int]:
-    """The interaction as one memory holds it, cut where it must be; how many actions are left out.
+    """Returns the interaction, truncated to fit one memory, and the number of omitted actions.
 
-    An answer that is no text is kept as its text.
+    A response that is not text is converted to text.
     """
     kept, left_out = recordable_actions(actions)
     ended = recordable(outcome)
@@ -55,7 +55,7 @@ def interaction_of(
 
 
 def recordable(value: Any) -> Any:
-    """The value as JSON: what JSON has no form for as its text, what is too large as the text's beginning."""
+    """Returns the value as JSON: as text if it has no JSON form, as truncated text if it is too large."""
     values = itertools.count()
     plain = _plain(value, DEEPEST, values)
     written = json.dumps(plain, ensure_ascii=False)
@@ -69,9 +69,9 @@ def recordable(value: Any) -> Any:
 
 
 def recordable_actions(actions: Sequence[Any]) -> tuple[list[Any], int]:
-    """As many actions as one interaction holds, the first ones, and how many are left out.
+    """Returns the first actions that fit in one interaction, and the number omitted.
 
-    Where some are, the last one kept says so.
+    If some are omitted, the last one kept says so.
     """
     kept: list[Any] = []
     room = MOST_ACTIONS_CHARS
@@ -109,9 +109,9 @@ def _plain(value: Any, depth: int, values: Iterator[int]) -> Any:
 
 
 def said(value: Any) -> str:
-    """The value as text; its kind where it has none: it raises, is too deep, has too many digits."""
+    """Returns the value as text, or its type if `str` fails: it raises, is too deep, has too many digits."""
     text = f"({type(value).__name__})"
-    with suppress(Exception):  # whatever an object of somebody else's raises, a turn is not lost for it
+    with suppress(Exception):  # a foreign object may raise anything; a turn is not lost for it
         text = holdable(str(value))
     return text
 
@@ -119,8 +119,8 @@ def said(value: Any) -> str:
 MOST_ERROR_CHARS = 500
 HIDDEN = "(hidden)"
 
-# An address keeps its host and path: who signs in and what is asked there may hold keys. A password may hold
-# any sign but a blank and a quotation mark, so that who signs in ends at the last @ before those.
+# Keeps host and path of a URL: user info and query may contain keys. A password may contain any character
+# except blanks and quotation marks, so the user info ends at the last @ before those.
 _ADDRESS = re.compile(
     r"""\b([a-z][a-z0-9+.-]{0,30}://)([^\s/:@'"]{0,999}:(?!\d+/)[^\s'"]{0,999}@|[^\s/@'"]{0,999}@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""",
     re.I)
@@ -130,26 +130,26 @@ _NAMED = re.compile(
     r"""((?:key|token|secret|pass(?:word|wd|phrase)?|pwd|authorization|credentials?|signature|cookie)s?
     (?:\s+(?:provided|given|supplied|sent|received|used|value))?
     (?:\\*['"])?\s*(?:[:=]|\bis\b)\s*)(?:""" + _QUOTED + r"""|[^\s,;&)]+)""", re.I | re.X)
-# Without a sign between name and value: what is quoted, or is no mere word.
+# Without a separator between name and value: matches quoted values and values with a digit.
 _BESIDE = re.compile(
     r"""((?:\bpass(?:word|wd|phrase)?|\bpwd|secret|token|(?:api|access|private)[ _-]?key)\s+)
     (?:""" + _QUOTED + r"""|(?=[^\s,;&)]*\d)[^\s,;&)]+)""", re.I | re.X)
-# As those who give keys out begin them.
+# Prefixes of common issuers of keys.
 _MARKED = re.compile(r"\b(?:sk|pk|rk|gh[pousr]|github_pat|xox[abeprs]|glpat|hf)[-_][\w-]{4,}|\bAKIA\w{8,}")
-# Letters and digits without a space, too long for a word; a file's path from the root is none.
+# Letters and digits without a space, too long for a word; absolute file paths are excluded.
 _OPAQUE = re.compile(r"(?<![\w+/=.-])(?!/)(?=[\w+/=.-]*[a-z])(?=[\w+/=.-]*\d)[\w+/=.-]{20,}", re.I)
-# The same in an address, between its slashes and colons.
+# The same within a URL, between slashes and colons.
 _OPAQUE_SEGMENT = re.compile(r"(?<=[/:])(?=[\w+=.~-]*[a-z])(?=[\w+=.~-]*\d)[\w+=.~-]{20,}(?=[/:]|$)", re.I)
 
 
 def error_words(error: BaseException, *, whole: bool = False) -> str:
-    """The outcome of a turn that failed; `whole`: all that the error says, within the same length."""
+    """Returns the outcome of a failed turn, truncated; `whole`: without redacting the error's message."""
     words = said(error)[:MOST_RECORDED_CHARS]
     return f"failed: {type(error).__name__}: {words if whole else discreet(words)}"[:MOST_ERROR_CHARS]
 
 
 def discreet(text: str) -> str:
-    """The words without queries of addresses, names that sign in, keys, tokens and passwords."""
+    """Redacts queries and user info of URLs, keys, tokens and passwords."""
     text = _ADDRESS.sub(_address, text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     text = _NAMED.sub(rf"\1{HIDDEN}", text)

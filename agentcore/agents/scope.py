@@ -1,4 +1,4 @@
-"""Which part of its memory an agent's tools and turns act in, and how its turns use memory."""
+"""The scope of an agent's tools and turns within its memory, and the settings of its turns."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pydantic import Field
 from agentcore.limits import MAX_CONTEXT_TOKENS
 from agentcore.memory.models import Flag, Identifier, Labels, MemoryRecord, Share, Strict
 
-# Where session memory keeps messages, which name no user.
+# Namespace of session memory, whose messages have no user.
 SESSION_MESSAGES = "session_messages"
 
 
 class MemoryScope(Strict):
-    """Whose and which memories, beyond the token: the model can neither widen nor name it.
+    """Limits tools and turns to a part of the agent's memory; the model can neither widen nor set it.
 
-    Everything is read within `user_id` and `namespace` alone, and stored with all four.
+    Reads are filtered by `user_id` and `namespace`; stores carry all four.
     """
 
     user_id: Identifier | None = None
@@ -25,20 +25,20 @@ class MemoryScope(Strict):
     task_id: Identifier | None = None
 
     def filters(self) -> dict[str, Any]:
-        """The filters of a search."""
+        """Returns the filters of a search."""
         return self.model_dump(include={"user_id", "namespace"}, exclude_none=True)
 
     def labels(self) -> dict[str, Any]:
-        """What a store carries."""
+        """Returns the labels of a store."""
         return self.model_dump(exclude_none=True)
 
     def holds(self, record: MemoryRecord) -> bool:
-        """Whether the memory lies within it."""
+        """Whether the memory is within the scope."""
         return all(getattr(record, name) == value for name, value in self.filters().items())
 
 
 class AgentSettings(Strict):
-    """One agent's habits with its memory."""
+    """How one agent uses its memory."""
 
     recall: Flag = Field(True, description="Look into memory before a query is processed.")
     remember: Flag = Field(True, description="Store the interaction after it was.")

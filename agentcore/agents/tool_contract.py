@@ -1,7 +1,7 @@
-"""What a model may give each memory tool, the JSON Schema it is told, and the answers it gets. Pure.
+"""Arguments of each memory tool, the JSON Schema for the model, and the answers. Pure.
 
 The docstring of a model class is the tool's description: product text, read by models. Answers are compact
-JSON in a bounded number of characters, nulls left out.
+JSON with a limit on characters, without nulls.
 """
 
 from __future__ import annotations
@@ -160,14 +160,14 @@ class MemorySession(Strict):
 
 
 def description_of(arguments: type[Strict]) -> str:
-    """The tool's description: the docstring as one paragraph."""
+    """Returns the tool's description: the docstring as one paragraph."""
     return " ".join((arguments.__doc__ or "").split())
 
 
 def schema_of(arguments: type[Strict]) -> dict[str, Any]:
-    """The JSON Schema of a tool's arguments in the plain form that every framework takes.
+    """Returns the JSON Schema of a tool's arguments in the basic form that every framework accepts.
 
-    No references, no titles, no unions with null: what may be null may be left out.
+    No references, no titles, no unions with null: a nullable argument is optional.
     """
     schema = arguments.model_json_schema()
     return {name: value for name, value in _plain(schema).items() if name != "description"}
@@ -192,7 +192,7 @@ MOST_CONTENT_CHARS = 2_000
 MOST_TAGS = 8
 CUT = " [...]"
 
-# The sentence a model gets for each failure; the service's own words where they are about the call.
+# Message for the model by failure; errors about the call itself keep the service's own message.
 _ADVICE: tuple[tuple[type[AgentCoreError], str], ...] = (
     (NotFound, "There is no such memory. Give a memory_id as recall_memory answered it."),
     (AuthenticationFailed, "The memory service refused the token. Go on without memory; do not call again."),
@@ -202,12 +202,12 @@ _ABOUT_THE_CALL = (Conflict, InvalidParams, TooLarge)
 
 
 def compact(answer: Any) -> str:
-    """The answer as JSON without spaces and without what is null or empty."""
+    """Returns the answer as JSON without whitespace, nulls and empty values."""
     return json.dumps(_filled(answer), ensure_ascii=False, separators=(",", ":"))
 
 
 def told(memory: MemorySummary | MemoryRecord, *, score: float | None = None) -> dict[str, Any]:
-    """A memory as a model gets it."""
+    """Returns a memory in the form for a model."""
     return {
         "memory_id": str(memory.memory_id),
         "content": _shortened(memory),
@@ -229,7 +229,7 @@ def _outdated_by(memory: MemorySummary | MemoryRecord) -> str | None:
 
 
 def bounded(memories: Sequence[dict[str, Any]], room: int = MOST_MEMORIES_CHARS) -> dict[str, Any]:
-    """As many of the memories, from the first, as fit; `left_out` says how many do not."""
+    """Returns the first memories that fit in `room` characters; `left_out` is the number of the others."""
     taken: list[dict[str, Any]] = []
     for memory in memories:
         room -= len(compact(memory)) + 1
@@ -240,12 +240,12 @@ def bounded(memories: Sequence[dict[str, Any]], room: int = MOST_MEMORIES_CHARS)
 
 
 def moment(when: datetime) -> str:
-    """To the minute, in UTC."""
+    """Formats a time in UTC, to the minute."""
     return f"{when.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
 
 
 def failure_sentence(failure: AgentCoreError | ValidationError) -> str:
-    """What went wrong and what to do, in words for a model: no value, no address, no trace."""
+    """Describes a failure and its remedy for a model, without values, addresses or traces."""
     if isinstance(failure, ValidationError):
         return "; ".join(_problems(failure)) + "."
     for kind, advice in _ADVICE:

@@ -1,4 +1,4 @@
-"""What each memory tool does with a memory; what it may propose to forget, and the confirmation of that."""
+"""Operations of the memory tools; the heuristic for what to propose to forget, and its confirmation."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ from agentcore.memory.params.memories import (
 )
 
 CONFIRMATION_SECONDS = 600
-# Of each memory; it guards against slips, not against a caller, who is given one for the asking.
+# Hex characters for each memory. It prevents mistakes, not attacks: a caller can request one.
 MARK_CHARS = 6
 
 
 class Confirmations:
-    """Gives a confirmation for memories as they stand, and says what is wrong with one that is given back.
+    """Issues confirmations for memories at their current versions, and validates them.
 
-    With the same `key` (bytes of a secret) several processes accept each other's; else only this object's own
-    are accepted. `scope` is what the tools act in: a confirmation of another user holds nothing.
+    Processes with the same `key` (bytes of a secret) accept each other's; without a key only this object's
+    are valid. A confirmation is valid only within the `scope` that it was issued for.
     """
 
     def __init__(self, key: bytes | None = None, *, seconds: int = CONFIRMATION_SECONDS,
@@ -60,13 +60,13 @@ class Confirmations:
         self._now = now
 
     def given(self, versions: Mapping[UUID, int], scope: Strict) -> str:
-        """The confirmation of these memories at these versions, or of some of them."""
+        """Returns a confirmation of these memories at these versions, valid for any subset."""
         expires = int(self._now().timestamp()) + self._seconds
         marks = (self._mark(expires, *named, scope) for named in sorted(versions.items()))
         return f"{expires:x}-{''.join(marks)}"
 
     def problem(self, confirmation: str, versions: Mapping[UUID, int], scope: Strict) -> str | None:
-        """Why the confirmation does not hold for these memories as they stand now; None where it does."""
+        """Returns why the confirmation is invalid for these current versions; None if it is valid."""
         stamp, _, marks = confirmation.strip().partition("-")
         try:
             expires = int(stamp, 16)
@@ -84,19 +84,20 @@ class Confirmations:
         return hmac.new(self._key, said.encode(), hashlib.sha256).hexdigest()[:MARK_CHARS]
 
 
-# Below this probability that anything found answers, nothing is proposed.
+# Below this probability that any hit answers the query, no memory is proposed.
 SURE_FIT = 0.2
-# A match that speaks for itself; one that does beside what else was found; and how far it then stands above.
+# Threshold of a match that is sufficient alone; of one that stands out; and its ratio to the median of
+# others.
 SURE_MATCH, STANDING_MATCH, TIMES_THE_TYPICAL = 0.45, 0.2, 2.5
-# Of fewer others nothing is typical.
+# With fewer others the median has no meaning.
 FEWEST_OTHERS = 3
-# So much of the best match belongs to it.
+# Hits with at least this share of the best match are proposed with it.
 SHARE_OF_BEST = 0.73
 _NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition", "freshness")
 
 
 def surely_meant(found: Sequence[MemorySummary]) -> list[MemorySummary]:
-    """Those of a search with `explain` that surely are meant, in its order; often none."""
+    """Returns the unambiguous hits of a search with `explain`, in its order; often empty."""
     matches = [_match(memory) for memory in found]
     if not matches or not _stands(sorted(matches, reverse=True)):
         return []
@@ -130,11 +131,11 @@ NOTHING_SURE = (
 NO_SESSION = "There is no such session. Give a session_id as recall_memory answered it."
 EARLIER = "There is more before: call memory_session with the memory_id of the first of these."
 MOST_SOURCES = 20
-# As often a host may hold the very words that are being said, from this conversation and others.
+# A host may have stored the current words up to this number of times, in several conversations.
 MOST_REPEATED = 5
-# Times are kept in whole microseconds.
+# Timestamps have microsecond precision.
 SHORTEST_TIME = timedelta(microseconds=1)
-# Proposed to be forgotten where a query says which.
+# Limit of memories that a query may propose to forget.
 MOST_PROPOSED = 25
 
 
@@ -148,13 +149,13 @@ class ToolOperations:
         self._said: Collection[str] = ()
 
     def apart_from(self, said: Collection[str]) -> Self:
-        """The same, where recall does not answer with these words: a host stores them as they are said."""
+        """Returns a copy whose recall omits these texts, which the host stores before the answer."""
         view = copy.copy(self)
         view._said = frozenset(said)
         return view
 
     async def save(self, asked: SaveMemory) -> dict[str, Any]:
-        """Store the sentence; what became of it."""
+        """Stores the sentence; returns the outcome."""
         given: dict[str, Any] = {} if asked.importance is None else {"importance": asked.importance}
         stored = await self._memory.store(StoreParams(
             content=asked.content, memory_type=MemoryType(asked.memory_type), tags=asked.tags,
@@ -168,18 +169,18 @@ class ToolOperations:
         }
 
     async def recall(self, asked: RecallMemory) -> dict[str, Any]:
-        """The memories that fit best, best first."""
+        """Returns the best matches, best first."""
         given = asked.model_dump(include={"after", "before", "tags", "memory_types"}, exclude_none=True)
         spare = MOST_REPEATED if self._said else 0
         found = await self._memory.retrieve(RetrieveParams(
             query=asked.query, k=asked.limit + spare, **given, **self._scope.filters()))
-        must_be_asked(found.receipt)  # a model must not take silence for "nothing fits"
+        must_be_asked(found.receipt)  # a failed search must not look like "no match"
         memories = [told(memory, score=memory.score) for memory in found.memories
                     if memory.content not in self._said and not is_template(memory.namespace)][:asked.limit]
         return bounded(memories) if memories else {"note": NOTHING_FITS}
 
     async def prefetch(self, asked: PrefetchMemory) -> str | dict[str, Any]:
-        """The fenced block of what memory holds for a first message, and whose its lines are."""
+        """Returns the fenced context for a first message, and the memory id of each line."""
         built = await prefetched(self._memory, asked.message, self._scope)
         if built is not None:
             must_be_asked(built.receipt)
@@ -189,7 +190,7 @@ class ToolOperations:
         return f"{built.context.strip()}\n\n{LINES_OF}: {named}"
 
     async def update(self, asked: UpdateMemory) -> dict[str, Any]:
-        """Correct a memory or add to it."""
+        """Corrects or extends a memory."""
         await self._record(asked.memory_id)
         updates = asked.model_dump(exclude={"memory_id"}, exclude_none=True)
         changed = await self._memory.update(
@@ -197,7 +198,7 @@ class ToolOperations:
         return {"status": "updated", "memory_id": str(changed.memory_id), "version": changed.version}
 
     async def forget(self, asked: ForgetMemory) -> dict[str, Any]:
-        """Propose what would go, or, confirmed, delete what was proposed."""
+        """Proposes memories to delete; with a confirmation deletes the proposed ones."""
         wanted = list(dict.fromkeys(asked.memory_ids or ()))
         if asked.confirmation is not None:
             return await self._forgotten(wanted, asked.confirmation)
@@ -207,7 +208,7 @@ class ToolOperations:
         return self._proposal(await self._those_there(list(scores)), scores)
 
     async def session(self, asked: MemorySession) -> dict[str, Any]:
-        """The memory with its neighbours in its session or task, and with its sources; or a session's end."""
+        """Returns a memory with adjacent ones of its session or task and its sources, or a session's end."""
         if asked.memory_id is None:
             return await self._last_of(asked.session_id)
         record = await self._record(asked.memory_id)
@@ -226,7 +227,7 @@ class ToolOperations:
         return {"memories": last["memories"][::-1], "next": EARLIER if earlier else None}
 
     async def _record(self, memory_id: UUID) -> MemoryRecord:
-        """A memory of the scope; outside it there is none. Raises NotFound."""
+        """Returns a memory of the scope. Raises NotFound for one outside it."""
         record = (await self._memory.get(GetParams(memory_id=memory_id, consistent=True))).memory
         if not self._scope.holds(record) or is_template(record.namespace):
             raise NotFound
@@ -247,7 +248,7 @@ class ToolOperations:
             query=query, k=MOST_PROPOSED, distinct=False, min_fit=SURE_FIT, explain=True,
             **self._scope.filters()))
         must_be_asked(found.receipt)
-        # Without vectors `min_fit` is not applied.
+        # Without vectors the service ignores `min_fit`.
         memories = found.memories if (found.receipt.fit or 0.0) >= SURE_FIT else []
         return {memory.memory_id: memory.score for memory in surely_meant(memories)}
 
@@ -285,7 +286,7 @@ class ToolOperations:
         else:
             return [record]
         filters = {**within, **self._scope.filters()}
-        # Descending, the memory itself comes first where its own moment is the end that is not included.
+        # The upper bound is exclusive: one microsecond later, so that the memory itself is included.
         upto = ListParams(before=record.timestamp + SHORTEST_TIME, **filters)
         since = ListParams(after=record.timestamp, descending=False, **filters)
         earlier = await self._behind(record, upto, before)

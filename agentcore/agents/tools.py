@@ -1,17 +1,17 @@
-"""The memory tools, defined once: what a model calls to save, recall, correct, forget and drill down.
+"""The memory tools: a model calls them to save, recall, correct, forget and drill down.
 
-`TOOLS` is the one definition: each `ToolDefinition` has `name`, `description`, `parameters` (a plain JSON
-Schema object: no references, no titles, no unions), `reads_only` and `destructive`. A binding to a framework
-passes these on and gives calls back:
+`TOOLS` is the only definition: each `ToolDefinition` has `name`, `description`, `parameters` (a JSON Schema
+object: no references, no titles, no unions), `reads_only` and `destructive`. A framework's binding passes
+these on and forwards calls:
 
     tools = MemoryTools(memory, MemoryScope(user_id="ada"))     # memory: any MemoryApi
-    tools.definitions                                           # what to tell the framework
+    tools.definitions                                           # pass these to the framework
     answer = await tools.answer(name, arguments)                # ToolAnswer(text, failed)
     text = await tools.call(name, arguments)                    # the text alone; arguments: an object or JSON
 
-A call never raises for what a model or the service did wrong: the text says it, in JSON, `{"error": "..."}`.
-A server that makes `MemoryTools` for each request gives all of them one `Confirmations` (with a key where
-there is more than one process), so that a confirmation given in one request holds in the next.
+A call never raises for errors of the model or the service: the text reports them as JSON, `{"error": "..."}`.
+A server that creates `MemoryTools` for each request passes one `Confirmations` to all of them (with a key if
+there are several processes), so that a confirmation of one request is valid in the next.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ WRITES = frozenset({"memory:write"})
 
 @dataclass(frozen=True)
 class ToolDefinition:
-    """One tool as any framework can describe it; `aliases` are other names that it may be asked for by.
+    """One tool, independent of frameworks; `aliases` are other names of it.
 
-    `scopes` are what a token needs for all it does.
+    `scopes` are those that a token needs for all its operations.
     """
 
     name: str
@@ -84,25 +84,25 @@ TOOLS: tuple[ToolDefinition, ...] = (
     ToolDefinition("memory_session", MemorySession, ToolOperations.session),
 )
 ALL_TOOLS = tuple(tool.name for tool in TOOLS)
-# Without prefetch: who drives the conversation does that better (see `prefetch.py`).
+# Without prefetch: the driver of the conversation does that better (see `prefetch.py`).
 USUAL_TOOLS = ("save_memory", "recall_memory", "update_memory", "forget_memory", "memory_session")
-# There where a template is given.
+# Present if there is a template.
 FILL_TEMPLATE = "fill_template"
 _BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, *tool.aliases)}
 
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """What the model is told, and whether the call failed."""
+    """The text for the model, and whether the call failed."""
 
     text: str
     failed: bool = False
 
 
 def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ...]:
-    """The definitions of these tools, each under the name it is asked for by, also an alias.
+    """Returns the definitions of these tools, each under the requested name, which may be an alias.
 
-    Raises ValueError for a name that is no tool's.
+    Raises ValueError for an unknown name.
     """
     for name in names:
         if name not in _BY_NAME:
@@ -111,7 +111,7 @@ def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ..
 
 
 def definition_of(template: WorkingTemplate) -> ToolDefinition:
-    """The tool that fills this template in: its description names the fields."""
+    """Returns the tool that fills in this template; its description lists the fields."""
     async def fill(_: ToolOperations, asked: Any) -> dict[str, Any]:
         return {"status": "filled in", "fields": await template.fill(asked.fields)}
 
@@ -119,14 +119,14 @@ def definition_of(template: WorkingTemplate) -> ToolDefinition:
 
 
 def tools_within(scopes: Collection[str]) -> tuple[str, ...]:
-    """The names of the tools that a token with these scopes can use."""
+    """Returns the names of the tools that a token with these scopes can use."""
     return tuple(tool.name for tool in TOOLS if tool.scopes <= set(scopes))
 
 
 class MemoryTools:
-    """The tools over one memory: what they are, and what a call answers.
+    """The tools over one memory: their definitions, and their calls.
 
-    With a `template` there is one more, `fill_template`, by which the model fills that in.
+    With a `template` there is another one, `fill_template`.
     """
 
     def __init__(self, memory: MemoryApi, scope: MemoryScope | None = None, *,
@@ -139,7 +139,7 @@ class MemoryTools:
         self._by_name = {tool.name: tool for tool in self.definitions}
 
     def apart_from(self, said: Collection[str]) -> Self:
-        """The same tools, where recall does not answer with what is being `said`.
+        """Returns a copy whose recall omits memories with exactly the texts in `said`.
 
         For a host that stores the words of a turn before the model answers them.
         """
@@ -152,11 +152,11 @@ class MemoryTools:
         return name in self._by_name
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
-        """What the tool answers, or what went wrong and what to do: JSON text for a model."""
+        """Calls a tool; returns its answer, or the error with its remedy, as JSON text for a model."""
         return (await self.answer(name, arguments)).text
 
     async def answer(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
-        """The same, and whether it failed. `arguments` as an object, or as the JSON text of one."""
+        """Calls a tool; returns its answer and whether it failed. `arguments`: an object or JSON text."""
         tool = self._by_name.get(name)
         if tool is None:
             return _failed(f"There is no tool {name!r}; there are {', '.join(self._by_name)}.")
@@ -169,7 +169,7 @@ class MemoryTools:
         try:
             answer = await tool.run(self._operations, tool.arguments.model_validate(_present(given)))
         except (AuthenticationFailed, NotAuthorised) as refusal:
-            # The model is told to go on without: who runs it must learn of it here.
+            # The model is told to continue without memory: only this log line informs the operator.
             logger.error("%s was refused (%d): %s", name, refusal.code, refusal.message)
             return _failed(failure_sentence(refusal))
         except (AgentCoreError, ValidationError) as failure:
@@ -206,6 +206,6 @@ _ALIASES = {"load_memory": "recall_memory", "preload_memory": "prefetch_memory"}
 
 
 def memory_instructions(tools: Iterable[str] = ()) -> str:
-    """The instruction text for a model that has these memory tools, named as it is given them."""
+    """Returns the instruction text for a model that has these memory tools, under these names."""
     lines = [_BY_TOOL[_ALIASES.get(name, name)].format(name) for name in tools]
     return "\n".join([*_READING, *lines])

@@ -1,4 +1,4 @@
-"""A working-memory template: named fields that an agent fills in and keeps, in one memory of their own."""
+"""A working-memory template: named fields that an agent fills in, stored in one memory."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAMESPACE = "working_template"
 MAX_FIELDS, MAX_FIELD_CHARS = 32, 2_000
 ATTEMPTS, FIRST_PAUSE_SECONDS = 10, 0.005
 USUAL_NAME = "template"
-# Its words stand in its metadata, so that no search finds the template, and no prompt has it twice.
+# The values are stored in the metadata: no search finds the template, and no prompt contains it twice.
 UNSEARCHED = "(...)"
 
 FieldName = Annotated[Identifier, Field(max_length=64), AfterValidator(str.strip)]
@@ -32,13 +32,13 @@ _FIELDS = TypeAdapter(Annotated[
 
 
 def place_of(scope: MemoryScope, name: str = USUAL_NAME) -> str:
-    """The namespace of a scope's template: one for each, since no segment can hold the sign between two."""
+    """Returns the namespace of a scope's template, unique because encoded segments contain no "/"."""
     parts = (name, *(getattr(scope, part) or "" for part in MemoryScope.model_fields))
     return f"{NAMESPACE}:{encode_segment('/'.join(encode_segment(part) for part in parts))}"
 
 
 def is_template(namespace: str | None) -> bool:
-    """Whether a memory of this namespace is a template's, which nobody else finds or changes."""
+    """Whether the namespace is a template's, which tools neither find nor change."""
     return namespace is not None and namespace.startswith(f"{NAMESPACE}:")
 
 
@@ -52,15 +52,15 @@ class FillTemplate(Strict):
 
 
 class WorkingTemplate:
-    """What an agent always has at hand of a user or a session: at most 32 fields of 2,000 characters each.
+    """Fields that an agent always has available for a user or session: up to 32 of 2,000 characters each.
 
-    `fields` name each field and say what belongs into it. It is kept for the scope's user, namespace, session
-    and task; what two processes fill in at the same time is all kept. It is pinned: no rule forgets it.
+    `fields` maps names to descriptions. The template belongs to the scope's user, namespace, session and
+    task; concurrent changes of different fields are merged. It is pinned: no rule forgets it.
     """
 
     def __init__(self, memory: MemoryApi, fields: Mapping[str, str], scope: MemoryScope | None = None, *,
                  name: str = USUAL_NAME) -> None:
-        """Raises InvalidParams for fields that cannot be."""
+        """Raises InvalidParams for invalid fields."""
         try:
             self.fields = _FIELDS.validate_python(dict(fields))
         except ValidationError as cause:
@@ -71,21 +71,21 @@ class WorkingTemplate:
         self._place = place_of(self._scope, name)
 
     async def values(self) -> dict[str, str]:
-        """What is filled in, in the fields' order."""
+        """Returns the filled fields, in the order of the fields."""
         return self._values(await self._kept())
 
     async def text(self) -> str:
-        """The template as Markdown, empty fields with what belongs into them."""
+        """Returns the template as Markdown, empty fields with their descriptions."""
         return self._text(await self.values())
 
     async def prompt(self) -> str:
-        """The same for a prompt, fenced as data."""
+        """Returns the template for a prompt, fenced as data."""
         return fenced(self._lines(await self.values()))
 
     async def fill(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        """Fill fields in, null or blank empties one; all that is filled in then.
+        """Fills in fields (null or blank empties one); returns all filled fields.
 
-        Raises InvalidParams for a field that the template does not have, and for a value that is too long.
+        Raises InvalidParams for an unknown field or a value that is too long, Conflict if all retries fail.
         """
         told = self._checked(values)
         pause = FIRST_PAUSE_SECONDS
@@ -97,19 +97,19 @@ class WorkingTemplate:
                 await self._keep(kept, ordered)
                 return ordered
             except (Conflict, NotFound):
-                # Another process filled something in meanwhile, and its fields are kept as well.
+                # Another process changed it concurrently: retry and merge its fields.
                 await asyncio.sleep(pause)
                 pause *= 2
         raise Conflict("The template changes faster than it can be filled in: try again.")
 
     def arguments(self) -> type[FillTemplate]:
-        """What a model gives the tool that fills this template in."""
+        """Returns the arguments of the tool that fills in this template."""
         fields = "; ".join(f"{name}: {meaning}" for name, meaning in self.fields.items())
         return create_model(
             "FillTemplate", __base__=FillTemplate, __doc__=f"{FillTemplate.__doc__} {fields}.")
 
     def _checked(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        """The values by field, blank where one is emptied. Raises InvalidParams."""
+        """Returns the values by field, blank to empty one. Raises InvalidParams."""
         for name, value in values.items():
             if name not in self.fields:
                 raise InvalidParams(f"there is no field {name!r}; there are {', '.join(self.fields)}")
@@ -118,11 +118,11 @@ class WorkingTemplate:
         return {name: (value or "").strip() for name, value in values.items()}
 
     async def clear(self) -> None:
-        """Forget what is filled in."""
+        """Deletes all values."""
         await self._memory.delete(DeleteParams(namespace=self._place, confirm=True))
 
     def instructions(self) -> str:
-        """What to tell a model that fills the template in."""
+        """Returns the instructions for a model that fills in the template."""
         lines = "\n".join(f"- {name}: {meaning}" for name, meaning in self.fields.items())
         return (
             "You keep a working memory with these fields. Fill a field in as soon as you learn what belongs "
@@ -133,16 +133,17 @@ class WorkingTemplate:
         return next(iter(page.memories), None)
 
     async def _keep(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
-        """Let the values stand in the one memory. Raises Conflict where they are not what was read last."""
+        """Writes the values to the one memory. Raises Conflict if it changed since it was read."""
         if kept is None:
             await self._begin(values)
         else:
             await self._change(kept.memory_id, kept.version, values)
 
     async def _begin(self, values: dict[str, str]) -> None:
-        """Make the memory, empty and under one key, and fill it in unless another has filled it in before.
+        """Creates the empty memory under an idempotency key, then fills it in unless it was changed before.
 
-        Two that see none make one. After `clear` the key names a memory that is gone: the next key is taken.
+        Concurrent calls create one memory. After `clear` the key names a deleted memory: then the next key is
+        used.
         """
         while True:
             made = await self._memory.store(StoreParams(

@@ -12,12 +12,12 @@ from itertools import groupby
 __all__ = ["INTERRUPTED", "main"]
 
 INTERRUPTED = 130
-# Read by numpy at its import. Its products are small here: on busy cores one of 60 x 384 by 384 x 560 took
+# numpy reads it when imported. Matrices are small here: on busy cores a product of 60 x 384 by 384 x 560 took
 # 33 ms with two threads, 2 ms with one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# The module of each command, and what `agentcore --help` says before the module is imported: the first
+# The module of each command, and its line in `agentcore --help` before the module is imported: the first
 # sentence of the command's own help. A module is imported when its command is used: those of the service take
-# seconds to load, and need packages that an installation of the client alone does not have.
+# seconds to load, and need packages that an installation of the client alone lacks.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("serve", "Run the service until Ctrl-C."),
     "worker": ("serve", "Run the background work in a process of its own, until Ctrl-C."),
@@ -76,9 +76,9 @@ ALIASES: Mapping[str, str] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run a command line, by default the one typed; ends the process."""
+    """Runs a command line, by default the process's own; ends the process."""
     given = sys.argv[1:] if arguments is None else arguments
-    # What is imported stays: collecting garbage during the imports takes a sixth of their time.
+    # Imported objects stay alive: garbage collection during the imports takes a sixth of their time.
     gc.disable()
     try:
         application = import_module("agentcore.cli.app")

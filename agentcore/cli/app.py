@@ -56,7 +56,7 @@ class _Commands(_Group):
             panel = MEMORIES if name == FIRST_OF_MEMORIES else panel
             stub = _Command(name, help=_summary(name), rich_help_panel=panel)
             self.commands[name] = loaded.get(name, stub)
-        # Hidden: they are shown with what they mean, and suggested for typos.
+        # Hidden: the help of the full command names them, and typos get them as suggestions.
         self.commands |= {alias: _Command(alias, hidden=True) for alias in ALIASES}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -108,7 +108,7 @@ err = Console(stderr=True, highlight=False)
 
 
 def load(module: str) -> None:
-    """Import a command's module; ends the process where a package it needs is not installed."""
+    """Imports a command's module; ends the process if a required package is not installed."""
     try:
         import_module(module)
     except ModuleNotFoundError as cause:
@@ -120,7 +120,7 @@ def load(module: str) -> None:
 
 
 def show(table: Table) -> None:
-    """Print a table: aligned on a terminal, elsewhere a line a row with tabs between the cells."""
+    """Prints a table: aligned on a terminal, else one line for each row with tabs between the cells."""
     if out.is_terminal:
         out.print(table)
         return
@@ -164,7 +164,7 @@ def agentcore(
 
 
 def say(text: str) -> None:
-    """Print something that is not the answer to stderr: stdout is for answers alone."""
+    """Prints a message to stderr: stdout is for results only."""
     err.print(Text(printable(text)), soft_wrap=True)
 
 
@@ -174,7 +174,7 @@ def counted(count: int, one: str, many: str) -> str:
 
 
 def fail(sentence: str, code: int = FAILED) -> Never:
-    """End the command with one clear sentence."""
+    """Ends the command with one sentence on stderr."""
     say(f"agentcore: {sentence}")
     sys.exit(code)
 
@@ -185,7 +185,7 @@ def printable(text: str) -> str:
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Run the command that was typed; ends the process."""
+    """Runs a command line; ends the process."""
     try:
         app(list(arguments), prog_name="agentcore")
     except AgentCoreError as error:

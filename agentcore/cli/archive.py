@@ -1,4 +1,4 @@
-"""archive list, restore, verify: what pruning put away; erase: everything of an agent or user, for good."""
+"""archive list, restore, verify: archived memories; erase: deletes all of an agent or user permanently."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from agentcore.registry import resolve
 
 REPORTED = 20
 ADMIN = ("memory:admin",)
-# These take a second to load and need the service's packages; the other commands do not wait for them.
+# Imported lazily: they take a second to load and need the service's packages.
 SERVER_PARTS = {
     "verify": "agentcore.cli.archive_verification:verified",
     "check": "agentcore.cli.purge:checked",
@@ -140,7 +140,7 @@ def verify(
 
 
 async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResult:
-    """Calls restore until it is complete and sums the results; what a failed call left restored stays."""
+    """Calls restore until it is complete and sums the results; a failed call does not undo earlier ones."""
     whole = await memory.restore(params)
     while not whole.complete:
         say(f"{len(whole.memory_ids)} {'would come back' if whole.dry_run else 'are back'}, going on")

@@ -32,10 +32,10 @@ class Finding:
 async def verify(
     database: Database, archive: Archive, agent_id: str | None = None, *, adopt: bool = False
 ) -> AsyncIterator[list[Finding | None]]:
-    """Yields a result for each archived memory of all agents, or of one: None where its copy is whole.
+    """Yields a result for each archived memory of all agents, or of one: None if its copy is intact.
 
-    They come in pages, in the order of agents and ids. `adopt`: records this archive as the place of whole
-    copies that another one was recorded for, after archives were merged. Raises DependencyUnavailable.
+    Results come in pages, ordered by agent and id. `adopt`: records this archive as the place of intact
+    copies that were recorded for another one, after archives were merged. Raises DependencyUnavailable.
     """
     slots = asyncio.Semaphore(READS_AT_ONCE)
     own_id = await archive_id(archive)

@@ -1,6 +1,7 @@
-"""Calls to a running service: from what was typed, or the environment, to a client.
+"""Calls a running service: creates a client from the command's options or the environment.
 
-Nothing here reads a file `.env`: a directory somebody else made must not say where texts and tokens go.
+It never reads a `.env` file: a directory created by someone else must not decide where texts and tokens are
+sent.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from agentcore.registry import resolve
 OWN_TOKEN_SECONDS = 600
 TOLD_WAIT_SECONDS = 1.0
 DEFAULT_SCOPES: Sequence[str] = ("memory:read", "memory:write")
-# A client with a token needs nothing of what creates one.
+# Imported lazily: a client with a token does not need the packages that create one.
 CREATES_TOKENS = {"server": "agentcore.cli.token:token_for"}
 
 ReturnT = TypeVar("ReturnT")
@@ -38,7 +39,7 @@ ResultT = TypeVar("ResultT", bound=Strict)
 def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ReturnT]], *,
         max_attempts: int = 3, timeout_seconds: float = 60.0,
         scopes: Sequence[str] = DEFAULT_SCOPES) -> ReturnT:
-    """Asks the service that the command's --url, --token and --agent name; `scopes` with --agent."""
+    """Calls the service that --url, --token and --agent select; `scopes` apply with --agent."""
     stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
 
     async def asked() -> ReturnT:
@@ -51,13 +52,13 @@ def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[Ret
 
 def call(context: typer.Context, method: Method[..., ParamsT, ResultT], params: ParamsT | None = None, *,
          scopes: Sequence[str] = DEFAULT_SCOPES) -> ResultT:
-    """Calls a method of the service, with the options that were typed where no params are given."""
+    """Calls a method of the service; the params default to the command's options."""
     sent = options.given(context, method.params) if params is None else params
     return ask(context, lambda memory: memory.call(method, sent), scopes=scopes)
 
 
 def _tell_of_waiting(details: RetryDetails) -> None:
-    """A rate limit can delay a command by a minute; other retries are reported when the call fails."""
+    """Reports a rate limit, which can delay a command by a minute; the error reports other retries."""
     if isinstance(details.caused_by, RateLimited) and details.wait_for >= TOLD_WAIT_SECONDS:
         say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 

@@ -1,4 +1,4 @@
-"""demo: a conversation imported into a temporary memory of its own, and ten questions about it."""
+"""demo: imports a conversation into a temporary memory, and asks ten questions about it."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def demo(context: typer.Context) -> None:
 
 
 def summary(results: Sequence[Mapping[str, Any]]) -> str:
-    """Reports how many questions had a current answer shown, and which had none."""
+    """Reports how many questions had a current answer in the results, and which had none."""
     missed = [each["question"] for each in results if not each["current_shown"]]
     count = f"{len(results) - len(missed)} of {len(results)} questions"
     return "\n".join([f"{count}: a current answer is among the {SHOWN} memories shown.",

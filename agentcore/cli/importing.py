@@ -41,24 +41,24 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
     failures: Counter[str] = field(default_factory=Counter)
-    # By reason: where in the file, the first of them.
+    # By reason: the first places in the file.
     places: dict[str, list[str]] = field(default_factory=dict)
     last_line: int = 0
 
     def count(self, result: StoreResult) -> None:
-        # The key says that this very line was stored before, if under another parent or by an older version.
+        # The key was stored before: the same line, if under another parent or by an older version.
         again = result.code == JsonRpcErrorCode.CONFLICT
         self.outcomes["existing" if again else result.status] += 1
         if result.status == "rejected" and not again:
             self.reasons[result.reason or "no reason given"] += 1
 
     def leave_out(self, reason: str, place: str) -> None:
-        """Something of the file that no memory is made of."""
+        """Records a part of the file that does not become a memory."""
         self.left_out[reason] += 1
         self._note(reason, place)
 
     def fail(self, number: int, problem: str) -> None:
-        """Something of the file that was meant to be a memory and could not be one."""
+        """Records a part of the file that should become a memory, but is invalid."""
         self.failures[problem] += 1
         self._note(problem, f"record {number}")
 
@@ -110,7 +110,7 @@ BATCH_LINES = 250
 BATCH_CHARS = 1_000_000
 REPORTED_LINES = 20
 
-# What one line may be guilty of; anything else would fail every other line as well.
+# Errors that a single line can cause; any other would fail for every line.
 _OF_ONE_LINE = (InvalidParams, TooLarge)
 
 
@@ -135,16 +135,16 @@ class Import:
         self._chars = 0
 
     async def take(self, numbered: NumberedLine) -> None:
-        """Take one line; a full batch is stored."""
+        """Adds a line to the batch; stores a full batch."""
         line = numbered.line
         if line is None:
             await self._refuse(numbered.number, numbered.problem or "is no line")
             return
         if self._waits and self._is_unknown(line.superseded_by):
-            self._superseded.append(numbered)  # what replaced it comes later, and has no id yet
+            self._superseded.append(numbered)  # its successor comes later, and has no id yet
             return
         if self._is_unknown(line.parent_memory_id):
-            await self.flush()  # its parent may be waiting, without an id yet
+            await self.flush()  # its parent may be pending, without an id yet
         await self._queue(numbered, line)
 
     async def _queue(self, numbered: NumberedLine, line: Line) -> None:
@@ -164,7 +164,7 @@ class Import:
         return memory_id is not None and memory_id not in self._ids
 
     async def flush(self) -> None:
-        """Store what waits."""
+        """Stores the pending batch."""
         waiting, self._waiting, self._chars = self._waiting, [], 0
         if waiting:
             await self._store(waiting)
@@ -172,7 +172,7 @@ class Import:
             self._passed(self._tally.last_line)
 
     async def finish(self) -> None:
-        """Store what is left: what was superseded comes after what replaced it, if the file holds that."""
+        """Stores the remaining lines: superseded ones after their successors, if the file contains those."""
         await self.flush()
         before = 0
         while self._superseded:
@@ -184,20 +184,20 @@ class Import:
             await self.flush()
 
     async def link(self) -> None:
-        """Tie what was imported as it was tied before: at the end, since a link may point to a later line."""
+        """Restores the links of imported memories: at the end, since a link may point to a later line."""
         lost = sum([await self._tie(memory_id, links) for memory_id, links in self._links])
         if lost:
             say(f"links left out, since one of the two memories is not there: {lost}")
 
     async def _tie(self, memory_id: UUID, links: Sequence[Link]) -> int:
-        # What this file does not hold the agent may have.
+        # The target may be in the agent's memory even if this file does not contain it.
         wanted = [link.model_copy(update={"target_id": self._ids.get(link.target_id, link.target_id)})
                   for link in links]
         try:
             held = (await self._memory.get(GetParams(memory_id=memory_id))).memory.links
         except NotFound:
             return len(wanted)
-        # Two lines that became one memory are not tied to themselves.
+        # Two lines may have become one memory: no link to itself.
         missing = [link for link in wanted if link.target_id != memory_id and not _is_held(link, held)]
         lost = 0
         for start in range(0, len(missing), MAX_LINKS_A_CALL):
@@ -208,7 +208,7 @@ class Import:
         try:
             await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(links=links)))
         except NotFound:
-            # One of them leads to a memory that was deleted since: halve until it stands alone.
+            # One target was deleted meanwhile: bisect to isolate it.
             if len(links) == 1:
                 return 1
             middle = len(links) // 2
@@ -219,7 +219,7 @@ class Import:
         try:
             stored = await self._memory.store_batch(StoreBatchParams(items=[params for _, params in waiting]))
         except _OF_ONE_LINE as error:
-            # The whole request was refused: halve it until the lines at fault stand alone.
+            # The whole request was refused: bisect to isolate the invalid lines.
             if len(waiting) == 1:
                 await self._refuse(waiting[0][0].number, error.message)
                 return
@@ -264,5 +264,5 @@ def _is_held(link: Link, held: Sequence[Link]) -> bool:
 
 
 def _is_refused(result: StoreResult) -> bool:
-    """Returns whether the line is at fault. A conflict means that its key was stored before."""
+    """Whether the line is invalid. A conflict is no refusal: its key was stored before."""
     return result.code not in (None, JsonRpcErrorCode.CONFLICT)

@@ -1,4 +1,4 @@
-"""index status, tune, rebuild: what the vector indexes are, and the index keeper's work done now."""
+"""index status, tune, rebuild: shows the vector indexes, and runs the index keeper's work now."""
 
 from __future__ import annotations
 

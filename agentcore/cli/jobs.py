@@ -103,7 +103,7 @@ def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:
 def _each(
     context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]
 ) -> None:
-    """Act on each job and report the outcome; ends with 1 if one could not be acted on."""
+    """Applies an action to each job and reports the outcomes; ends with 1 if one failed."""
 
     async def all_of_them(queue: JobQueue) -> list[dict[str, Any]]:
         outcomes: list[dict[str, Any]] = []

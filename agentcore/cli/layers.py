@@ -1,4 +1,4 @@
-"""layers, consolidate, llm: how an agent's layers forget, are summarized, and what models do for it."""
+"""layers, consolidate, llm: an agent's rules for forgetting and summaries, and its use of models."""
 
 from __future__ import annotations
 

@@ -48,9 +48,9 @@ def _either(*names: str) -> Any:
 
 
 class Line(Strict):
-    """The fields of a line; where a field has two names, export writes the first."""
+    """The fields of a line; if a field has two names, export writes the first."""
 
-    # Other systems number their sessions.
+    # Session ids of other systems may be numbers.
     model_config = ConfigDict(coerce_numbers_to_str=True)
 
     text: FilledText = Field(validation_alias=AliasChoices("text", "content"))
@@ -85,9 +85,9 @@ class Line(Strict):
 
 @dataclass(frozen=True)
 class NumberedLine:
-    """A line, or the problem with it; `end`: the bytes read up to its end.
+    """A line, or the problem with it; `end`: the number of bytes read so far.
 
-    `cut_off`: what follows it in its file cannot be read.
+    `cut_off`: the rest of its file is unreadable.
     """
 
     number: int
@@ -103,10 +103,11 @@ def read_lines(
 ) -> Iterator[NumberedLine]:
     """Yields the lines of a file; skips blank lines and aliases.
 
-    What `hint` says of a line comes after its problem.
+    The text of `hint` for a line is appended to its problem.
 
-    A line's key follows from what it says and from how often it was said before, not from the file: the same
-    lines in another file, or after a break, have the same keys. Links do not count: they may be added later.
+    A line's key is a digest of its content and its number of earlier occurrences, independent of the file:
+    the same lines in another file, or after an interruption, have the same keys. Links are excluded: they may
+    be added later.
     """
     seen: Counter[bytes] = Counter()
     for number, end, raw in _raw_lines(file):
@@ -126,7 +127,7 @@ def read_lines(
 
 
 def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID]) -> StoreParams:
-    """Converts a line to params; `ids` maps old ids to those of memories imported before. Raises BadLine."""
+    """Converts a line to params; `ids` maps old ids to ids of memories imported before. Raises BadLine."""
     interaction = _interaction(line)
     given = {
         "interaction": interaction, "content": line.text if interaction is None else None,
@@ -161,7 +162,7 @@ def line_of(record: MemoryRecord) -> dict[str, Any]:
         "superseded_by": _written(record.superseded_by), "embedding": record.embedding,
         "links": [link.model_dump(mode="json") for link in record.links] or None,
     }
-    # It was worth storing once: neither the gate nor the duplicate check is asked again.
+    # It was accepted once: skip the write gate and deduplication.
     return {name: value for name, value in line.items() if value is not None} | {"force": True}
 
 
@@ -212,7 +213,7 @@ def _digest(said: Mapping[str, Any]) -> bytes:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Describes in one sentence what is wrong with a line."""
+    """Describes the problem with a line in one sentence."""
     return "; ".join(_problem(each) for each in error.errors())
 
 

@@ -1,4 +1,4 @@
-"""mcp: a running service's memory for a program that starts its tools itself, over stdin and stdout."""
+"""mcp: a running service's memory over stdin and stdout, for programs that start their own tools."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ def mcp(context: typer.Context) -> None:
     """
     scope = options.given(context, MemoryScope)
     serve_stdio = resolve("mcp", SERVERS, kind="command")
-    # The thread that reads the input cannot be interrupted, and nothing here needs closing: Ctrl-C just ends.
+    # The thread that reads the input cannot be interrupted, and there is no resource to close: Ctrl-C just
+    # ends.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_serve(serve_stdio, scope, context))
 

@@ -1,4 +1,4 @@
-"""The commands about memories: store, find, list and prune them; read, change or delete one by its id."""
+"""Commands on memories: store, find, list and prune them; read, change or delete one by its id."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ def _warn_of(receipt: Receipt) -> None:
 
 
 def results_table(memories: Sequence[MemorySummary], *, explained: bool = False) -> Table:
-    """Returns a row for each memory, best first; marks those that a newer one probably makes outdated."""
+    """Returns a row for each memory, best first; marks those that a newer one probably supersedes."""
     table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
     ranks = {memory.memory_id: rank for rank, memory in enumerate(memories, 1)}
     for memory in memories:
@@ -235,7 +235,7 @@ def results_table(memories: Sequence[MemorySummary], *, explained: bool = False)
 
 
 def _reasons(terms: Mapping[str, ScoreTerm]) -> str:
-    """Lists the terms of a score, the greatest first; --json also shows those that are 0."""
+    """Lists the nonzero terms of a score, largest first; --json shows all."""
     giving = sorted(terms.items(), key=lambda named: -abs(named[1].contribution))
     return "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
                      for name, term in giving if round(term.contribution, 3))

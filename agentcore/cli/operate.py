@@ -1,4 +1,4 @@
-"""migrate and doctor: what an operator runs beside the service."""
+"""migrate and doctor: commands for operators, separate from the service."""
 
 from __future__ import annotations
 

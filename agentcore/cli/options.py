@@ -1,4 +1,4 @@
-"""Options that several commands share, and how what was typed becomes params of the contract.
+"""Options that several commands share, and their conversion to params of the API.
 
 An option fills the field of its name. `option`, `fields`, `filters` and `client` add options to a command,
 which reads their values from its context.
@@ -42,12 +42,12 @@ def seconds(text: str) -> int:
 
 
 def seconds_or_none(text: str) -> int:
-    """Accepts 0 as well."""
+    """Parses a duration; accepts 0, too."""
     return 0 if text.strip() == "0" else seconds(text)
 
 
 def on_or_off(text: str) -> bool:
-    """Accepts on and off."""
+    """Parses on or off."""
     if text not in ("on", "off"):
         raise typer.BadParameter("give on or off")
     return text == "on"
@@ -163,13 +163,13 @@ OPTION_SPECS: Mapping[str, OptionSpec] = {
 
 
 def typed_fields(context: typer.Context, model: type[BaseModel]) -> dict[str, Any]:
-    """Returns the fields of the model that were typed, by name."""
+    """Returns the fields of the model that the command line sets, by name."""
     return {name: value for name, value in context.params.items()
             if name in model.model_fields and value is not None and value != ()}
 
 
 def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
-    """Returns the model with the options that were typed. Raises ValidationError."""
+    """Returns the model with the options of the command line. Raises ValidationError."""
     filled = typed_fields(context, model)
     if context.params.get("shared"):
         filled["user_id"] = [*([filled["user_id"]] if "user_id" in filled else []), None]
@@ -177,7 +177,7 @@ def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
 
 
 def printed_as_json(context: typer.Context, result: Any) -> bool:
-    """Prints the result, a model or plain values, if --json was typed; returns whether it was."""
+    """Prints the result, a model or JSON values, if --json is set; returns whether it is."""
     if not context.params["as_json"]:
         return False
     if isinstance(result, BaseModel):
@@ -197,7 +197,7 @@ with_json = option("as_json", False, "--json", help="Print the whole result as J
 
 
 def access(command: CommandT) -> CommandT:
-    """Adds the options that name the service and the caller."""
+    """Adds the options that select the service and the caller."""
     url = option("url", None, "--url", metavar="URL", rich_help_panel=ACCESS,
                  help="The service. Default: AGENTCORE_URL.")
     token = option(
@@ -211,7 +211,7 @@ def access(command: CommandT) -> CommandT:
 
 
 def client(command: CommandT) -> CommandT:
-    """Adds --json and the options that name the service and the caller."""
+    """Adds --json and the options that select the service and the caller."""
     return access(with_json(command))
 
 
@@ -220,7 +220,7 @@ def fields(
 ) -> Callable[[CommandT], CommandT]:
     """Adds an option for each of these fields, with the field's type, default and description.
 
-    `helps` describes fields in place of their descriptions. Without `defaults`, every default is None.
+    `helps` replaces descriptions. Without `defaults`, every default is None.
     """
     added = {name: _option(model, name, panel, helps.get(name)) for name in names}
     if not defaults:
@@ -233,7 +233,7 @@ _FILTERS = ("memory_types", "task_id", "session_id", "user_id", "namespace", "af
 
 
 def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:
-    """Adds the filters that the model has, but for some."""
+    """Adds the filters of the model, except those in `without`."""
     names = [name for name in _FILTERS if name in model.model_fields and name not in without]
     place = names.index("user_id") + 1
     first, last = (
@@ -259,7 +259,7 @@ def _option(model: type[BaseModel], name: str, panel: str | None, help: str | No
 
 
 def _type(annotation: Any) -> Any:
-    """Returns the type without None and without the constraints that only the model checks."""
+    """Returns the type without None and constraints, which only the model validates."""
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin in (Annotated, Union, UnionType):
         return _type(inner[0])

@@ -1,4 +1,4 @@
-"""purge: removes erased text from the files of the running parts; reads and re-signs receipts of erasures."""
+"""purge: removes erased text from the files of PostgreSQL and Redis; re-signs receipts of erasures."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def purge(
 
 
 def purged(wait_seconds: float = WAIT_SECONDS) -> Purged:
-    """Purge the running parts, and report to stderr."""
+    """Purges PostgreSQL and Redis, and reports to stderr."""
     result = asyncio.run(_purged(load_settings(), wait_seconds))
     for name, count in result.purged.items():
         if count:
@@ -81,7 +81,7 @@ NO_RECEIPT = ("--check takes a receipt: the text that erase printed, the JSON of
 
 
 def checked(given: str) -> dict[str, Any]:
-    """Returns what the receipt states; ends the command where no key is at hand that could have signed it."""
+    """Returns the claims of the receipt; ends the command if no key is available to verify it."""
     receipt = _receipt(given)
     settings = load_settings()
     stored = asyncio.run(_stored_keys(settings, key_id_of(receipt)))
@@ -89,7 +89,7 @@ def checked(given: str) -> dict[str, Any]:
 
 
 def purged_receipt(receipt: str) -> tuple[str, bool]:
-    """Purges; returns the receipt with what was purged and what remains, and whether all went well."""
+    """Purges; returns the receipt with the purged and the remaining parts, and whether all succeeded."""
     try:
         claims = checked(receipt)
         report = purged()
@@ -125,5 +125,5 @@ def _text(given: str) -> str:
             return sys.stdin.read()
         return Path(given).read_text() if Path(given).is_file() else given
     except (OSError, ValueError):
-        # The text of a receipt is longer than a file's name may be; what is no text is no receipt.
+        # A receipt may be longer than a file name can be; invalid text is refused later.
         return given

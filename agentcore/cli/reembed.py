@@ -1,4 +1,4 @@
-"""reembed: all memories embedded anew by another model, while the service runs."""
+"""reembed: embeds all memories again with another model, while the service runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentcore.memory.embeddings import BatchingEmbedder
 from agentcore.memory.rows.vector_rows import KnownModel
 from agentcore.runtime import running_database
 
-# Beside the embedding: writing a memory's vector, moving it into place, and an index over it, on two cores.
+# Without embedding: writing a vector, moving it into place, and indexing it, on two cores.
 WRITING_SECONDS_A_MEMORY = 0.002
 
 

@@ -1,4 +1,4 @@
-"""serve and worker: the commands that stay until they are stopped."""
+"""serve and worker: the commands that run until they are stopped."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def serve(
                 connections=connection_limit(settings.max_connections, settings.database_pool_size),
                 on_listening=lambda url: typer.echo(_welcome(settings, url))))
 
-    # A port in use is told before a database is made for nothing.
+    # Reports a port in use before a database is created.
     with bound(settings.host, settings.port) as address:
         _run_until_stopped(work)
 
@@ -92,7 +92,7 @@ def worker() -> None:
 
 
 class Stop:
-    """Handles SIGINT and SIGTERM: the first asks to stop, the second to stop without waiting."""
+    """Handles SIGINT and SIGTERM: the first stops gracefully, the second at once."""
 
     def __init__(self) -> None:
         self.started = asyncio.Event()
@@ -100,7 +100,7 @@ class Stop:
         self.forced = asyncio.Event()
 
     async def run(self, work: Work) -> None:
-        """Run the work. Asked to stop before it has started, it is cancelled and closes what it opened."""
+        """Runs the work. A stop before it has started cancels it; it closes its resources."""
         with stop_on_signals(self.asked):
             running = asyncio.create_task(work(self))
             watching = asyncio.create_task(self._watch(running))
@@ -121,7 +121,7 @@ class Stop:
             running.cancel()
 
     async def unless_forced(self, waited_for: Coroutine[Any, Any, None]) -> None:
-        """Wait for it, or break it off when forced; what was opened around it is closed in either case."""
+        """Awaits it, or cancels it on a forced stop; the caller closes resources in either case."""
         task = asyncio.create_task(waited_for)
         forcing = asyncio.create_task(self.forced.wait())
         await asyncio.wait({task, forcing}, return_when=asyncio.FIRST_COMPLETED)

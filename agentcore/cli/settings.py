@@ -1,4 +1,4 @@
-"""config and version: what a service started here would run with."""
+"""config and version: settings and version of a service started here."""
 
 from __future__ import annotations
 

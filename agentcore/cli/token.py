@@ -1,4 +1,4 @@
-"""token: makes what opens one agent's memory."""
+"""token: creates tokens that grant access to one agent's memory."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def signing_secret_at_hand(settings: Settings, *, make_home: bool = False) -> st
     if settings.jwt_secret_key is not None:
         return settings.jwt_secret_key.get_secret_value()
     home = Home(settings.agentcore_home or default_home())
-    # A service on an external database has a secret of its own setting, never the home's.
+    # A service on an external database uses JWT_SECRET_KEY, never the home's secret.
     makes_one = make_home and settings.database_url is None
     with home.explained():
         kept = (home.secrets / "jwt").exists()

@@ -1,4 +1,4 @@
-"""import and export: memories in and out as JSONL, in pieces, however many there are."""
+"""import and export: streams memories as JSONL, any number of them."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def import_lines(
 
 @contextmanager
 def _reported(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> Iterator[None]:
-    """Prints how far an import came that failed, and always writes the report."""
+    """Reports the progress of an import that failed, and always writes the report."""
     again = "the same command again to go on: nothing is stored twice."
     try:
         yield

@@ -1,4 +1,4 @@
-"""The memory API over HTTP: `MemoryClient` for async code, `SyncMemoryClient` for the rest."""
+"""The memory API over HTTP: `MemoryClient` for async code, `SyncMemoryClient` for other code."""
 
 from agentcore.client.connection import ENDPOINT, TokenSource
 from agentcore.client.memory_client import MemoryClient

@@ -1,6 +1,6 @@
-"""The path to one service: a connection pool, one POST a call, failures as our errors, and the bearer token.
+"""Connection to one service: connection pool, one POST for each call, typed errors, and the bearer token.
 
-The token is asked for when first needed, and again when the service refuses it.
+The token is fetched at the first call, and again when the service refuses it.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from agentcore.errors import (
 
 ENDPOINT = "/api/v1/jsonrpc"
 Body = Mapping[str, Any]
-# The request never left this process, so even a call that must not run twice may be tried again.
+# The request was not sent, so even a call that is not idempotent may be retried.
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 _USER_INFO = re.compile(r"(\w+://)?[^/?#]*@")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Sender(Protocol):
-    """Sends a JSON-RPC request and gives its result."""
+    """Sends a JSON-RPC request and returns its result."""
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """The request's `result`; raises its error."""
+        """Returns the request's `result`; raises its error."""
 
 
 class Connection:
-    """One service's endpoint, with its connections."""
+    """The endpoint of one service, with its connections."""
 
     def __init__(self, url: str, *, timeout_seconds: float,
                  transport: httpx.AsyncBaseTransport | None = None) -> None:
         base = url.rstrip("/").removesuffix(ENDPOINT)
         if _USER_INFO.match(base):
-            # httpx would send them instead of the token, and they would stand in logs and receipts.
+            # httpx would send them instead of the token, and logs and receipts would contain them.
             raise ConfigurationError([
                 "The service's URL names a user or a password: leave it out; the token alone says who asks."])
         if not base.startswith(("http://", "https://")):
@@ -66,20 +66,20 @@ class Connection:
             raise ConfigurationError([f"The service's URL {url!r} is not a URL: {cause}."]) from cause
 
     async def close(self) -> None:
-        """Close the connections; what is sent afterwards raises ClientClosed."""
+        """Closes the connections; later requests raise ClientClosed."""
         await self._http.aclose()
 
     def must_be_open(self) -> None:
-        """Raises ClientClosed once it is closed."""
+        """Raises ClientClosed if it is closed."""
         if self._http.is_closed:
             raise ClientClosed
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """One call's result; raises its error."""
+        """Returns the result of one call; raises its error."""
         return result_of(await self.post(dict(body), token, traceparent), self.url)
 
     async def post(self, payload: Any, token: str, traceparent: str | None) -> httpx.Response:
-        """Whatever the service answers; raises DependencyUnavailable where it does not."""
+        """Returns the service's response; raises DependencyUnavailable if there is none."""
         self.must_be_open()
         headers = {"Authorization": f"Bearer {token}"}
         if traceparent is not None:
@@ -101,14 +101,14 @@ class Connection:
             ) from cause
 
 
-# Of an answer that is no JSON-RPC: said by what stands before the service, which itself was not reached.
+# For responses that are not JSON-RPC: a proxy sent them, the service was not reached.
 _BY_STATUS: Mapping[int, type[AgentCoreError]] = {
     401: AuthenticationFailed, 403: NotAuthorised, 413: TooLarge, 429: RateLimited,
 }
 
 
 def result_of(response: httpx.Response, url: str) -> Any:
-    """The `result` of a JSON-RPC answer; raises its error, or says why it is no such answer."""
+    """Returns the `result` of a JSON-RPC response; raises its error, also if it is not JSON-RPC."""
     answer = _json(response)
     found = _outcome(answer if isinstance(answer, dict) else {}, response, url)
     if isinstance(found, AgentCoreError):
@@ -117,9 +117,9 @@ def result_of(response: httpx.Response, url: str) -> Any:
 
 
 def outcomes_of(response: httpx.Response, url: str, ids: Sequence[int]) -> list[Any]:
-    """Of a batch's answer: for each id the result, or the error, which is not raised here.
+    """Returns for each id of a batch the result, or the error, which is not raised here.
 
-    Raises the error that answers the whole batch.
+    Raises the error if the batch as a whole failed.
     """
     answers = _json(response)
     if not isinstance(answers, list):
@@ -168,7 +168,7 @@ TokenSource = str | Callable[[], str | Awaitable[str]]
 
 
 class Credential:
-    """Where the token comes from; `renewable` where it can be asked for again."""
+    """Provides the token; `renewable` if its source can be called again."""
 
     def __init__(self, source: TokenSource, timeout_seconds: float) -> None:
         if isinstance(source, str):
@@ -182,16 +182,16 @@ class Credential:
         self.renewable = callable(source)
 
     async def token(self, refused: str | None = None) -> str:
-        """The token to use; `refused` is the one the service did not accept, if any.
+        """Returns the token; `refused` is the one that the service refused, if any.
 
-        Raises AuthenticationFailed for what is no token, DependencyUnavailable where its source gives none
-        within `timeout_seconds`.
+        Raises AuthenticationFailed for an invalid token, DependencyUnavailable if its source fails or exceeds
+        `timeout_seconds`.
         """
         if self._token is not None and self._token != refused:
             return self._token
         if isinstance(self._source, str):
             return _checked(self._source)
-        # One question for all who wait: none takes the answer from the others by giving up.
+        # One fetch shared by all callers: canceling one caller does not cancel it for the others.
         asking = self._asking or self._begin(self._source)
         await asyncio.wait({asking})
         if asking.cancelled():
@@ -219,7 +219,7 @@ class Credential:
             async with asyncio.timeout(self._timeout_seconds) as patience:
                 return _checked(await _given(source))
         except TimeoutError as cause:
-            if not patience.expired():  # it is the source that speaks of a time of its own
+            if not patience.expired():  # raised by the source, not by this timeout
                 raise
             raise DependencyUnavailable(self._late()) from cause
 
@@ -228,7 +228,7 @@ class Credential:
 
 
 async def _given(source: Callable[[], Any]) -> Any:
-    # Without `await` it may still wait for a server: not in the way of the event loop.
+    # A source that is not async may block on I/O: it must not block the event loop.
     given = await _in_thread(source)
     return await given if inspect.isawaitable(given) else given
 
@@ -238,7 +238,7 @@ async def _in_thread(source: Callable[[], Any]) -> Any:
     answer: asyncio.Future[Any] = loop.create_future()
 
     def settle(given: Any, failure: BaseException | None) -> None:
-        if answer.done():  # nobody waits any longer
+        if answer.done():  # the caller was canceled
             return
         if failure is None:
             answer.set_result(given)
@@ -250,7 +250,7 @@ async def _in_thread(source: Callable[[], Any]) -> Any:
         failure: BaseException | None = None
         try:
             given = source()
-        except StopIteration as cause:  # which no future takes
+        except StopIteration as cause:  # a future refuses it
             failure = RuntimeError(f"{type(cause).__name__}: it has no more to give")
         except BaseException as cause:
             failure = cause

@@ -1,6 +1,6 @@
-"""One agent's memory over HTTP: every method of `MemoryApi`, tried again where that is safe.
+"""One agent's memory over HTTP: every method of `MemoryApi`, retried if that is safe.
 
-Errors come back as the classes of `agentcore.errors`, the same as in-process.
+Errors are raised as the classes of `agentcore.errors`, as in-process.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
 LONGEST_RETRY_WAIT_SECONDS = 60.0
-# Done twice, these have the same effect as done once.
+# Idempotent methods.
 _REPEATABLE = ("configure", "consolidate")
 logger = logging.getLogger(__name__)
-# stamina logs each wait: where nobody has set up logging, Python would print that to stderr, without a cause.
+# stamina logs each retry: without logging configured, Python would print that to stderr, without a cause.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
 MOST_CALLS = 100
-# Turns of the event loop in which no call joined: then the batch goes.
+# Turns of the event loop without a new call, after which a batch is sent.
 QUIET_TURNS = 2
 
 _Key = tuple[str, str | None]
@@ -80,9 +80,9 @@ AnswerT = TypeVar("AnswerT", StoreBatchResult, AddSessionResult)
 
 
 def checked_traceparent(traceparent: str | None) -> str | None:
-    """As it is: one that does not follow W3C's recommendation the service ignores, as that asks.
+    """Returns it unchanged: the service ignores an invalid one, as W3C's recommendation requires.
 
-    Raises InvalidParams for what no header can carry.
+    Raises InvalidParams for characters that a header cannot contain.
     """
     if traceparent is not None and not (traceparent.isascii() and traceparent.isprintable()):
         raise InvalidParams("traceparent: holds characters that no header carries")
@@ -90,7 +90,7 @@ def checked_traceparent(traceparent: str | None) -> str | None:
 
 
 def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """As JSON has it: a time as ISO 8601. Raises InvalidParams for what JSON has no form for."""
+    """Returns it as JSON, times as ISO 8601. Raises InvalidParams for values without a JSON form."""
     if a2a_context is None:
         return None
     try:
@@ -101,14 +101,14 @@ def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def sendable(items: Sequence[ItemT]) -> list[ItemT]:
-    """The items that nothing is wrong with, in order."""
+    """Returns the valid items, in order."""
     return [item for item in items if not isinstance(item, RefusedItem)]
 
 
 def whole(items: Sequence[object], answered: AnswerT) -> AnswerT:
-    """The service's answer to what was sent, with a result for each item; no success where one is refused.
+    """Adds the results of locally refused items to the service's answer; no success if one is refused.
 
-    Raises InternalError where some lack.
+    Raises InternalError if the service returned fewer or more results than items sent.
     """
     sent = len(sendable(items))
     if len(answered.results) != sent:
@@ -120,7 +120,7 @@ def whole(items: Sequence[object], answered: AnswerT) -> AnswerT:
 
 
 class Batch:
-    """Gathers what is sent in the same turns of the event loop. A batch that is too large goes in halves."""
+    """Batches calls of adjacent turns of the event loop. Halves and resends a batch that is too large."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
@@ -128,7 +128,7 @@ class Batch:
         self._deliveries: set[asyncio.Task[None]] = set()
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """The call's own result; raises its own error, or the one of the whole batch."""
+        """Returns the call's result; raises its error, or the error of the whole batch."""
         self._connection.must_be_open()
         loop = asyncio.get_running_loop()
         waiting = self._waiting.setdefault((token, traceparent), [])
@@ -184,10 +184,10 @@ class Batch:
 
 
 def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
-    if answer.done():  # its caller has given up
+    if answer.done():  # its caller was canceled
         return
     if isinstance(outcome, AgentCoreError):
-        # One for each caller: what is raised twice would tell both callers' tracebacks.
+        # A copy for each caller: an exception raised twice would collect both tracebacks.
         own = copy.copy(outcome)
         own.__cause__ = outcome.__cause__
         answer.set_exception(own)
@@ -198,13 +198,13 @@ def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
 
 
 class MemoryClient(MemoryApi):
-    """One agent's memory, over HTTP. Use it as an async context manager.
+    """One agent's memory over HTTP. Use it as an async context manager.
 
-    `token` is a JWT, or a callable that gives one (asked again, once, when the service refuses it; in a
-    thread, for no longer than `timeout_seconds`, where it is not async).
-    A call is tried again only where it cannot store, change or delete twice; a try has `timeout_seconds`.
-    With `fail_open`, a search, a context or a summary is empty where the service cannot give one within
-    `timeout_seconds` in all: a warning is logged, and the receipt says so. Bad params and tokens still raise.
+    `token` is a JWT, or a callable that returns one. The callable is called once more if the service refuses
+    the token; if it is not async, it runs in a thread, limited to `timeout_seconds`. A call is retried only
+    if it cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a
+    search, context or summary is empty if the service does not answer within `timeout_seconds` in total: a
+    warning is logged, and the receipt says so. Bad params and tokens still raise.
     """
 
     def __init__(self, url: str, token: TokenSource, *, timeout_seconds: float = 30.0, max_attempts: int = 3,
@@ -228,7 +228,7 @@ class MemoryClient(MemoryApi):
 
     @classmethod
     def in_process(cls, app: ASGIApp, token: TokenSource, **options: Any) -> Self:
-        """A client of an application in this process (`create_app(runtime)`), without a socket."""
+        """Returns a client of an application in this process (`create_app(runtime)`), without a socket."""
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         return cls("http://in-process", token, transport=transport, **options)
 
@@ -245,13 +245,13 @@ class MemoryClient(MemoryApi):
         await self.close()
 
     async def close(self) -> None:
-        """Close the connections; the client, and every view of it, raises ClientClosed afterwards."""
+        """Closes the connections; later calls of the client and its views raise ClientClosed."""
         await self._connection.close()
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """The same client and connections; each call carries a W3C `traceparent` and an `a2a_context`.
+        """Returns a view of the client whose calls carry a W3C `traceparent` and an `a2a_context`.
 
-        Raises InvalidParams for what no header and no JSON can carry.
+        Shares the connections. Raises InvalidParams for values that a header or JSON cannot contain.
         """
         view = copy.copy(self)
         view._traceparent = checked_traceparent(traceparent)
@@ -259,7 +259,7 @@ class MemoryClient(MemoryApi):
         return view
 
     def batched(self) -> Self:
-        """The same client; calls made at the same time (`asyncio.gather`) go as one JSON-RPC batch."""
+        """Returns a view of the client that batches concurrent calls (`asyncio.gather`) as JSON-RPC."""
         view = copy.copy(self)
         view._sender = Batch(self._connection)
         return view
@@ -278,7 +278,7 @@ class MemoryClient(MemoryApi):
         return cast(ResultT, whole(given, answer))
 
     async def _sent(self, method: Method[P, ParamsT, ResultT], params: ParamsT, safe: bool) -> ResultT:
-        # Only what the caller gave: the service's defaults are the service's business.
+        # Only the fields that the caller set: defaults are the service's.
         body: dict[str, Any] = {"jsonrpc": "2.0", "id": next(self._ids), "method": method.name,
                                 "params": params.model_dump(mode="json", exclude_unset=True)}
         if self._a2a_context is not None:
@@ -301,7 +301,7 @@ class MemoryClient(MemoryApi):
 
         answer = await self._retrying(lambda error: _again(error, safe), attempt)
         try:
-            # A newer service may say more than this client knows.
+            # A newer service may return fields that this client does not have.
             return result.model_validate(answer, extra="ignore")
         except ValidationError as cause:
             raise InternalError(

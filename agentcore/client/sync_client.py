@@ -1,4 +1,4 @@
-"""The memory API for code without `await`: `MemoryClient`'s own methods, on an event loop in a thread."""
+"""The memory API for synchronous code: methods of `MemoryClient`, run on an event loop in a thread."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class _LoopThread:
             self._portal = self._stack.enter_context(start_blocking_portal())
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """End it with a last call; calls that still wait raise ClientClosed. Nothing where it is not open."""
+        """Runs a last call and stops the loop; pending calls raise ClientClosed. Idempotent."""
         portal, self._portal = self._portal, None
         if portal is not None:
             portal.call(last)
@@ -99,14 +99,14 @@ class _LoopThread:
             raise RuntimeError(HOLDS_LOOP_UP)
         try:
             answer: Future[ResultT] = portal.start_task_soon(call)
-        except RuntimeError as cause:  # it stopped after we looked
+        except RuntimeError as cause:  # it stopped after the check
             raise ClientClosed from cause
         try:
             return answer.result()
         except CancelledError as cause:
             raise ClientClosed from cause
         finally:
-            answer.cancel()  # nobody waits any longer, as after Ctrl-C
+            answer.cancel()  # the caller was interrupted, as by Ctrl-C
 
 
 def _in_event_loop() -> bool:
@@ -118,10 +118,10 @@ def _in_event_loop() -> bool:
 
 
 class SyncMemoryClient:
-    """One agent's memory over HTTP, for code without `await`; threads may share one. Use it with `with`.
+    """One agent's memory over HTTP, for synchronous code; threads may share one. Use it with `with`.
 
-    `options` are those of `MemoryClient`. On a running event loop, which a call would hold up, it raises
-    RuntimeError: what runs there has `await` and `MemoryClient`, which alone has `batched` and `in_process`.
+    `options` are those of `MemoryClient`. Raises RuntimeError on a running event loop, which a call would
+    block: use `MemoryClient` there. `batched` and `in_process` exist only in `MemoryClient`.
     """
 
     def __init__(self, url: str, token: TokenSource, **options: Any) -> None:
@@ -137,11 +137,11 @@ class SyncMemoryClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connections and end the thread; a call afterwards, of any view, raises ClientClosed."""
+        """Closes the connections and ends the thread; later calls, also of views, raise ClientClosed."""
         self._thread.close(self._memory.close)
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """The same client, connections and thread; each call carries what is given, as of `MemoryClient`."""
+        """Returns a view with the same connections and thread; see `MemoryClient.traced`."""
         view = copy.copy(self)
         view._memory = self._memory.traced(traceparent=traceparent, a2a_context=a2a_context)
         return view

@@ -1,6 +1,6 @@
-"""Memory in other people's frameworks: each module needs the extra of its name, the service needs none.
+"""Memory in other frameworks: each module needs the extra of its name, the service needs none of them.
 
-Shared by them: the error of a missing extra, and storing all that a framework passes.
+Shared code: the error for a missing extra, and storing all items that a framework passes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from agentcore.memory.params.memories import StoreBatchParams, StoreParams
 
 
 def not_installed(extra: str, cause: ImportError) -> ImportError:
-    """The error that says so, with the command that installs the extra."""
+    """Returns the error for a missing extra, with the command that installs it."""
     return ModuleNotFoundError(
         f"This integration needs {extra}, which is not installed (there is no module {cause.name}): "
         f"pip install 'agentcore-memory[{extra}]'.", name=cause.name)
@@ -23,9 +23,9 @@ def not_installed(extra: str, cause: ImportError) -> ImportError:
 async def store_all(
     memory: MemoryApi, items: Sequence[StoreParams], *, pass_over: frozenset[JsonRpcErrorCode] = frozenset()
 ) -> None:
-    """Store the items in their order; those merely not worth storing are passed over.
+    """Stores the items in order; skips those that are not worth storing.
 
-    Raises the error of the first that cannot be stored, unless its code is among `pass_over`.
+    Raises the error of the first that cannot be stored, unless its code is in `pass_over`.
     """
     for start in range(0, len(items), MAX_BATCH_ITEMS):
         batch = StoreBatchParams(items=list(items[start:start + MAX_BATCH_ITEMS]))

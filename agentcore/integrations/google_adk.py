@@ -1,6 +1,6 @@
 """Memory as google-adk's memory service, and the memory tools as ADK tools.
 
-An app is a namespace, its user a user in it: nobody of them meets another's memories.
+An app is a namespace, its user a user within it: they are isolated from each other.
 """
 
 from __future__ import annotations
@@ -47,30 +47,30 @@ except ImportError as cause:
 MODEL = "model"
 MODEL_IMPORTANCE = 0.4
 MOST_SESSIONS = 1_000
-# What `custom_metadata` may say of a store; the rest of it is kept with the memory.
+# Fields of `custom_metadata` that are options of a store; the others are stored as metadata.
 _STORE_FIELDS = ("importance", "tags", "ttl_seconds")
 _KEPT_FIELDS = ("role", "author")
 
 
 class AgentCoreMemoryService(BaseMemoryService):
-    """The `memory_service` of a Runner, over any `MemoryApi`. `limit`: how many memories a search gives.
+    """The `memory_service` of a Runner, over any `MemoryApi`. `limit`: the maximum of hits of a search.
 
-    Of an event its text is kept; `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of
-    `memory.store`, anything else in it comes back with the memory.
+    Stores the text of an event. `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of
+    `memory.store`; its other fields are returned with the memory.
 
-    Over a memory that fails open, a session that cannot be kept is left with a warning: ADK has it, and the
-    next `add_session_to_memory` keeps all of it. What is handed over but once (`add_events_to_memory`,
-    `add_memory`), and what is to be deleted, raises.
+    Over a memory that fails open, a failed `add_session_to_memory` logs a warning: ADK has the session, and
+    the next call stores all of it. Data that is passed only once (`add_events_to_memory`, `add_memory`) and
+    deletions raise.
     """
 
     def __init__(self, memory: MemoryApi, *, limit: int = 10) -> None:
         self._memory = memory
         self._limit = limit
-        # By session, the ids of the events that are kept: of a long talk only what is new is looked up.
+        # Ids of stored events by session: for a long session only new ones are looked up.
         self._kept: dict[MemoryScope, set[str | None]] = {}
 
     async def add_session_to_memory(self, session: Session) -> None:
-        """Keep the session's events; of a session added before, those that are new."""
+        """Stores the session's events; of a session added before, the new ones."""
         await if_answered(self._memory, "an ADK session (the next call keeps it)", None, (
             self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id,
                                       events=session.events, session_id=session.id)))
@@ -79,20 +79,20 @@ class AgentCoreMemoryService(BaseMemoryService):
         self, *, app_name: str, user_id: str, events: Sequence[Event], session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep these events, each once; one that was deleted does not come back with its session."""
+        """Stores these events, each once; an event that was deleted is not stored again with its session."""
         own = MemoryScope(namespace=app_name, user_id=user_id, session_id=session_id)
         kept = self._kept.get(own, set())
         items = [item for event in events if event.id not in kept
                  if (item := _of_event(event, own, custom_metadata or {})) is not None]
         known = await self._known(own, items) if session_id is not None and items else frozenset()
         new = [item for item in items if item.external_id not in known]
-        # The same event in other words, as after a change of `custom_metadata`: what is kept stays.
+        # The same event with other text, as after a change of `custom_metadata`: the stored one stays.
         await store_all(self._memory, new, pass_over=frozenset({JsonRpcErrorCode.CONFLICT}))
         if session_id is not None:
             self._remember(own, items)
 
     def _remember(self, own: MemoryScope, items: Iterable[StoreParams]) -> None:
-        # Put behind all others: the first is the one that was idle longest.
+        # Moved to the end: the first is the longest idle, and is evicted.
         self._kept[own] = self._kept.pop(own, set()) | {item.external_id for item in items}
         if len(self._kept) > MOST_SESSIONS:
             del self._kept[next(iter(self._kept))]
@@ -101,16 +101,16 @@ class AgentCoreMemoryService(BaseMemoryService):
         self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Keep facts as they are given, in the semantic layer. Raises Conflict: an id had another text."""
+        """Stores facts verbatim in the semantic layer. Raises Conflict if an id exists with another text."""
         own = MemoryScope(namespace=app_name, user_id=user_id)
         items = [_of_entry(entry, own, custom_metadata or {}) for entry in memories]
         await store_all(self._memory, [item for item in items if item is not None])
 
     async def end_session(self, session: Session, *, summarize: bool = True) -> EndSessionResult | None:
-        """End a session that was added: a summary of it is kept, for its user's later sessions to find.
+        """Ends a session that was added: stores a summary that later sessions of its user can find.
 
-        What `memory.end_session` gives; None where a memory that fails open does not answer. Raises Conflict
-        where another user or app has a session of the same id.
+        Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
+        Conflict if another user or app has a session of the same id.
         """
         own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
         return await if_answered(
@@ -118,7 +118,7 @@ class AgentCoreMemoryService(BaseMemoryService):
             end_session(self._memory, session.id, own, summarize=summarize))
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """The memories that fit best, best first; none where nothing fits."""
+        """Returns the best matches, best first; may be empty."""
         if not (asked := searchable(query)):
             return SearchMemoryResponse()
         found = await self._memory.retrieve(RetrieveParams(
@@ -126,7 +126,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(memory) for memory in found.memories])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete one memory by the id of its entry; one that is not this user's is not there."""
+        """Deletes one memory by the id of its entry; ignores an id that this user does not own."""
         with suppress(NotFound, ValueError):
             wanted = UUID(memory_id or "")
             record = (await self._memory.get(GetParams(memory_id=wanted, consistent=True))).memory
@@ -148,7 +148,7 @@ class AgentCoreMemoryService(BaseMemoryService):
 
 
 class AgentCoreTool(BaseTool):
-    """One memory tool of the one definition, for the user and the app of who calls it."""
+    """One memory tool as an ADK tool, scoped to the app and user of the call."""
 
     def __init__(self, memory: MemoryApi, definition: ToolDefinition, confirmations: Confirmations,
                  template: Mapping[str, str] | None = None) -> None:
@@ -164,7 +164,7 @@ class AgentCoreTool(BaseTool):
             parameters_json_schema=dict(self._definition.parameters))
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
-        """What the tool answers, as text for the model."""
+        """Calls the tool; returns its answer as text for the model."""
         session = tool_context.session
         scope = MemoryScope(namespace=session.app_name, user_id=session.user_id, session_id=session.id)
         if self._template is not None:
@@ -178,9 +178,9 @@ class AgentCoreTool(BaseTool):
 
 def memory_tools(memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS,
                  template: Mapping[str, str] | None = None) -> list[BaseTool]:
-    """The memory tools for an agent's `tools`, bound from the one definition.
+    """Returns the memory tools for an agent's `tools`.
 
-    With `template`, the fields of a `WorkingTemplate`, there is `fill_template`: one for each user of an app.
+    With `template`, the fields of a `WorkingTemplate`, adds `fill_template`: one for each user of an app.
     """
     confirmations = Confirmations()
     bound: list[BaseTool] = [AgentCoreTool(memory, each, confirmations) for each in definitions_of(tools)]
@@ -191,7 +191,7 @@ def memory_tools(memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS,
 
 
 def _of_event(event: Event, own: MemoryScope, custom: Mapping[str, object]) -> StoreParams | None:
-    """What to keep of an event; None of one that is not whole, or says nothing."""
+    """Returns the event as a store; None for a partial event or one without text."""
     text = "" if event.partial else _text(event.content)
     if not text:
         return None

@@ -27,7 +27,7 @@ try:
 except ImportError as cause:
     raise not_installed("langchain", cause) from cause
 
-# What of a memory is told beside its words, where it has it.
+# Fields of a memory that become metadata of its document, if present.
 _TOLD = (
     "memory_type", "timestamp", "score", "similarity", "relevance_score", "speaker", "session_id", "task_id",
     "user_id", "namespace", "external_id", "tags", "valid_from",
@@ -36,11 +36,11 @@ _TOLD = (
 
 
 class MemoryRetriever(BaseRetriever):
-    """A retriever over any `MemoryApi`, within `scope`: documents, the best first, none where nothing fits.
+    """A retriever over any `MemoryApi`, within `scope`: returns documents, best first, or none.
 
-    `filters` are those of `memory.retrieve` (`memory_types`, `after`, `min_score` ...). The sync calls work
-    wherever the memory's event loop runs in another thread; `loop` names that loop, absent: the one running
-    when this is made.
+    `filters` are those of `memory.retrieve` (`memory_types`, `after`, `min_score` ...). The sync calls
+    require that the memory's event loop runs in another thread. `loop` is that loop; default: the one running
+    at creation.
     """
 
     memory: MemoryApi = Field(exclude=True, repr=False)
@@ -76,7 +76,7 @@ def memory_tools(
     memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS,
     template: WorkingTemplate | None = None, loop: asyncio.AbstractEventLoop | None = None,
 ) -> list[BaseTool]:
-    """The memory tools for a model's `bind_tools` or an agent, bound from the one definition."""
+    """Returns the memory tools for a model's `bind_tools` or an agent."""
     answering, own_loop = MemoryTools(memory, scope, tools=tools, template=template), OwnLoop(loop)
     return [_structured_tool(answering, tool, own_loop) for tool in answering.definitions]
 

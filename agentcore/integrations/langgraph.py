@@ -1,7 +1,7 @@
-"""Memory as LangGraph's store: each item is a memory of the agent, found by its words and by its meaning.
+"""Memory as LangGraph's store: each item is a memory of the agent, found by words and by vectors.
 
-Values come back exactly as they were put. A put changes its memory, so that earlier values stay readable in
-the memory's history; what has no time to live is pinned.
+Values are returned exactly as they were put. A put updates its memory, so that earlier values stay in its
+history. Items without a TTL are pinned.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True)
 class _Held:
-    """An item and its memory; `ends_at`: when that expires, where it was told."""
+    """An item and its memory; `ends_at`: its expiry, None if unknown."""
 
     memory_id: UUID
     kept: KeptItem
@@ -79,7 +79,7 @@ class _Held:
     ends_at: datetime | None = None
 
     def is_worn(self, now: datetime) -> bool:
-        """Whether enough of its time to live may be over for a read to renew it."""
+        """Whether a read may have to renew the TTL, because part of it has passed."""
         if self.kept.ttl is None:
             return False
         return self.ends_at is None or self.ends_at - now < timedelta(minutes=self.kept.ttl)
@@ -101,12 +101,12 @@ class _Held:
 class AgentCoreStore(BaseStore):
     """A store for `compile(store=...)` over any `MemoryApi`, within `scope`.
 
-    `fields` are the paths of a value that are searched where a put does not say; absent: all of it. `ttl` is
-    LangGraph's own configuration. The sync methods work wherever the memory's event loop runs in another
-    thread; `loop` names that loop, absent: the one running now.
+    `fields` are the paths of a value to index if a put names none; default: all of it. `ttl` is LangGraph's
+    own configuration. The sync methods require that the memory's event loop runs in another thread. `loop` is
+    that loop; default: the one running now.
 
-    Over a memory that fails open nothing is there while it does not answer; a put raises all the same, since
-    no other copy of the value is kept.
+    Over a memory that fails open, reads are empty while it is unavailable. A put always raises, since no
+    other copy of the value exists.
     """
 
     supports_ttl = True
@@ -123,11 +123,11 @@ class AgentCoreStore(BaseStore):
         self._writing = asyncio.Lock()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """The results in the order of the operations. Reads see what was there before; the last put holds."""
+        """Returns results in order. Reads see the state before the batch; the last put wins."""
         return self._loop.waited(self._batch(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """The same, awaited."""
+        """Runs `batch` asynchronously."""
         return await self._loop.awaited(self._batch(list(ops)))
 
     async def _batch(self, ops: Sequence[Op]) -> list[Result]:
@@ -201,9 +201,9 @@ class AgentCoreStore(BaseStore):
         return sorted(matching)[op.offset:op.offset + op.limit]
 
     async def _held(self, namespace: Namespace, key: str) -> list[_Held]:
-        """The memories of one item: one, unless it is being put for the first time, twice, or was imported.
+        """Returns the memories of one item: several after concurrent first puts, or after an import.
 
-        The first is the same for all that ask, whatever is put: it is the one to stay.
+        Sorted by id, so that concurrent callers agree on the first, which is the one to keep.
         """
         page = await self._memory.list(ListParams(
             session_id=session_of(namespace, key), tags=[tag_of(())], consistent=True, **self._scope))
@@ -221,9 +221,9 @@ class AgentCoreStore(BaseStore):
         await _each(self._settle, [op for op, _ in fresh])
 
     async def _settle(self, op: PutOp) -> None:
-        """After a first put: of several at the same time, each in its own memory, one memory stays.
+        """Merges the memories of concurrent first puts into one.
 
-        Whose put is the last to get here holds, as if the others had been before it.
+        The last put to get here wins, as if the others had preceded it.
         """
         items = await self._held(op.namespace, op.key)
         if len(items) > 1:
@@ -281,7 +281,7 @@ async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT
 
 
 def _must_be_json(op: PutOp) -> None:
-    """Raises TypeError for a value that cannot be kept, before anything of its batch is."""
+    """Raises TypeError for a value that is not JSON, before any write of its batch."""
     try:
         json.dumps(op.value)
     except (TypeError, ValueError) as cause:
@@ -290,7 +290,7 @@ def _must_be_json(op: PutOp) -> None:
 
 
 def _items(memories: Iterable[MemoryRecord | MemorySummary]) -> list[_Held]:
-    """The items in memories; those that somebody else gave an item's tag are none."""
+    """Returns the items in memories; skips memories that have an item's tag but no item."""
     items: list[_Held] = []
     for memory in memories:
         kept = item_in(memory.metadata)

@@ -1,4 +1,4 @@
-"""An item of LangGraph's store as a memory: its text, tags, session, metadata. Pure; knows no LangGraph."""
+"""An item of LangGraph's store as a memory: text, tags, session, metadata. Pure; imports no LangGraph."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from agentcore.limits import MAX_ID_CHARS, MAX_TEXT_CHARS
 KEPT = "langgraph"
 NOT_SEARCHED = "(not searched)"
 DEEPEST = 31
-# An item lives so much longer than asked: a read renews its life only once so much of it is over.
+# Extra share of the TTL: a read renews an item only after this share has passed.
 TTL_SLACK = 0.05
 
 
 @dataclass(frozen=True)
 class KeptItem:
-    """An item as its memory's metadata holds it; times in ISO 8601, `ttl` in minutes."""
+    """An item as stored in its memory's metadata; times in ISO 8601, `ttl` in minutes."""
 
     namespace: Sequence[str]
     key: str
@@ -41,10 +41,10 @@ class KeptItem:
         return datetime.fromisoformat(self.updated_at)
 
     def memory(self, text: str) -> dict[str, Any]:
-        """What its memory is to hold, by the fields of a store; `text` is what it is found by."""
+        """Returns the fields of its memory for a store; `text` is the searchable text."""
         return {
             "content": text or NOT_SEARCHED, "tags": tags_of(tuple(self.namespace), searched=bool(text)),
-            # One text is given back to the letter.
+            # One string: JSON columns would not preserve it verbatim.
             "metadata": {KEPT: json.dumps(asdict(self))},
             "pinned": self.ttl is None,
             "ttl_seconds": None if self.ttl is None else max(1, math.ceil(self.ttl * 60 * (1 + TTL_SLACK))),
@@ -52,7 +52,7 @@ class KeptItem:
 
 
 def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
-    """The item in a memory; None in one that somebody else gave an item's tag."""
+    """Returns the item in a memory's metadata; None if there is no valid one."""
     try:
         told = json.loads(metadata[KEPT])
         kept = KeptItem(**{each.name: told[each.name] for each in fields(KeptItem)})
@@ -63,13 +63,13 @@ def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
 
 
 def searched_text(lines: Sequence[str]) -> str:
-    """The lines as what an item is searched by; empty where they say nothing."""
+    """Returns the lines as the searchable text of an item; empty if they are blank."""
     said = "\n".join(lines).replace("\x00", " ").encode(errors="replace").decode()[:MAX_TEXT_CHARS]
     return said if said.strip() else ""
 
 
 def lines_of(value: Any, name: str = "") -> list[str]:
-    """A value as lines of text, each leaf with its name."""
+    """Returns a value as lines of text, each leaf with its name."""
     match value:
         case dict():
             return [line for key, each in value.items()
@@ -82,7 +82,7 @@ def lines_of(value: Any, name: str = "") -> list[str]:
 
 
 def tags_of(namespace: Namespace, *, searched: bool) -> list[str]:
-    """One for each namespace it lies below. Raises ValueError where those are too many."""
+    """Returns one tag for each prefix of the namespace. Raises ValueError if it is too deep."""
     if len(namespace) > DEEPEST:
         raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {DEEPEST} is the most")
     prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
@@ -95,7 +95,7 @@ def tag_of(prefix: Namespace, *, searched: bool = False) -> str:
 
 
 def session_of(namespace: Namespace, key: str) -> str:
-    """What only this item's memory has as its session: by that it is found at once."""
+    """Returns the session id of this item's memory, unique to it, for an exact lookup."""
     return _bounded(f"{KEPT}:", f"{_path(namespace)}?{_quoted(key)}")
 
 
@@ -122,7 +122,7 @@ _ORDERED: Mapping[str, Callable[[float, float], bool]] = {
 
 
 def passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
-    """Whether a value has all that a filter names. Raises ValueError for an operator there is none of."""
+    """Whether a value matches all conditions of a filter. Raises ValueError for an unknown operator."""
     return all(_fits(value.get(name), each) for name, each in (wanted or {}).items())
 
 
@@ -149,7 +149,7 @@ def _compares(value: Any, name: str, bound: Any) -> bool:
 
 
 def under(namespace: Namespace, path: Sequence[str], match_type: str) -> bool:
-    """Whether a namespace begins (`prefix`) or ends (`suffix`) as the path does, `*` being any label."""
+    """Whether a namespace starts (`prefix`) or ends (`suffix`) with the path; `*` matches any label."""
     labels = namespace if match_type == "prefix" else namespace[::-1]
     wanted = path if match_type == "prefix" else path[::-1]
     return len(labels) >= len(wanted) and all(

@@ -1,7 +1,7 @@
 """The memory as a Model Context Protocol server: its tools, its memories as resources, one prompt.
 
-Over stdio (`serve_stdio`) for one agent as long as the input is open; over HTTP (`answer`) one message at a
-time, each by a server of its own: nothing is kept between two messages, so any process may take the next.
+`serve_stdio` serves one agent over stdio until the input closes. `answer` serves single HTTP messages, each
+with a new server: it is stateless, so any process may serve the next message.
 """
 
 from __future__ import annotations
@@ -65,10 +65,10 @@ def memory_server(
     memory: MemoryApi, scope: MemoryScope | None = None, confirmations: Confirmations | None = None,
     offered: Sequence[str] = ALL_TOOLS, template: WorkingTemplate | None = None,
 ) -> Server[Any]:
-    """An MCP server over one agent's memory, or a scope of it, for any transport of the SDK's.
+    """Creates an MCP server over one agent's memory, or a scope of it, for any transport of the SDK.
 
-    Only the tools `offered` are listed, and the one that fills a `template` in; one that is not is still
-    answered, by what the token may not do.
+    Lists only the tools in `offered`, and the one that fills in a `template`. A call of another tool still
+    gets an answer: the error for the scope that the token lacks.
     """
     tools = MemoryTools(memory, scope, tools=ALL_TOOLS, confirmations=confirmations, template=template)
     listed = [tool for tool in tools.definitions if tool.name in offered or tool.name not in ALL_TOOLS]
@@ -96,7 +96,7 @@ def memory_server(
 
 
 async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> None:
-    """Answer on standard input and output until the input ends; stray prints go to standard error."""
+    """Serves on standard input and output until the input ends; redirects stray prints to standard error."""
     server = memory_server(memory, scope)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
@@ -104,9 +104,9 @@ async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> No
 
 async def answer(memory: MemoryApi, key: bytes, scopes: Collection[str], scope: Scope, receive: Receive,
                  send: Send) -> None:
-    """Answer one HTTP message for the agent of `memory`, whose token has these `scopes`.
+    """Answers one HTTP message for the agent of `memory`, whose token has these `scopes`.
 
-    `key` is a secret of the caller: a confirmation given to it holds in its next message, in any process.
+    `key` is a secret for this caller: it makes a confirmation valid in the next message, in any process.
     """
     server = memory_server(memory, confirmations=Confirmations(key), offered=tools_within(scopes))
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
@@ -161,7 +161,7 @@ def _pointer(record: MemoryRecord) -> Resource:
 
 
 def _id_in(uri: str) -> UUID:
-    """Raises NotFound for what is no memory's address."""
+    """Returns the memory id of a resource URI. Raises NotFound for any other URI."""
     try:
         return UUID(uri.removeprefix(SCHEME))
     except ValueError as cause:

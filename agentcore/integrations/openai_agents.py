@@ -1,7 +1,7 @@
 """Memory as a session of the OpenAI Agents SDK, and the memory tools as its function tools.
 
-Each item of a session is a memory: it comes back to the letter and in its place, and what its messages say is
-found from other sessions by the tools.
+Each item of a session is a memory: items are returned verbatim and in order, and the tools find the text of
+messages from other sessions.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ KEPT = "openai_agents"
 TAG = "openai-agents"
 SAID_IMPORTANCE = {"user": 0.5, "assistant": 0.4}
 NEW_ITEMS_WAIT = "an Agents SDK session (its new items wait)"
-# An item outlasts these: it is not the item that is wrong.
+# Failures unrelated to the item: it stays pending.
 WAITED_OUT: tuple[type[AgentCoreError], ...] = (*UNAVAILABLE, AuthenticationFailed, NotAuthorised)
-# Calls, their outputs, reasoning: needed to go on with a session, not to be found.
+# Calls, their outputs, reasoning: needed to continue a session, not to be found.
 OTHER_IMPORTANCE = 0.1
 
 
 class AgentCoreSession(SessionABC):
-    """A session to give to `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`.
+    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`.
 
-    Two sessions of one id and one scope are the same one, in any process.
+    Sessions of the same id and scope are the same session, in any process.
 
-    Over a memory that fails open a run goes on while that does not answer: what is to be added waits in this
-    object, in its order, for the next call that is answered. Taking out (`pop_item`, `clear_session`) raises.
+    Over a memory that fails open, a run continues while it is unavailable: new items stay pending in this
+    object, in order, until a later call succeeds. Removals (`pop_item`, `clear_session`) raise.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class AgentCoreSession(SessionABC):
         self._adding = asyncio.Lock()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items in their order; with a limit (else that of the settings) the last so many."""
+        """Returns the items in order; with a limit (default: that of the settings) only the last ones."""
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
@@ -78,14 +78,14 @@ class AgentCoreSession(SessionABC):
         records = await if_answered(
             self._memory, "an Agents SDK session", [], self._last(most), within=patience.left())
         stored = {record.metadata[KEPT].get("key") for record in records}
-        # Some may be stored without an answer: they are not given twice.
+        # An item may be stored although the response was lost: deduplicate by key.
         waiting = (each for added in self._waiting for each in added
                    if each.metadata[KEPT]["key"] not in stored)
         items = [*map(_item, records), *map(_item, waiting)]
         return items if most is None else items[-most:]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items behind those there are."""
+        """Appends items."""
         added = [self._stored(place, cast(Mapping[str, Any], item)) for place, item in enumerate(items)]
         if self._memory.fails_open_after_seconds is None:
             await store_all(self._memory, added)
@@ -94,7 +94,7 @@ class AgentCoreSession(SessionABC):
         await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting())
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the last item out for good; None where there is none."""
+        """Removes and returns the last item; None if there is none."""
         await self._add_waiting()
         for record in await self._last(1):
             gone = await self._memory.delete(DeleteParams(memory_ids=[record.memory_id]))
@@ -103,7 +103,7 @@ class AgentCoreSession(SessionABC):
         return None
 
     async def clear_session(self) -> None:
-        """Delete all items of the session; what the tools saved in it stays."""
+        """Deletes all items of the session; memories that the tools saved in it stay."""
         async with self._adding:
             complete = False
             while not complete:
@@ -111,10 +111,10 @@ class AgentCoreSession(SessionABC):
             self._waiting.clear()
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """End the conversation: a summary of it is kept for others to find; its items stay.
+        """Ends the conversation: stores a summary that other sessions can find; its items stay.
 
-        What `memory.end_session` gives; None where a memory that fails open does not answer. Raises Conflict
-        where others than the scope's user have memories in it.
+        Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
+        Conflict if the session contains memories outside the scope.
         """
         return await if_answered(
             self._memory, "the end of an Agents SDK session", None, self._ended(summarize))
@@ -134,7 +134,7 @@ class AgentCoreSession(SessionABC):
                 except WAITED_OUT:
                     raise
                 except AgentCoreError as failure:
-                    if len(batch) > 1:  # which are wrong, is told one by one; none is stored twice
+                    if len(batch) > 1:  # retry one by one to isolate invalid ones; idempotent
                         self._waiting[:1] = [[each] for each in self._waiting[0]]
                         continue
                     problem = problem or failure
@@ -161,13 +161,13 @@ class AgentCoreSession(SessionABC):
         speaker = _speaker(item)
         key = f"item:{uuid.uuid4()}"
         return StoreParams(
-            # What says nothing is found by no word, and no summary quotes it.
+            # An item without text is not searchable, and no summary quotes it.
             content=_said(item) or UNSEARCHED, speaker=speaker, tags=[TAG],
             importance=SAID_IMPORTANCE.get(speaker, OTHER_IMPORTANCE), session_id=self.session_id,
-            # A session holds what was said as often as it was said, until it is cleared.
+            # Sessions keep repetitions, and keep items until they are cleared.
             ttl_seconds=None, force=True,
             metadata={KEPT: {"item": json.dumps(item), "place": place, "key": key}},
-            # Stored without an answer, it is not stored again.
+            # Makes a retry after a lost response idempotent.
             idempotency_key=key, **self._scope)
 
 
@@ -175,7 +175,7 @@ def memory_tools(
     memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS,
     template: WorkingTemplate | None = None,
 ) -> list[FunctionTool]:
-    """The memory tools for an agent's `tools`, bound from the one definition."""
+    """Returns the memory tools for an agent's `tools`."""
     answering = MemoryTools(memory, scope, tools=tools, template=template)
     return [_function_tool(answering, tool) for tool in answering.definitions]
 

@@ -1,6 +1,6 @@
-"""The event loop a memory was opened on: its calls run there, whoever makes them and from wherever.
+"""Runs calls of a memory on the event loop that it was opened on, from any thread or loop.
 
-Frameworks call from worker threads, from loops of their own, and from code without `await`.
+Frameworks call from worker threads, from loops of their own, and from synchronous code.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ SAME_LOOP = (
     "of the call."
 )
 CLOSED_LOOP = "The event loop that the memory was opened on is closed: the memory is as well."
-# A loop that turns takes a call up at once; one that does not in this time waits for who calls.
+# A running loop schedules a call at once; one that does not within this time is blocked by the caller.
 TAKEN_UP_SECONDS = 5.0
 
 
 class OwnLoop:
-    """Runs calls on `loop`, or on the one running where this is made; without any, on the caller's."""
+    """Runs calls on `loop`; default: the loop running at creation, or else the caller's."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop or _running()
 
     async def awaited(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """The call's result, in whichever loop it is awaited."""
+        """Returns the call's result; may be awaited in any loop."""
         if self._loop is None or self._loop is _running():
             return await call
         if self._loop.is_closed():
@@ -46,7 +46,7 @@ class OwnLoop:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
 
     def waited(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """The call's result, for code without `await`. Raises RuntimeError where waiting would never end."""
+        """Returns the call's result to synchronous code. Raises RuntimeError if that would deadlock."""
         try:
             loop = self._turning()
         except RuntimeError:
@@ -71,7 +71,7 @@ class OwnLoop:
 def memory_in_thread(
     opening: AbstractAsyncContextManager[MemoryApi]
 ) -> Iterator[tuple[MemoryApi, asyncio.AbstractEventLoop]]:
-    """A memory opened on an event loop in a thread of its own, and that loop, for code without `await`.
+    """Opens a memory on an event loop in its own thread, for synchronous code; yields it and the loop.
 
         with memory_in_thread(open_memory(agent_id="ada")) as (memory, loop):
             retriever = MemoryRetriever(memory=memory, loop=loop)

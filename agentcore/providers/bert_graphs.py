@@ -32,7 +32,7 @@ IR_VERSION = 9
 
 
 class BertGraph(ABC):
-    """Input `attention_mask`, int64 (texts, tokens), beside the subclass's; output `embedding`, (texts, 384).
+    """Input `attention_mask`, int64 (texts, tokens), and the subclass's; output `embedding`, (texts, 384).
 
     Weights have the names of Hugging Face's BERT.
     """
@@ -47,14 +47,14 @@ class BertGraph(ABC):
 
     @abstractmethod
     def weight(self, name: str) -> str:
-        """Adds a float32 weight to the initializers; returns the name it has there."""
+        """Adds a float32 weight to the initializers; returns its name there."""
 
     @abstractmethod
     def words(self) -> tuple[ValueInfoProto, str]:
         """Returns the model's own input, and the value with the word embeddings (texts, tokens, 384)."""
 
     def more_inputs(self) -> list[ValueInfoProto]:
-        """Returns the inputs of the last part, `pool`."""
+        """Returns further inputs, which `pool` uses."""
         return []
 
     def model(self) -> ModelProto:
@@ -112,7 +112,7 @@ class BertGraph(ABC):
         return self._normalize(self.node("Add", [narrowed, hidden]), f"{name}.output.LayerNorm")
 
     def pool(self, hidden: str) -> None:
-        """Adds what leads from the last layer (texts, tokens, 384) to the output."""
+        """Adds the nodes from the last layer (texts, tokens, 384) to the output."""
         second = self.integers("second", 1)
         mask = self.node("Unsqueeze", [self.node("Cast", ["attention_mask"], to=TensorProto.FLOAT), second])
         total = self.node("Squeeze", [self.node("MatMul", [mask, hidden]), second])
@@ -232,7 +232,7 @@ def _short(name: str) -> str:
 
 
 def write_minilm_graph(weights: Path) -> bytes:
-    """Returns the serialized graph over this safetensors file; onnxruntime must be told its directory.
+    """Returns the serialized graph over this safetensors file; onnxruntime needs its directory as an option.
 
     Inputs `input_ids` and `attention_mask`, int64 (texts, tokens); output `embedding`, float32 (texts, 384).
     """

@@ -25,7 +25,7 @@ FIXED = {
 
 
 class CohereEmbedder(RemoteEmbedder):
-    """A text has one vector as a document and another as a query. Cohere itself cuts long texts."""
+    """Embeds a text differently as a document and as a query. Cohere truncates long texts."""
 
     vendor = "Cohere"
     key_setting = "COHERE_API_KEY"
@@ -37,7 +37,7 @@ class CohereEmbedder(RemoteEmbedder):
         sizable, fixed = SIZABLE.get(options.model_name), FIXED.get(options.model_name)
         super().__init__(options, sizes=sizable or ([fixed] if fixed else []), sizable=sizable is not None)
         asked = {"output_dimension": options.dimensions} if sizable else {}
-        # All retries are the parent class's.
+        # Only the parent class retries.
         self._request_options = RequestOptions(max_retries=0, additional_body_parameters=asked)
         self._connections: httpx.AsyncClient | None = None
         self._client: AsyncClientV2 | None = None
@@ -49,7 +49,7 @@ class CohereEmbedder(RemoteEmbedder):
 
     async def _connect(self) -> None:
         if self._client is None:
-            # The SDK has no public way to close the connections it makes itself.
+            # The SDK has no public way to close the connections that it opens itself.
             self._connections = httpx.AsyncClient(timeout=self._options.timeout_seconds)
             self._client = AsyncClientV2(
                 self._options.api_key, base_url=self._options.base_url, httpx_client=self._connections,
@@ -72,7 +72,7 @@ class CohereEmbedder(RemoteEmbedder):
         except httpx.HTTPError as cause:
             raise self._failures.unreachable() from cause
         except (ParsingError, ValueError, TypeError, AttributeError) as cause:
-            # The SDK does not check an answer: what is no embedding list fails wherever it is first used.
+            # The SDK does not validate a response: a malformed one fails at its first use.
             raise self._failures.unreadable() from cause
         rows: list[list[float]] | None = getattr(getattr(answer, "embeddings", None), "float_", None)
         if not rows:

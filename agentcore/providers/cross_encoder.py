@@ -1,6 +1,6 @@
-"""A cross-encoder in onnxruntime: any that stands in a directory as an ONNX file with its tokenizer.
+"""A cross-encoder in onnxruntime: any that a directory contains as an ONNX file with its tokenizer.
 
-The form of what is exported for sequence classification: token ids of a pair in, one logit or two out.
+The exported format is that of sequence classification: token ids of a pair in, one logit or two out.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from agentcore.providers.onnx_session import (
     open_session,
 )
 
-# The largest input the model was made for, by the file that tells it.
+# Keys of the model's maximum input length, by file.
 LENGTHS = {"config.json": "max_position_embeddings", "tokenizer_config.json": "model_max_length"}
 MAX_TOKENS = 512
-# As fast a token as larger ones; one that was begun is finished even if nobody waits for it any more.
+# As fast per token as larger chunks; a started chunk completes even if its caller was canceled.
 CHUNK_TOKENS = 256
 MOST_THREADS = 8
-# Looked at of a query and of a text: far more than MAX_TOKENS tokens of any ordinary writing.
+# Limit for a query and for a text: far more than MAX_TOKENS tokens of ordinary text.
 HEAD_CHARACTERS = 8_192
 PADDING = ("[PAD]", "<pad>")
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -49,7 +49,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Model:
-    """What is loaded. Onnxruntime's session and the tokenizer may both be used by several threads."""
+    """A loaded model. Its session and tokenizer are thread-safe."""
 
     tokenizer: Tokenizer
     padding_id: int
@@ -59,7 +59,7 @@ class _Model:
 
 
 class CrossEncoder:
-    """Reads pairs in threads of its own, one core each, a chunk at a time."""
+    """Scores pairs in its own threads, one core each, a chunk at a time."""
 
     def __init__(self, options: RerankerOptions) -> None:
         if options.directory is None:
@@ -69,7 +69,7 @@ class CrossEncoder:
         self._model: _Model | None = None
 
     async def open(self) -> None:
-        """Loads the model and tries it. Raises ConfigurationError for a directory that holds none."""
+        """Loads the model and runs it once. Raises ConfigurationError if it is missing or invalid."""
         if self._model is None:
             self._model = await asyncio.to_thread(_load, self._directory)
 
@@ -79,7 +79,7 @@ class CrossEncoder:
             await asyncio.to_thread(model.threads.shutdown)
 
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """The share of relevance, 0 to 1. The longer of a pair is cut until both fit the model."""
+        """Returns relevance scores, 0 to 1. Truncates the longer text of a pair until both fit the model."""
         if not texts:
             return []
         pairs = await self._run(_encoded, query, texts)
@@ -115,9 +115,9 @@ def _encoded(model: _Model, query: str, texts: Sequence[str]) -> list[Encoding]:
 
 
 def _inferred(model: _Model, pairs: Sequence[Encoding]) -> NDArray[np.float64]:
-    """Each pair's share of relevance: the sigmoid of its logit, or the second of two by softmax.
+    """Returns each pair's relevance: the sigmoid of its logit, or the second of two by softmax.
 
-    Raises ValueError for an answer of another shape.
+    Raises ValueError for an output of another shape.
     """
     longest = max(len(pair.ids) for pair in pairs)
     given = {
@@ -129,7 +129,7 @@ def _inferred(model: _Model, pairs: Sequence[Encoding]) -> NDArray[np.float64]:
     logits = np.asarray(model.session.run(None, feed)[0], np.float64).reshape(len(pairs), -1)
     if logits.shape[1] not in (1, 2):
         raise ValueError(f"{logits.shape[1]} logits a pair")
-    # Of two, the softmax of the second is the sigmoid of how far it lies above the first.
+    # With two logits, the softmax of the second is the sigmoid of their difference.
     margin = logits[:, -1] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
     shares: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * margin))
     return shares
@@ -170,7 +170,7 @@ def _load(directory: Path) -> _Model:
 def _tokenizer(directory: Path) -> tuple[Tokenizer, int]:
     try:
         tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
-    except Exception as cause:  # the library raises nothing narrower for a file it cannot read
+    except Exception as cause:  # the library raises a bare Exception for an unreadable file
         raise _wrong(directory, f"has a {TOKENIZER} that cannot be read") from cause
     padding = tokenizer.padding
     known = (tokenizer.token_to_id(token) for token in PADDING)

@@ -43,7 +43,7 @@ ADAPTER = "e5_adapter.npz"
 PREFIXES: Mapping[EmbeddingKind, str] = {"query": "query: ", "document": "passage: "}
 START, END, UNKNOWN = 0, 2, 3
 LONGEST_PIECE = 16
-# More would be truncated anyway, unless most of it is unknown to the vocabulary.
+# A longer text would be truncated anyway, unless most of it is not in the vocabulary.
 HEAD_CHARACTERS = MAX_TOKENS * LONGEST_PIECE
 SPACE, WORD_START = " ", "\u2581"
 _SPACES = re.compile(" +")
@@ -146,14 +146,14 @@ def _mean() -> Floats:
 
 RELATIONS_ADAPTER = "e5_relations.npz"
 RELATIONS_WRITER = "agentcore.providers.bert_graphs:write_pair_graph"
-# Of each text; what follows is not read.
+# Limit for each text of a pair; longer ones are truncated.
 MAX_PAIR_TOKENS = 64
 BATCH = 8
 CHANGES = 0
 
 
 class LocalRelations:
-    """Runs in one thread of its own. Loads at the first use: 30 MB, a second at most."""
+    """Classifies pairs in its own thread. Loads the model (30 MB, up to a second) at the first use."""
 
     def __init__(self, cache_directory: Path) -> None:
         self._cache_directory = cache_directory
@@ -168,7 +168,7 @@ class LocalRelations:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._changes, list(pairs))
 
     def close(self) -> None:
-        """Ends the thread once it is idle."""
+        """Shuts down the thread; drops pending calls."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _changes(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:

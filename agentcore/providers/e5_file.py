@@ -28,7 +28,7 @@ _parsing_headers = threading.Lock()
 
 
 def read_arrays(content: bytes) -> Mapping[str, NDArray[np.float16]]:
-    """Returns all arrays of an npz file. Raises ValueError if it is none, or contains objects."""
+    """Returns all arrays of an npz file. Raises ValueError if it is invalid, or contains objects."""
     with _parsing_headers, np.load(BytesIO(content), allow_pickle=False) as arrays:
         return dict(arrays)
 
@@ -43,10 +43,10 @@ class Vocabulary:
 
 
 class E5File:
-    """The memory-mapped file. Only the parts that are used take memory."""
+    """The memory-mapped file. Only the parts that are read take memory."""
 
     def __init__(self, path: Path) -> None:
-        # A plain array over the same memory: a slice of a memmap takes ten times as long.
+        # A base array over the same memory: slicing a memmap takes ten times as long.
         self._bytes: Bytes = np.asarray(np.memmap(path, np.uint8, "r"))
         self._at = 8
         *_, pieces, _, _, _, _, text_bytes = self._unpack("<7if6iQ")
@@ -86,9 +86,9 @@ class E5File:
 
 
 def _split(utf8: Bytes, offsets: NDArray[np.uint32]) -> list[str]:
-    """Returns the texts between offsets in bytes; decoding the whole at once is faster than each."""
+    """Returns the texts between byte offsets; decoding all at once is faster than one by one."""
     text = utf8.tobytes().decode()
-    # The position of a byte in characters: how many characters begin before it.
+    # Character position of each byte: the number of characters that start before it.
     positions = np.concatenate([[0], np.cumsum(utf8 & 0xC0 != 0x80)])[offsets].tolist()
     return [text[start:end] for start, end in pairwise(positions)]
 

@@ -1,8 +1,7 @@
 """Embeddings by feature hashing: no model, no download, any dimension. For tests and load runs.
 
 Words and their character trigrams are hashed to signed positions (Weinberger et al., "Feature Hashing for
-Large Scale Multitask Learning", 2009). Texts that share words or stems get similar vectors; meaning it
-knows nothing of.
+Large Scale Multitask Learning", 2009). Texts that share words or stems get similar vectors; synonyms do not.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.memory.language.text import normalize
 
-# A word's and a trigram's, each with either sign.
+# Weights of a word and of a trigram, each with either sign.
 WEIGHTS = np.array([-2.0, 2.0, -1.0, 1.0])
 CHUNK_TEXTS = 64
 
@@ -38,10 +37,10 @@ class HashingEmbedder:
         self.batch_size = options.batch_size
 
     async def open(self) -> None:
-        """There is nothing to open."""
+        """Does no work: there is no model to load."""
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Does no work: there are no resources."""
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         rows = np.empty((len(texts), self.dimensions), np.float32)
@@ -52,7 +51,7 @@ class HashingEmbedder:
 
 
 def _embed(texts: Sequence[str], dimensions: int) -> Vectors:
-    # A text without a word still needs a direction: it is a word of its own.
+    # A text without words still needs a nonzero vector: the whole text counts as one word.
     folded = [normalize("NFKC", text).casefold() for text in texts]
     words = [_WORD.findall(text) or [f"\0{text}"] for text in folded]
     features = [_features(word, dimensions) for each in words for word in each]
@@ -63,7 +62,7 @@ def _embed(texts: Sequence[str], dimensions: int) -> Vectors:
                        minlength=len(texts) * dimensions)
     vectors = flat.reshape(len(texts), dimensions)
     lengths = np.linalg.norm(vectors, axis=1)
-    # Opposite signs can cancel out, above all where dimensions are few.
+    # Opposite signs may cancel out, most likely with few dimensions.
     for row in np.flatnonzero(lengths == 0).tolist():
         vectors[row, _digest(texts[row]) % dimensions] = 1.0
         lengths[row] = 1.0

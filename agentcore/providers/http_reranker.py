@@ -1,7 +1,6 @@
-"""Reranking over HTTP, in the form that Cohere, Jina and vLLM share, and in text-embeddings-inference's own.
+"""Reranking over HTTP, in the format of Cohere, Jina and vLLM, or that of text-embeddings-inference.
 
-They differ in two names and in what stands around the answer; which one a server speaks shows when it is
-asked.
+They differ in two names and in the envelope of the response. The first request detects the server's format.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from agentcore.providers.remote_request import REFUSED, Failures, RequestFailed,
 
 MAX_ATTEMPTS = 2
 KEEP_ALIVE_SECONDS = 60.0
-# Text-embeddings-inference takes no more in one request, unless told otherwise.
+# Default limit of text-embeddings-inference for one request.
 TEXTS_A_REQUEST = 32
 
 
@@ -42,7 +41,7 @@ class _Form(Enum):
 
 
 class HttpReranker:
-    """Asks `RERANKER_URL` as it stands: the whole address of a rerank endpoint. A key is optional."""
+    """Posts to `RERANKER_URL`, the full URL of a rerank endpoint. A key is optional."""
 
     def __init__(self, options: RerankerOptions) -> None:
         if options.url is None:
@@ -61,7 +60,7 @@ class HttpReranker:
         self._client: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
-        """Connects when it is first asked; a server that is away is no error."""
+        """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
             key = self._options.api_key
             headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -75,7 +74,7 @@ class HttpReranker:
             await client.aclose()
 
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """What the server answers, as it is."""
+        """Returns the server's scores unchanged."""
         if not texts:
             return []
         try:
@@ -86,7 +85,7 @@ class HttpReranker:
             raise failure.unavailable() from failure
 
     async def _ask_in_its_form(self, query: str, texts: Sequence[str]) -> list[float]:
-        """In the form that was understood before; else in the common one, then in the other."""
+        """Sends the request in the format that worked before; else tries the common one, then the other."""
         if self._form is _Form.TEXTS:
             return await self._ask_in_parts(query, texts)
         if self._form is _Form.DOCUMENTS:
@@ -111,7 +110,7 @@ class HttpReranker:
         return [score for answer in answers for score in answer]
 
     async def _ask(self, form: _Form, query: str, texts: Sequence[str]) -> list[float]:
-        """One request, tried once. Raises RequestFailed."""
+        """Sends one request, without retries. Raises RequestFailed."""
         if self._client is None:
             raise DependencyUnavailable("The reranker is not open.")
         try:
@@ -125,7 +124,7 @@ class HttpReranker:
         try:
             found = _ANSWER.validate_json(answer.content)
         except ValidationError:
-            # Its text would quote the answer.
+            # Without the cause: its message would quote the response.
             raise self._failures.unreadable() from None
         scored = found.results if isinstance(found, _Results) else found
         if sorted(each.index for each in scored) != list(range(len(texts))):
@@ -135,6 +134,6 @@ class HttpReranker:
     def _body(self, form: _Form, query: str, texts: Sequence[str]) -> dict[str, Any]:
         body: dict[str, Any] = {"query": query, form.value: list(texts)}
         if form is _Form.TEXTS:
-            # It refuses a text that is too long unless it is told to cut it.
+            # It refuses a text that is too long unless asked to truncate.
             return {**body, "truncate": True}
         return body if self._options.model_name is None else {**body, "model": self._options.model_name}

@@ -79,16 +79,16 @@ def file_sha256(path: Path) -> str:
 
 
 TOKENIZER = "tokenizer.json"
-# Where the usual exporters put the graph.
+# Paths that common exporters use for the graph.
 GRAPHS = ("model.onnx", "onnx/model.onnx")
 
 
 def graph_in(directory: Path) -> Path | None:
-    """The model's graph."""
+    """Returns the path of the model's graph; None if missing."""
     return next((directory / name for name in GRAPHS if (directory / name).is_file()), None)
 
 
 def missing_in(directory: Path) -> list[str]:
-    """The names of what is not there."""
+    """Returns the names of missing files."""
     missing = [GRAPHS[0]] if graph_in(directory) is None else []
     return missing if (directory / TOKENIZER).is_file() else [*missing, TOKENIZER]

@@ -36,11 +36,12 @@ class MiniLmEmbedder(OnnxEmbedder):
 
     def _load(self, directory: Path, cache_directory: Path) -> Network:
         tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-        # As the model was published and evaluated (its sentence_bert_config.json); longer texts are cut.
+        # As the model was published and evaluated (its sentence_bert_config.json); longer texts are
+        # truncated.
         tokenizer.enable_truncation(MAX_TOKENS)
         tokenizer.no_padding()
         graph = cached_graph(self.files, GRAPH_WRITER, directory / "model.safetensors", cache_directory)
-        # The graph is already fused as it runs fastest; more optimization made it slower.
+        # The graph is already fused for speed; more optimization made it slower.
         session = open_session(graph, Optimization.ORT_ENABLE_BASIC, {
             "session.model_external_initializers_file_folder_path": str(directory)})
         return _MiniLm(tokenizer, session)

@@ -25,10 +25,10 @@ from agentcore.providers.onnx_session import chunks, cores
 
 DIMENSIONS = 384
 MAX_TOKENS = 256
-# Larger chunks are no faster per token, and a query waits longer for its turn.
+# Larger chunks are no faster per token, and delay queries.
 CHUNK_TOKENS = 128
 BATCH_TEXTS = 16
-# Each thread has working memory of its own; more threads only with EMBEDDING_THREADS.
+# Each thread has its own working memory; more threads only with EMBEDDING_THREADS.
 MAX_DEFAULT_THREADS = 8
 
 Arguments = ParamSpec("Arguments")
@@ -37,7 +37,7 @@ TokenIds: TypeAlias = NDArray[np.int64]
 
 
 class Network(Protocol):
-    """A loaded model. Several threads use it at once."""
+    """A loaded model. Several threads use it concurrently."""
 
     def tokens(self, text: str, kind: EmbeddingKind) -> TokenIds:
         """Returns the token ids of a text, MAX_TOKENS at most."""
@@ -60,10 +60,10 @@ class _Batch:
 
 
 class OnnxEmbedder(ABC):
-    """Embeds chunk by chunk in threads of its own, one core each, so that calls take turns.
+    """Embeds chunk by chunk in its own threads, one core each, so that calls take turns.
 
-    Queries and documents have separate threads: during an import they share the cores, but a query never
-    waits for the documents before it.
+    Queries and documents have separate threads: during an import they share the cores, but a query is never
+    queued after documents.
     """
 
     files: ClassVar[LocalModel]
@@ -162,7 +162,7 @@ def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
 def cached_graph(
     model: LocalModel, writer: str, weights: Path, cache_directory: Path, adapter: bytes | None = None
 ) -> bytes:
-    """Returns the graph over these weights, made by `writer` (`module:function`) if not cached.
+    """Returns the graph over these weights, built by `writer` (`module:function`) if not cached.
 
     The name of a cached file contains digests of the weights, the writer's source, the adapter and itself.
     """

@@ -1,6 +1,6 @@
-"""How onnxruntime is run here: it reports nothing, and each call takes one thread.
+"""Configures onnxruntime: no telemetry, and one thread for each call.
 
-Every provider that needs the library gets it from here, so that none imports it unguarded.
+Every provider imports the library from here, so that this configuration always applies.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-# From 1.29 on onnxruntime reports sessions and models to its makers, unless this is set before its import.
+# Since 1.29 onnxruntime sends telemetry on sessions and models, unless this is set before its import.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
@@ -24,9 +24,9 @@ Optimization: TypeAlias = onnxruntime.GraphOptimizationLevel
 def open_session(
     graph: bytes | str, level: Optimization, configuration: Mapping[str, str] | None = None
 ) -> Session:
-    """A session over a graph or the file that holds it. It may be used by several threads."""
+    """Opens a thread-safe session over a graph or its file."""
     options = onnxruntime.SessionOptions()
-    # Calls run side by side on one thread each: threads inside a call would wait for each other.
+    # Concurrent calls run on one thread each: threads within a call would block each other.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.graph_optimization_level = level
@@ -37,7 +37,7 @@ def open_session(
 
 
 def chunks(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
-    """Which texts to run together: of similar length, so that little is padding, the longest first."""
+    """Groups texts of similar length to reduce padding, longest first; yields their indexes."""
     chunk: list[int] = []
     longest = 0
     for index in sorted(range(len(lengths)), key=lengths.__getitem__, reverse=True):
@@ -50,5 +50,5 @@ def chunks(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
 
 
 def cores() -> int:
-    """How many cores this process may use."""
+    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

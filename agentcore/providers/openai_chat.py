@@ -1,8 +1,8 @@
-"""Asks a chat model of OpenAI, or of any server that speaks its interface; the answer is JSON.
+"""Calls a chat model of OpenAI, or of any server with its API; the answer is JSON.
 
 Four tasks: extract facts, judge a changed fact, rewrite a query, summarize a conversation. Their prompts are
-files of `prompts/`. The first line of each holds its version, which is raised whenever the text changes.
-Nothing that users say ever becomes part of a prompt.
+files of `prompts/`. The first line of each is its version, which is raised whenever the text changes. Text of
+users never becomes part of a prompt.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _VERSION = re.compile(r"\A<!-- version (\d+) -->\n")
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt and what it is called where it is told of: "fact_judge@1"."""
+    """A prompt and its label, such as "fact_judge@1"."""
 
     label: str
     text: str
@@ -51,18 +51,18 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """The prompt of that name."""
+    """Reads the prompt of this name."""
     said = (_PROMPTS / f"{name}.md").read_text(encoding="utf-8")
     _, version, text = _VERSION.split(said, maxsplit=1)
     return Prompt(f"{name}@{version}", text.strip())
 
 
 OFFICIAL_URL = "https://api.openai.com/v1"
-# The SDK insists on a key; a server without keys ignores it.
+# The SDK requires a key; a server without keys ignores it.
 NO_KEY = "none"
-# Reasoning counts as output too.
+# Includes reasoning tokens.
 OUTPUT_TOKENS = 2_048
-# Whoever retries in the background comes again later anyway.
+# Background work is retried later anyway.
 LONGEST_WAIT_SECONDS = 5.0
 
 Form = TypeVar("Form", bound=BaseModel)
@@ -70,7 +70,7 @@ Form = TypeVar("Form", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Task(Generic[Form]):
-    """What a model is asked: a prompt, the form of the answer, and in words what that is."""
+    """One kind of request: the prompt, the schema of the answer, and names of both for errors."""
 
     work: str
     answer: str
@@ -80,7 +80,7 @@ class Task(Generic[Form]):
 
 
 class OpenAiChat(Generic[Form]):
-    """Requests of one task. Where its caller waits, none is tried again."""
+    """Sends requests of one task. Requests that a caller blocks on are not retried (`attempts` is 1)."""
 
     def __init__(self, options: LlmOptions, task: Task[Form]) -> None:
         self.model = f"openai/{options.model_name}"
@@ -106,22 +106,22 @@ class OpenAiChat(Generic[Form]):
         ]
 
     async def open(self) -> None:
-        """Connects when it is first asked; a server that is away is no error."""
+        """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
             self._client = AsyncOpenAI(
                 api_key=self._options.api_key or NO_KEY, base_url=self._options.base_url or OFFICIAL_URL,
                 timeout=self._options.timeout_seconds, max_retries=0)
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Closes the connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     async def ask(self, document: Mapping[str, Any], *, agent_id: str, instructions: str = "") -> Form:
-        """The answer in its form. The document is quoted as JSON: what users say is no instruction there.
+        """Returns the parsed answer. The document is quoted as JSON: text of users is no instruction.
 
-        `instructions` are the configuration's, behind the prompt's own. Raises DependencyUnavailable.
+        `instructions` from the configuration follow the prompt. Raises DependencyUnavailable.
         """
         messages = [
             {"role": "system", "content": f"{self._task.prompt.text}\n\n{instructions}".strip()},
@@ -134,7 +134,7 @@ class OpenAiChat(Generic[Form]):
             raise failure.unavailable() from failure
 
     async def _answer(self, messages: list[dict[str, str]], agent_id: str) -> Form:
-        """What the model says, read. A form that the server does not know is given up for good.
+        """Returns the parsed answer. Drops a response format permanently once the server has refused it.
 
         Raises RequestFailed, DependencyUnavailable.
         """
@@ -145,17 +145,17 @@ class OpenAiChat(Generic[Form]):
                 if failure.status not in REFUSED or form is self._forms[-1]:
                     raise
                 continue
-            # What was refused before is not asked again: from now on a refusal is the text's.
+            # Keep the format that worked: from now on a refusal is due to the text.
             self._forms = [form]
             try:
                 return read_answer(_unfenced(without_thoughts(said)), self._task.form)
             except ValueError:
-                # Its text would quote the answer.
+                # Without the cause: its message would quote the answer.
                 raise self._failures.unreadable() from None
         raise AssertionError("there is no form to ask in")
 
     async def _say(self, messages: list[dict[str, str]], form: Mapping[str, Any], agent_id: str) -> str:
-        """What the model says. Raises RequestFailed, DependencyUnavailable."""
+        """Returns the model's text. Raises RequestFailed, DependencyUnavailable."""
         if self._client is None:
             raise DependencyUnavailable("The language model is not open.")
         text = "".join([*(each["content"] for each in messages), json.dumps(self._schema)])
@@ -178,7 +178,7 @@ class OpenAiChat(Generic[Form]):
             except openai.APIConnectionError as cause:
                 raise self._failures.unreachable() from cause
             except (openai.OpenAIError, ValueError, TypeError, AttributeError, LookupError) as cause:
-                # The SDK does not check an answer: what is no completion fails wherever it is first used.
+                # The SDK does not validate a response: a malformed one fails at its first use.
                 raise self._failures.unreadable() from cause
 
     @asynccontextmanager
@@ -210,20 +210,20 @@ def _unfenced(said: str) -> str:
     return text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
 
 
-# What the strict mode of structured outputs knows nothing of.
+# Keywords that the strict mode of structured outputs does not support.
 _UNKNOWN = frozenset({"default", "title", "description"})
-# Control characters but for white space, and halves of characters.
+# Control characters except white space, and unpaired surrogates.
 _UNSTORABLE = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
 def answer_form(form: type[BaseModel]) -> dict[str, Any]:
-    """The form's schema: every field required, nothing beside them."""
+    """Returns the schema of the answer: every field required, no additional ones."""
     schema: dict[str, Any] = _strict(form.model_json_schema())
     return schema
 
 
 def read_answer(said: str, form: type[Form]) -> Form:
-    """What a model said, read in its form, without what no text can hold. Raises ValueError."""
+    """Parses an answer and removes characters that cannot be stored. Raises ValueError."""
     try:
         return form.model_validate(_storable(json.loads(said, strict=False)))
     except RecursionError as cause:
@@ -249,7 +249,7 @@ def _strict(value: Any) -> Any:
     named = value.get("properties")
     plain = {key: _strict(each) for key, each in value.items() if key not in _UNKNOWN}
     if isinstance(named, dict):
-        # A field may be called as a word of the schema's own is.
+        # A field may have the name of a schema keyword.
         plain["properties"] = {name: _strict(each) for name, each in named.items()}
         plain |= {"required": list(named), "additionalProperties": False}
     return plain
@@ -269,7 +269,7 @@ class _Facts(BaseModel):
 
 
 class OpenAiFactExtractor(OpenAiChat[_Facts]):
-    """One request a batch of memories, in the background."""
+    """Sends one request for each batch of memories, in the background."""
 
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("fact_extraction")
@@ -294,7 +294,7 @@ class _Verdict(BaseModel):
 
 
 class OpenAiFactJudge(OpenAiChat[_Verdict]):
-    """One request a pair, never tried again: whoever stores waits for it."""
+    """Sends one request for each pair, without retries: a store blocks on it."""
 
     def __init__(self, options: LlmOptions) -> None:
         super().__init__(options, Task("judge", "verdict", load_prompt("fact_judge"), _Verdict))
@@ -320,7 +320,7 @@ class _Queries(BaseModel):
 
 
 class OpenAiRewriter(OpenAiChat[_Queries]):
-    """One request a query, never tried again: whoever searches waits for it."""
+    """Sends one request for each query, without retries: a search blocks on it."""
 
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("query_rewriting")
@@ -333,7 +333,7 @@ class OpenAiRewriter(OpenAiChat[_Queries]):
         return Rewriting(answer.queries, answer.answer)
 
 
-# English has some three words to four tokens.
+# English has about three words for four tokens.
 WORDS_A_TOKEN = 0.75
 WISHED = "What whoever runs this assistant wishes of the summary, within the rules above:"
 
@@ -345,7 +345,7 @@ class _Summary(BaseModel):
 
 
 class OpenAiSummariser(OpenAiChat[_Summary]):
-    """One request a stretch of conversation, in the background."""
+    """Sends one request for each part of a conversation, in the background."""
 
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("session_summary")

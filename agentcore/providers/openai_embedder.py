@@ -1,4 +1,4 @@
-"""Embeddings of OpenAI, or of any server that speaks its interface, over the official SDK."""
+"""Embeddings of OpenAI, or of any server with its API, over the official SDK."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from agentcore.providers.remote_request import RemoteEmbedder, RequestFailed
 OFFICIAL_URL = "https://api.openai.com/v1"
 SIZABLE = {"text-embedding-3-small": 1_536, "text-embedding-3-large": 3_072}
 FIXED = {"text-embedding-ada-002": 1_536}
-# All of these models read so many tokens of a text, in this encoding, and refuse longer ones.
+# Token limit of all these models, in this encoding; they refuse longer texts.
 MAX_TEXT_TOKENS = 8_191
 TEXT_ENCODING = "cl100k_base"
-# The SDK insists on a key; a server without keys ignores it.
+# The SDK requires a key; a server without keys ignores it.
 NO_KEY = "none"
 
 
 class OpenAiEmbedder(RemoteEmbedder):
-    """Cuts texts to what the known models read; other models' limits are theirs to enforce."""
+    """Truncates texts to the limit of the known models; other models enforce their own."""
 
     vendor = "OpenAI"
     key_setting = "OPENAI_API_KEY"
@@ -71,11 +71,11 @@ class OpenAiEmbedder(RemoteEmbedder):
         except openai.APIConnectionError as cause:
             raise self._failures.unreachable() from cause
         except (openai.OpenAIError, ValueError, TypeError, AttributeError) as cause:
-            # The SDK does not check an answer: what is no embedding list fails wherever it is first used.
+            # The SDK does not validate a response: a malformed one fails at its first use.
             raise self._failures.unreadable() from cause
 
     def _failure_of(self, cause: openai.APIStatusError) -> RequestFailed:
-        # Nothing is left to spend: waiting does not help.
+        # The quota is used up: a retry does not help.
         final = cause.code == "insufficient_quota"
         retry_after = cause.response.headers.get("retry-after")
         return self._failures.status(cause.status_code, retry_after=retry_after, final=final)

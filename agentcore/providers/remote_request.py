@@ -1,4 +1,4 @@
-"""One request to a provider over HTTP: how it fails, what is said of that, and when it is tried again."""
+"""One request to a provider over HTTP: its failures, their messages, and the retries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Answer = TypeVar("Answer")
 
 
 class RequestFailed(Exception):
-    """One request came to nothing: with a status, or for want of an answer. Holds no text and no key."""
+    """A request failed with a status, or without a response. Contains no text and no key."""
 
     def __init__(self, message: str, *, status: int | None = None, retry_after: str | None = None,
                  final: bool = False, unreadable: bool = False, late: bool = False) -> None:
@@ -37,10 +37,10 @@ class RequestFailed(Exception):
         self.transient = not final and (status is None or status in TRANSIENT or status >= 500)
 
     def unavailable(self) -> DependencyUnavailable:
-        """The same as an error of ours.
+        """Returns it as DependencyUnavailable (Unreachable if there was no response).
 
-        `data.refused`: the text itself was not taken; `data.unreadable`: the answer was of no use;
-        `data.late`: none came in time.
+        `data.refused`: the text itself was refused; `data.unreadable`: the response was malformed;
+        `data.late`: timeout.
         """
         told = {"unreadable": self.unreadable, "late": self.late}
         details = {"status": self.status, "refused": self.status in REFUSED}
@@ -51,7 +51,7 @@ class RequestFailed(Exception):
 
 @dataclass(frozen=True)
 class Failures:
-    """What can go wrong with requests of one kind, in words: "Cohere failed to embed (500)"."""
+    """Builds the failures of one kind of request, with messages such as "Cohere failed to embed (500)"."""
 
     vendor: str
     work: str
@@ -62,7 +62,7 @@ class Failures:
     timeout_seconds: float
 
     def status(self, status: int, *, retry_after: str | None = None, final: bool = False) -> RequestFailed:
-        """What an answer's status means, without a word of the answer: it may quote the key or a text."""
+        """Returns the failure for a status, without text of the response: it may quote the key or a text."""
         if status in (401, 403):
             message = f"{self.vendor} refused the key ({status}): check {self.key_setting}."
         elif status == 404:
@@ -93,9 +93,9 @@ class Failures:
 async def persist(
     ask: Callable[[], Awaitable[Answer]], *, attempts: int, longest_wait_seconds: float = LONGEST_WAIT_SECONDS
 ) -> Answer:
-    """What `ask` answers, tried again after passing trouble. Raises RequestFailed.
+    """Calls `ask` and returns its result; retries transient failures. Raises RequestFailed.
 
-    A provider that says how long to wait is waited for, unless that is longer than the longest wait.
+    Honors a provider's Retry-After, unless it exceeds `longest_wait_seconds`.
     """
 
     def wait(failure: Exception) -> bool | float:
@@ -127,19 +127,19 @@ PARALLEL_REQUESTS = 4
 
 
 class RemoteEmbedder(ABC):
-    """Embeds through a provider's SDK. A subclass makes single requests and names what it talks to."""
+    """Embeds through a provider's SDK. A subclass sends single requests and names its provider."""
 
     vendor: ClassVar[str]
     key_setting: ClassVar[str]
     kind_matters: ClassVar[bool] = False
-    # What one request may hold at most; a token is at least one byte.
+    # Limits of one request; a token has at least one byte.
     request_texts: ClassVar[int]
     request_bytes: ClassVar[int]
 
     parallel_requests = PARALLEL_REQUESTS
 
     def __init__(self, options: EmbedderOptions, *, sizes: Sequence[int], sizable: bool) -> None:
-        """`sizes`: dimensions the model can make, none if that is unknown. `sizable`: they can be chosen."""
+        """`sizes`: dimensions of the model, empty if unknown. `sizable`: a request can choose them."""
         if sizes and options.dimensions not in sizes:
             every = isinstance(sizes, range)
             made = f"{sizes[0]} to {sizes[-1]}" if every else " or ".join(map(str, sizes))
@@ -159,7 +159,7 @@ class RemoteEmbedder(ABC):
         self._slots = asyncio.Semaphore(PARALLEL_REQUESTS)
 
     async def open(self) -> None:
-        """Connects. An unknown model is asked for its dimensions; a provider that is away is no error."""
+        """Connects. Requests the dimensions of an unknown model; an unavailable provider is no error."""
         await self._connect()
         if self._known:
             return
@@ -192,7 +192,7 @@ class RemoteEmbedder(ABC):
 
     @abstractmethod
     async def _ask(self, texts: Sequence[str], kind: EmbeddingKind) -> ArrayLike:
-        """One request, tried once: a row for each text, in order. Raises RequestFailed."""
+        """Sends one request, without retries; returns a row for each text, in order. Raises RequestFailed."""
 
     async def _fit(self, text: str) -> str:
         return text or " "

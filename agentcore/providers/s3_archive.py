@@ -1,4 +1,4 @@
-"""The archive in S3, or any store that speaks its protocol. boto3 blocks, so each call runs in a thread."""
+"""The archive in S3, or any store with its protocol. boto3 blocks, so each call runs in a thread."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ MAX_ATTEMPTS = 3
 PROBE_INTERVAL_SECONDS = 15.0
 CHECK_TIMEOUT_SECONDS = 2
 WRITES_AT_ONCE = 8
-# As many as S3 takes in one request.
+# Limit of S3 for one request.
 DELETED_AT_ONCE = 1_000
 _WRITTEN_BY_ANOTHER = {"PreconditionFailed", "ConditionalRequestConflict"}
 GZIP_MARK = b"\x1f\x8b"
 
 
 class S3Archive:
-    """Objects below one bucket. Credentials and region come from the AWS environment, as boto3 reads it.
+    """Objects in one bucket. Credentials and region come from the AWS environment, as boto3 reads it.
 
-    `object_headers` go with each object: storage class and server-side encryption, by boto3's names. `client`
-    is one of boto3's with credentials of its own.
+    `object_headers` are sent with each object: storage class and server-side encryption, by boto3's names.
+    `client` is a boto3 client with its own credentials.
     """
 
     name = "s3"
@@ -102,7 +102,7 @@ class S3Archive:
         )
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Remove the objects; in a bucket with versions their older ones stay."""
+        """Deletes the objects; a versioned bucket keeps older versions."""
         waiting = list(keys)
         for start in range(0, len(waiting), DELETED_AT_ONCE):
             failed = await self._call(partial(self._delete, waiting[start : start + DELETED_AT_ONCE]))

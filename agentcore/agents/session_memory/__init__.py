@@ -1,4 +1,4 @@
-"""A framework's session memory: kept in this process, in Redis, by the service, or in tiers."""
+"""Session memory of an agent framework: in this process, in Redis, in the service, or in tiers."""
 
 from collections.abc import Mapping
 
@@ -36,9 +36,9 @@ SESSION_MEMORIES: Mapping[str, str] = {
 
 
 def open_session_memory(name: str, parts: SessionParts | None = None) -> SessionMemory:
-    """The session memory of that name, or of the path `module:class`, with its usual bounds.
+    """Creates the session memory of this name or path `module:class`, with default limits.
 
-    Raises ConfigurationError where there is none, or where a part that it needs is not given.
+    Raises ConfigurationError if the name is unknown, or if a required part is missing.
     """
     made: SessionMemory = resolve(name, SESSION_MEMORIES, kind="session memory").over(parts or SessionParts())
     return made

@@ -1,4 +1,4 @@
-"""Sessions without end (seed 004's `EndlessMemory`): a provider keeps them compressed, within a budget."""
+"""Sessions of unlimited length (seed 004's `EndlessMemory`), compressed by a provider within a budget."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ WHOLE_SESSION = "What was said, decided and left open so far?"
 
 
 class CompressedContextProvider(Protocol):
-    """Keeps what is said and gives back as much of it as fits: any compressing store may be one."""
+    """Stores messages and returns a compressed context: any compressing store can implement it."""
 
     async def store_context(
         self, session_id: str, messages: Sequence[SessionMessage], metadata: Mapping[str, Any]
     ) -> None:
-        """Keep the messages."""
+        """Stores the messages."""
         ...
 
     async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
-        """The compressed context for the query, in at most `limit` messages."""
+        """Returns the compressed context for the query, in at most `limit` messages."""
         ...
 
     async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str:
-        """What was said."""
+        """Returns a summary of the session."""
         ...
 
     async def clear_context(self, session_id: str) -> None:
-        """Forget the session for good."""
+        """Deletes the session permanently."""
         ...
 
 
 class MemoryContextProvider:
-    """A provider over any `MemoryApi`: messages are memories, a context is built by `memory.get_context`."""
+    """A provider over any `MemoryApi`: messages are memories, contexts come from `memory.get_context`."""
 
     def __init__(
         self, memory: MemoryApi, *, max_tokens: int = CONTEXT_TOKENS, namespace: str = NAMESPACE,
         across_sessions: bool = False,
     ) -> None:
-        """`across_sessions`: a context may draw on all sessions of the namespace."""
+        """`across_sessions`: a context may include all sessions of the namespace."""
         self._memory = memory
         self._messages = VectorSessionMemory(memory, namespace=namespace)
         self._namespace = namespace
@@ -70,7 +70,7 @@ class MemoryContextProvider:
             await self._messages.store(session_id, message, metadata)
 
     async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
-        """One message of quoted data, whatever the limit, within the budget; none where nothing is said."""
+        """Returns one message of quoted data within the token budget, or none. Ignores `limit`."""
         within = {} if self._across_sessions else {"session_id": session_key(session_id)}
         built = await self._memory.get_context(GetContextParams(
             query=query, max_tokens=self._max_tokens, namespace=self._namespace, min_fit=0.0, **within))
@@ -87,9 +87,9 @@ class MemoryContextProvider:
 
 
 class EndlessSessionMemory:
-    """The essential operations over a provider: what comes back is compressed, not message for message.
+    """The essential operations over a provider: returns compressed context, not the original messages.
 
-    What is compressed can be neither counted nor scored nor listed nor sorted out by message.
+    Compressed messages cannot be counted, scored, listed or filtered.
     """
 
     def __init__(self, provider: CompressedContextProvider) -> None:
@@ -98,15 +98,16 @@ class EndlessSessionMemory:
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
-        """The message as it was handed to the provider."""
+        """Returns the message as it was passed to the provider."""
         kept = completed(message, metadata, now=datetime.now(UTC))
         await self._provider.store_context(checked_session_id(session_id), [kept], metadata or {})
         return kept
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
-        """The compressed context, for the query if there is one, in at most `limit` messages.
+        """Returns the compressed context, for the query if there is one, in at most `limit` messages.
 
-        Raises InvalidParams for a time range, an importance or tags: the provider cannot be asked for those.
+        Raises InvalidParams for a time range, an importance or tags: a provider does not support these
+        filters.
         """
         refused = options.time_range, options.importance_threshold, options.tags
         if any(each not in (None, []) for each in refused):
@@ -116,14 +117,14 @@ class EndlessSessionMemory:
         return found[: options.limit]
 
     async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
-        """What was said; the provider does not tell of how many messages."""
+        """Returns a summary; `message_count` is None, since the provider does not report it."""
         content = await self._provider.summarize_context(checked_session_id(session_id), options)
         return SessionSummary(content=content, message_count=None, style=options.style)
 
     async def clear(self, session_id: str) -> None:
-        """Forget the session for good."""
+        """Deletes the session permanently."""
         await self._provider.clear_context(checked_session_id(session_id))
 
     def capabilities(self) -> tuple[Capability, ...]:
-        """As far as the provider keeps to its word."""
+        """Returns the capabilities that the provider's contract promises."""
         return ("basic_retrieval", "semantic_search", "summarization", "persistence")

@@ -1,4 +1,4 @@
-"""Session memory in tiers: working, short-term and, for what is important, long-term."""
+"""Session memory in tiers: working, short-term, and long-term for important messages."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from agentcore.agents.session_memory.selection import (
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.memory.models import Flag, Share, Strict
 
-# Apart from the messages of a session memory that is not in tiers.
+# Separate from the messages of a session memory without tiers.
 LONG_TERM_NAMESPACE = "session_long_term"
 
 Size = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
 class HierarchyConfig(Strict):
-    """How large the tiers are, of each session."""
+    """Sizes of the tiers, per session."""
 
     working_capacity: Size = Field(10, description="Messages in working memory: the last stored.")
     short_term_capacity: Size = Field(100, description="Messages in short-term memory: the last used.")
@@ -55,10 +55,10 @@ class HierarchyConfig(Strict):
 
 
 class HierarchicalSessionMemory:
-    """Each message goes into working and short-term memory of this process; an important one lasts as well.
+    """Stores messages in working and short-term memory of this process, important ones also in long-term.
 
-    `long_term` is any other session memory, this process's own where none is given. Both first tiers hold at
-    most 1,000 sessions. What neither holds any more and was not important enough is forgotten.
+    `long_term` is any other session memory; default: one in this process. The first two tiers keep up to
+    1,000 sessions. A message that both tiers evicted and that was not important enough is lost.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class HierarchicalSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> HierarchicalSessionMemory:
-        """What lasts goes into the agent's memory, where one is given."""
+        """Uses the agent's memory as the long-term tier, if there is one."""
         if parts.memory is None:
             return cls()
         return cls(VectorSessionMemory(parts.memory, namespace=LONG_TERM_NAMESPACE))
@@ -101,7 +101,7 @@ class HierarchicalSessionMemory:
             found = await self.retrieve_with_scores(session_id, options.query, options)
             return [each.message for each in found]
         held: dict[str | None, SessionMessage] = {}
-        # Short-term memory comes last: it knows best in which order messages of one time were stored.
+        # Short-term memory comes last: it has the exact storage order of messages with equal timestamps.
         for tier in sorted(self._tiers.values(), key=lambda tier: tier is self._short_term):
             for message in reversed(await tier.retrieve(session_id, options)):
                 held.pop(message.message_id, None)
@@ -111,9 +111,9 @@ class HierarchicalSessionMemory:
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = NEWEST
     ) -> list[ScoredMessage]:
-        """A score is 1 / its place: among the near messages by words or in long-term memory, the better one.
+        """Scores each message 1 / its better rank: among near messages (by words), or in long-term memory.
 
-        How long-term memory scores is its own: only the order is taken from it.
+        Scores of long-term memory are not comparable: only its order is used.
         """
         asked = options.asking(query)
         near = scored_by_words(matching(self._near(session_id), asked), query)[: asked.limit]
@@ -151,7 +151,7 @@ class HierarchicalSessionMemory:
     async def sessions(
         self, limit: int = LISTED, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """As the interface says; a list may be shorter than `limit` though there are more."""
+        """Lists sessions as in the interface; a page may be shorter than `limit` although more follow."""
         checked_limit(limit)
         near = {session_id: max(map(said_at, held)) for session_id, held in self._all_near().items()}
         lasting = [] if self._long_term is None else await self._long_term.sessions(limit, after)
@@ -172,7 +172,7 @@ class HierarchicalSessionMemory:
         return bool(newest) and not lies_behind((said_at(newest[0]), session_id), place_of(after))
 
     async def usage(self) -> MemoryUsage:
-        """Each message once; how many sessions there are where long-term memory knows how many it has."""
+        """Counts each message once; `sessions` is None if long-term memory does not count its sessions."""
         tiers = {name: await tier.usage() for name, tier in self._tiers.items()}
         near = [message for held in self._all_near().values() for message in held]
         lasting = tiers.get("long_term")

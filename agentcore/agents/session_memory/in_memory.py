@@ -1,4 +1,4 @@
-"""Session memory in this process: fast, bounded, gone with the process."""
+"""Session memory in this process: fast, bounded, lost when the process ends."""
 
 from __future__ import annotations
 
@@ -39,13 +39,12 @@ MAX_MESSAGES, MAX_SESSIONS = 1_000, 1_000
 
 
 def utc_now() -> datetime:
-    """The time."""
     return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A message with its place in the order of storing, when it goes, and its vector where it has one."""
+    """A stored message with its position in storage order, its expiry and its vector (None: no embedder)."""
 
     message: SessionMessage
     place: int
@@ -54,11 +53,10 @@ class Held:
 
 
 class InMemorySessionMemory:
-    """What was used least recently goes first: of a session's messages, and of the sessions.
+    """Evicts the least recently used first: messages of a session, and sessions.
 
-    A message is used when it is stored or given back (`by_use`; without it the first stored goes first), a
-    session when it is stored into or read; counting and listing are no use. `ttl_seconds` counts from storing
-    on; 0: for ever.
+    Storing and retrieving use a message (`by_use=False`: the first stored is evicted first) and its session;
+    counting and listing do not. `ttl_seconds` starts when a message is stored; 0: no expiry.
     """
 
     def __init__(
@@ -74,7 +72,7 @@ class InMemorySessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> InMemorySessionMemory:
-        """It needs no part."""
+        """Creates it; needs no part."""
         return cls()
 
     async def store(
@@ -128,7 +126,7 @@ class InMemorySessionMemory:
             messages=sum(map(len, held.values())), sessions=len(held), limits=dict(self._limits))
 
     def everything(self) -> dict[str, list[SessionMessage]]:
-        """The messages of each session that holds one; nothing counts as used."""
+        """Returns the messages of each session that has any; does not count as use."""
         living = {session_id: self._living(session) for session_id, session in self._sessions.items()}
         return {
             session_id: [held.message for held in session.values()]
@@ -137,7 +135,7 @@ class InMemorySessionMemory:
     def keep(
         self, session_id: str, message: SessionMessage, vector: Vectors | None = None
     ) -> SessionMessage:
-        """Hold a completed message; the one that is held of its id, if there is one."""
+        """Stores a completed message; returns the stored one if its id exists."""
         session = self._session(session_id, make=True)
         self._sessions.move_to_end(session_id)
         message_id = message.message_id or ""
@@ -154,11 +152,11 @@ class InMemorySessionMemory:
         return message
 
     def held(self, session_id: str) -> list[SessionMessage]:
-        """All messages of the session, newest first; nothing counts as used."""
+        """Returns all messages of the session, newest first; does not count as use."""
         return self._newest(session_id)
 
     def use(self, session_id: str, messages: Sequence[SessionMessage]) -> None:
-        """Count the session and these messages, best first, as used now; what is not held is passed over."""
+        """Marks the session and these messages, best first, as used now; ignores unknown messages."""
         session = self._session(session_id)
         if session_id in self._sessions:
             self._sessions.move_to_end(session_id)

@@ -1,4 +1,4 @@
-"""Session memory in this process, searched by meaning with an embedder of the developer's own."""
+"""Session memory in this process with vector search; the developer supplies the embedder."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from agentcore.agents.session_memory.selection import LEAST_SIMILARITY, matching
 from agentcore.errors import ConfigurationError
 from agentcore.memory.embeddings import Embedder
 
-# A vector of 384 dimensions takes 1.5 KB: full of messages, that is some 150 MB.
+# A vector of 384 dimensions takes 1.5 KB: all sessions full is about 150 MB.
 MAX_SESSIONS = 100
 
 
 class InMemoryVectorSessionMemory(InMemorySessionMemory):
-    """As the one in this process, but a query is compared with every message of the session, by cosine.
+    """In-process session memory that compares a query with every message of the session by cosine.
 
-    A message is found from a cosine of `least_similarity` on, and its score is the cosine. Raises
-    DependencyUnavailable where the embedder does not answer: then the message is not stored.
+    The score is the cosine; hits need at least `least_similarity`. `store` raises DependencyUnavailable if
+    the embedder is unavailable: the message is then not stored.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
 
     @classmethod
     def over(cls, parts: SessionParts) -> InMemoryVectorSessionMemory:
-        """Over an embedder."""
+        """Creates it with an embedder."""
         if parts.embedder is None:
             raise ConfigurationError(["Session memory with vectors in this process needs an embedder."])
         return cls(parts.embedder)
@@ -57,7 +57,7 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
         if known is not None:
             return known.message
         [vector] = await self._embedder.embed([kept.content], "document")
-        # A row of a larger array would keep all of it.
+        # Copied: a row view would keep the whole array alive.
         return self.keep(session_id, kept, vector.copy())
 
     async def retrieve_with_scores(
@@ -69,7 +69,7 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
         messages = matching(self._newest(session_id), asked)
         vectors = [session[each.message_id or ""].vector for each in messages]
         cosines = np.array(vectors, np.float32).reshape(len(messages), len(sought)) @ sought
-        # Stable: of messages that are equally near the newer stands first.
+        # Stable sort: of messages with equal cosine the newer ranks first.
         best = np.argsort(-cosines, kind="stable")[: asked.limit]
         found = [
             ScoredMessage(message=messages[place], score=min(1.0, float(cosines[place])))

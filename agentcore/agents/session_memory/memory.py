@@ -1,4 +1,4 @@
-"""The interface of a session memory (seed 004's `Memory`), its parts, and the context made from one."""
+"""The interface of session memory (seed 004's `Memory`), its parts, and the context built from it."""
 
 from __future__ import annotations
 
@@ -32,76 +32,76 @@ BRIEF = SummarizeOptions()
 
 @runtime_checkable
 class EssentialSessionMemory(Protocol):
-    """The seed's five operations, which also a memory has that keeps no message as it was said.
+    """The seed's five operations, which a memory that compresses its messages supports, too.
 
-    No session sees another's. A session's id is any text up to 1,024 characters. Raises InvalidParams,
-    pydantic's ValidationError, and DependencyUnavailable where a part does not answer.
+    Sessions are isolated from each other. A session id is any text of up to 1,024 characters. Raises
+    InvalidParams, pydantic's ValidationError, and DependencyUnavailable if a part is unavailable.
     """
 
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
-        """Keep a message; how it is kept. `metadata` may hold its `importance` and `tags`."""
+        """Stores a message; returns it as stored. `metadata` may contain its `importance` and `tags`."""
         ...
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
-        """What the session holds, in at most `limit` messages; with a query what fits it."""
+        """Returns at most `limit` messages of the session; with a query those that match it."""
         ...
 
     async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
-        """What was said, in the messages' own sentences."""
+        """Returns an extractive summary of the session."""
         ...
 
     async def clear(self, session_id: str) -> int | None:
-        """Forget the session for good; how many messages went, None where that is not known."""
+        """Deletes the session permanently; returns the number of messages deleted, None if unknown."""
         ...
 
     def capabilities(self) -> tuple[Capability, ...]:
-        """What it can do, in the seed's words."""
+        """Returns its capabilities, by the seed's names."""
         ...
 
 
 @runtime_checkable
 class SessionMemory(EssentialSessionMemory, Protocol):
-    """A memory that keeps the messages as they were said: they can be scored, counted and listed."""
+    """A memory that keeps messages verbatim: they can be scored, counted and listed."""
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
-        """The newest messages first; with a query those that fit best, best first."""
+        """Returns messages, newest first; with a query the best matches, best first."""
         ...
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = NEWEST
     ) -> list[ScoredMessage]:
-        """Those that fit best, best first, each with its score."""
+        """Returns the best matches, best first, each with its score."""
         ...
 
     async def clear(self, session_id: str) -> int:
-        """Forget the session for good; how many messages went."""
+        """Deletes the session permanently; returns the number of messages deleted."""
         ...
 
     async def session_count(self, session_id: str) -> int:
-        """How many messages the session holds."""
+        """Returns the number of messages in the session."""
         ...
 
     async def sessions(
         self, limit: int = LISTED, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """At most 200 sessions, that with the newest message first; those behind `after`, a listing given.
+        """Lists at most 200 sessions, newest message first; `after` is the last listing of a page.
 
-        An empty list says that there are no more. A session that is spoken in meanwhile moves to the front.
+        An empty list means that no more follow. A session with a new message moves to the front.
         """
         ...
 
     async def usage(self) -> MemoryUsage:
-        """How much all sessions hold, and the bounds."""
+        """Returns the size of all sessions, and the limits."""
         ...
 
 
 @dataclass(frozen=True)
 class SessionParts:
-    """What a session memory may be made over; `agent_id` says whose keys those in Redis are.
+    """Dependencies of a session memory; `agent_id` is the owner of the keys in Redis.
 
-    The embedder is open, and whoever gives it closes it.
+    The embedder is open; the caller closes it.
     """
 
     memory: MemoryApi | None = None
@@ -114,7 +114,7 @@ DEFAULT_STRATEGY = SlidingWindow()
 
 
 class SessionContext(Strict):
-    """The messages in the order they were said, a summary of others first."""
+    """Selected messages in chronological order, after a summary of others if there is one."""
 
     messages: list[SessionMessage]
     token_count: int = Field(description="Of all contents, names and forms, by the count that was given.")
@@ -125,10 +125,10 @@ async def session_context(
     memory: SessionMemory, session_id: str, *, max_tokens: int, count: Callable[[str], int],
     strategy: SelectionStrategy = DEFAULT_STRATEGY, message_tokens: int = 0,
 ) -> SessionContext:
-    """What a model is given of the session, of its 1,000 newest messages, in at most `max_tokens` tokens.
+    """Builds a model's context from the session's 1,000 newest messages, within `max_tokens` tokens.
 
-    `count` counts a text as the model does, as `TokenCounter.count`; `message_tokens` is what the model's
-    form adds to each message (3 or 4 of OpenAI's). Raises InvalidParams for a number that cannot be.
+    `count` counts tokens as the model does, such as `TokenCounter.count`. `message_tokens` is the overhead of
+    each message in the model's format (3 or 4 for OpenAI). Raises InvalidParams for numbers out of range.
     """
     if max_tokens < 1 or message_tokens < 0:
         raise InvalidParams("max_tokens needs 1 or more, message_tokens 0 or more")

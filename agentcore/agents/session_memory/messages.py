@@ -1,4 +1,4 @@
-"""What a session memory holds and is asked: messages, what finds them and sums them up. Validation only."""
+"""Types of session memory: messages, options to retrieve and summarize, results. Validation only."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ MAX_SUMMARY_CHARS = 100_000
 MAX_SESSION_ID_CHARS = 1_024
 LISTED, MAX_LISTED = 50, 200
 
-# Of what a session memory tells of others' words: nobody's turn, and never an instruction. Whoever gives it
-# to a model puts it as data into the user's turn or a tool's answer.
+# Role of quoted text of session memory: not a speaker's turn, and never an instruction. Callers pass it to a
+# model as data, in the user's turn or in a tool's answer.
 QUOTED_ROLE = "memory"
 
 Capability = Literal[
@@ -45,7 +45,7 @@ SummaryStyle = Literal["brief", "detailed"]
 
 
 class SessionMessage(Strict):
-    """One message of a session. What is stored has an id, a time and an importance."""
+    """One message of a session. A stored one has an id, a timestamp and an importance."""
 
     content: FilledText
     role: Identifier = Field("user", description="user, assistant, agent, system, tool ...")
@@ -62,7 +62,7 @@ class SessionMessage(Strict):
 
 
 class TimeRange(Strict):
-    """From `start`, included, to `end`, not included; one of them may be open."""
+    """Half-open interval: `start` inclusive, `end` exclusive; one of them may be absent."""
 
     start: Moment | None = None
     end: Moment | None = None
@@ -77,7 +77,7 @@ class TimeRange(Strict):
 
 
 class RetrieveOptions(Strict):
-    """Which messages; everything given must hold, of the tags any."""
+    """Filters of messages: all given must match; of the tags any."""
 
     query: Query | None = Field(None, description="What they are about; absent: the newest.")
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_LIMIT)] = Field(
@@ -94,12 +94,12 @@ class RetrieveOptions(Strict):
         return self
 
     def asking(self, query: str) -> RetrieveOptions:
-        """The same with this query. Raises ValidationError."""
+        """Returns these options with another query. Raises ValidationError."""
         return RetrieveOptions.model_validate({**dict(self), "query": query})
 
 
 class SummarizeOptions(Strict):
-    """How long a summary may be, and in which style."""
+    """Length and style of a summary."""
 
     max_length: Annotated[int, Field(strict=True, ge=1, le=MAX_SUMMARY_CHARS)] | None = Field(
         None, description="In characters; 400 brief, 2,000 detailed if absent."
@@ -108,14 +108,14 @@ class SummarizeOptions(Strict):
 
 
 class ScoredMessage(Strict):
-    """A message that was found, and how well it fits, 0 to 1; scores of two memories do not compare."""
+    """A hit and its score, 0 to 1; scores of different memories are not comparable."""
 
     message: SessionMessage
     score: float
 
 
 class SessionSummary(Strict):
-    """A message that sums a session up, in its own sentences; empty of an empty session."""
+    """An extractive summary of a session; empty if the session is empty."""
 
     role: str = QUOTED_ROLE
     content: str
@@ -126,7 +126,7 @@ class SessionSummary(Strict):
 
 
 class SessionListing(Strict):
-    """A session that holds messages."""
+    """A session that contains messages."""
 
     session_id: str
     message_count: int
@@ -134,7 +134,7 @@ class SessionListing(Strict):
 
 
 class MemoryUsage(Strict):
-    """How much is held, and how much could be."""
+    """Size and limits of a session memory."""
 
     messages: int = Field(description="Each once, in however many tiers it is.")
     sessions: int | None = Field(description="null where that is not known.")
@@ -147,7 +147,7 @@ class MemoryUsage(Strict):
 def completed(
     message: SessionMessage, metadata: Mapping[str, Any] | None, *, now: datetime
 ) -> SessionMessage:
-    """The message with all it is stored with; `metadata` may hold `importance` and `tags`."""
+    """Returns the message with all defaults filled in; `metadata` may contain `importance` and `tags`."""
     beside = dict(metadata or {})
     importance = beside.pop("importance", message.importance)
     tags = beside.pop("tags", message.tags)
@@ -160,7 +160,7 @@ def completed(
 
 
 def checked_session_id(session_id: str) -> str:
-    """The session's id. Raises InvalidParams where it can be none."""
+    """Returns the session id. Raises InvalidParams if it is invalid."""
     if not 1 <= len(session_id) <= MAX_SESSION_ID_CHARS:
         raise InvalidParams(f"session_id: needs 1 to {MAX_SESSION_ID_CHARS} characters")
     try:
@@ -171,5 +171,5 @@ def checked_session_id(session_id: str) -> str:
 
 
 def session_key(session_id: str) -> str:
-    """The session's id as a segment of a key that no other id has. Raises InvalidParams."""
+    """Returns the session id as a unique segment of a key. Raises InvalidParams."""
     return encode_segment(checked_session_id(session_id))

@@ -1,4 +1,4 @@
-"""Session memory in Redis: a sorted set a session, a time to live, and events for who listens."""
+"""Session memory in Redis: a sorted set for each session, a TTL, and published events."""
 
 from __future__ import annotations
 
@@ -44,10 +44,11 @@ PAGE = 200
 SUBSCRIBE_SECONDS = 10.0
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# KEYS: the messages, their ids, the sessions by their ends and by their newest messages; ARGV: score, encoded
-# id, message, seconds to live (0: for ever), most messages, session, channel, event. Answers the member where
-# the id is there already. One is "number|id|message": the number keeps equal messages apart, and those of one
-# time in the order of storing. Ends are a second late: no session leaves the indexes while it lives.
+# KEYS: the messages, their ids, the sessions by expiry, the sessions by newest message; ARGV: score, encoded
+# id, message, TTL in seconds (0: none), maximum of messages, session, channel, event. Returns the member if
+# the id exists. A member is "number|id|message": the number makes equal messages distinct and keeps those
+# with equal timestamps in storage order. Expiry is one second late: no live session is missing from the
+# indexes.
 _STORE = """
 local held = redis.call('HGET', KEYS[2], ARGV[2])
 if held then
@@ -81,7 +82,7 @@ redis.call('ZADD', KEYS[4], redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')
 redis.call('PUBLISH', ARGV[7], ARGV[8])
 return false
 """
-# KEYS as above; ARGV: session, channel, event. Answers how many went.
+# KEYS as above; ARGV: session, channel, event. Returns the number of messages deleted.
 _CLEAR = """
 local count = redis.call('ZCARD', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2])
@@ -93,16 +94,16 @@ return count
 
 
 class SessionEvent(Strict):
-    """What happened to a session; `message` is what was stored."""
+    """A change of a session; `message` is the stored one."""
 
     event: Literal["stored", "cleared"]
     message: SessionMessage | None = None
 
 
 class RedisSessionMemory:
-    """One agent's sessions in a Redis that its processes share; a client that is given stays the caller's.
+    """Sessions of one agent in a Redis shared by its processes; the caller closes a client that it passes.
 
-    A session lives `ttl_seconds` from its last message on (0: for ever) and holds its `max_messages` newest.
+    A session expires `ttl_seconds` after its last message (0: never) and keeps its `max_messages` newest.
     """
 
     def __init__(
@@ -118,7 +119,7 @@ class RedisSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> RedisSessionMemory:
-        """Over a Redis client, for an agent."""
+        """Creates it with a Redis client and an agent id."""
         if parts.redis is None or parts.agent_id is None:
             raise ConfigurationError(["Session memory in Redis needs a Redis client and an agent_id."])
         return cls(parts.redis, parts.agent_id)
@@ -129,7 +130,7 @@ class RedisSessionMemory:
         cls, url: str, agent_id: str, *, ttl_seconds: int = TTL_SECONDS, max_messages: int = MAX_MESSAGES,
         prefix: str = PREFIX,
     ) -> AsyncIterator[RedisSessionMemory]:
-        """Over a client of its own, closed at the end. Raises ConfigurationError for a URL that is none."""
+        """Opens a client for the block and closes it. Raises ConfigurationError for an invalid URL."""
         try:
             redis = Redis.from_url(url)
         except ValueError as cause:
@@ -212,11 +213,11 @@ class RedisSessionMemory:
 
     @asynccontextmanager
     async def listening(self, session_id: str) -> AsyncIterator[AsyncIterator[SessionEvent]]:
-        """What happens to the session from here on, in whichever process. Who does not listen misses it."""
+        """Subscribes to the session's events of all processes. Earlier events are not delivered."""
         async with self._redis.pubsub() as channel:
             with _translated():
                 await channel.subscribe(self._channel(session_id))
-                await channel.get_message(timeout=SUBSCRIBE_SECONDS)  # says that it is subscribed
+                await channel.get_message(timeout=SUBSCRIBE_SECONDS)  # confirms the subscription
             yield self._events(channel)
 
     async def _events(self, channel: Any) -> AsyncIterator[SessionEvent]:
@@ -233,9 +234,9 @@ class RedisSessionMemory:
         return f"{self._place}:{session_key(session_id)}:events"
 
     async def _newest(self, session_id: str, options: RetrieveOptions) -> AsyncIterator[list[SessionMessage]]:
-        """Pages of the time range's messages, the newest first; none twice, whatever is stored meanwhile."""
+        """Yields pages of messages in the time range, newest first, without duplicates despite new stores."""
         within, seen = options.time_range, set[str | None]()
-        # A score beyond 2^53 is rounded: the bounds are taken a little wider, `matching` is exact.
+        # Scores beyond 2^53 are rounded: the bounds are widened, `matching` filters exactly.
         high = "+inf" if within is None or within.end is None else str(_microseconds(within.end) + 64)
         low = "-inf" if within is None or within.start is None else str(_microseconds(within.start) - 64)
         start = 0
@@ -251,7 +252,7 @@ class RedisSessionMemory:
             start += PAGE
 
     async def _places(self, after: Place | None) -> AsyncIterator[list[Place]]:
-        """Pages of the sessions behind `after`, as they are listed; none twice."""
+        """Yields pages of the sessions after `after`, in listing order, without duplicates."""
         start = 0
         while True:
             high = "+inf" if after is None else _microseconds(after[0])
@@ -264,7 +265,7 @@ class RedisSessionMemory:
                 after = page[-1]
             if len(members) < PAGE:
                 return
-            # More sessions of one time than a page holds.
+            # A whole page may have one timestamp and contain no new session: then advance by offset.
             start = 0 if page else start + PAGE
 
     async def _living(self) -> AsyncIterator[list[str]]:

@@ -1,5 +1,4 @@
-"""Selects messages of a session by options, query and tokens (seed 004's strategies); sums sessions up. Pure.
-"""
+"""Selects session messages by options, query and tokens (seed 004's strategies). Pure."""
 
 from __future__ import annotations
 
@@ -30,26 +29,26 @@ from agentcore.memory.lexical import idf, terms
 from agentcore.memory.models import DEFAULT_IMPORTANCE, Share, Strict
 from agentcore.memory.summaries.summarizing import Source, summarize
 
-# Importance is compared as exactly as the database keeps it, the same in every implementation.
+# Importance is compared at the database's precision, the same in every implementation.
 SINGLE_PRECISION = 1e-6
-# The cosine from which on a message fits, also where it has no word of the query.
+# Cosine threshold for hits that share no word with the query.
 LEAST_SIMILARITY = 0.15
 _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 
 def said_at(message: SessionMessage) -> datetime:
-    """When it was said; what is not stored yet comes before all."""
+    """Returns the message's timestamp; the earliest possible time if it is not stored yet."""
     return message.timestamp or _BEFORE_ALL
 
 
 def newest_first(messages: Iterable[SessionMessage]) -> list[SessionMessage]:
-    """By their times; of equal ones what was stored later comes first. Given in the order of storing."""
+    """Sorts messages in storage order by timestamp, newest first; of equal ones the later stored first."""
     latest_stored_first = list(messages)[::-1]
     return sorted(latest_stored_first, key=said_at, reverse=True)
 
 
 def matching(messages: Iterable[SessionMessage], options: RetrieveOptions) -> list[SessionMessage]:
-    """Those that all options but query and limit hold for, in the given order."""
+    """Filters messages by all options except query and limit; keeps the order."""
     return [message for message in messages if _is_meant(message, options)]
 
 
@@ -64,14 +63,15 @@ def _is_meant(message: SessionMessage, options: RetrieveOptions) -> bool:
 
 
 def said_words(message: SessionMessage) -> frozenset[str]:
-    """The words that a search may find it by: its content's and its speaker's."""
+    """Returns the searchable terms of a message: of its content and its speaker."""
     return frozenset(terms(f"{message.name or ''} {message.content}"))
 
 
 def scored_by_words(messages: Sequence[SessionMessage], query: str) -> list[ScoredMessage]:
-    """Those that hold a word of the query, best first, of equal ones the newer; given newest first.
+    """Scores messages, given newest first, by terms of the query; best first, of equal ones the newer.
 
-    A score is the share of the query's distinct words that the message holds, each by its idf.
+    The score is the share of the query's distinct terms in the message, weighted by idf. Messages without any
+    are omitted.
     """
     said = [said_words(message) for message in messages]
     frequencies = Counter(term for each in said for term in each)
@@ -84,22 +84,22 @@ def scored_by_words(messages: Sequence[SessionMessage], query: str) -> list[Scor
     return sorted(scored, key=lambda each: -each.score)
 
 
-# The time of a session's newest message, and its id: the greatest comes first.
+# Timestamp of a session's newest message, and its id: listed in descending order.
 Place = tuple[datetime, str]
 
 
 def place_of(listing: SessionListing | None) -> Place | None:
-    """Where a listing stands."""
+    """Returns the sort key of a listing."""
     return None if listing is None else (listing.newest, listing.session_id)
 
 
 def lies_behind(place: Place, after: Place | None) -> bool:
-    """Whether it comes after that place; after none all do."""
+    """Whether a place is listed after another; always true for None."""
     return after is None or place < after
 
 
 def first_places(newest: Mapping[str, datetime], limit: int, after: Place | None) -> list[Place]:
-    """The first of the sessions behind `after`, given with the times of their newest messages, in order."""
+    """Returns the first `limit` sessions after `after`, in listing order."""
     places = ((moment, session_id) for session_id, moment in newest.items())
     return sorted((place for place in places if lies_behind(place, after)), reverse=True)[:limit]
 
@@ -107,9 +107,9 @@ def first_places(newest: Mapping[str, datetime], limit: int, after: Place | None
 def merged_places(
     near: Mapping[str, datetime], listed: Sequence[SessionListing], after: Place | None
 ) -> list[Place]:
-    """Where the sessions stand behind `after` that are near or that another memory lists from there on.
+    """Merges near sessions with a page of another memory; returns the places after `after`, in order.
 
-    None stands behind the last that is listed: of those the other memory may list more, and newer messages.
+    Stops at the page's last place: the other memory may list more sessions, or newer messages, after it.
     """
     newest = dict(near)
     for each in listed:
@@ -119,7 +119,7 @@ def merged_places(
 
 
 def checked_limit(limit: int) -> int:
-    """The limit. Raises InvalidParams where it can be none."""
+    """Returns the limit. Raises InvalidParams if it is out of range."""
     if not 1 <= limit <= MAX_LISTED:
         raise InvalidParams(f"limit: needs 1 to {MAX_LISTED} sessions")
     return limit
@@ -129,7 +129,7 @@ USUAL_CHARS: Mapping[SummaryStyle, int] = {"brief": 400, "detailed": 2_000}
 
 
 def summary_of(messages: Sequence[SessionMessage], options: SummarizeOptions) -> SessionSummary:
-    """The sentences that say most, in the order of their times; given newest first."""
+    """Returns an extractive summary of messages, given newest first, in chronological order."""
     longest = options.max_length or USUAL_CHARS[options.style]
     text = summed_up(messages, longest, len, named=options.style == "detailed")
     return SessionSummary(content=text, message_count=len(messages), style=options.style)
@@ -138,10 +138,10 @@ def summary_of(messages: Sequence[SessionMessage], options: SummarizeOptions) ->
 def summed_up(
     messages: Sequence[SessionMessage], longest: int, measure: Callable[[str], int], *, named: bool
 ) -> str:
-    """The sentences that say most, in the order of their times, no longer by that measure.
+    """Returns the most informative sentences in chronological order, up to `longest` by `measure`.
 
-    Messages are given newest first. Where no sentence can stand by itself it is the newest message, cut.
-    `named`: a sentence stands behind the name or role of who said it.
+    Messages are given newest first. If no sentence is usable, it is the newest message, truncated. `named`:
+    each sentence is prefixed with the name or role of its speaker.
     """
     sources = [
         Source(
@@ -160,9 +160,9 @@ Count: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_LIMIT)]
 
 @dataclass(frozen=True)
 class TokenBudget:
-    """How many tokens there are, and what a text and a message take of them.
+    """A token budget and the cost of messages in it.
 
-    `count` counts a text as the model does; `message_tokens` is what a message's form adds to its content.
+    `count` counts tokens as the model does; `message_tokens` is the overhead of each message.
     """
 
     max_tokens: int
@@ -170,24 +170,24 @@ class TokenBudget:
     message_tokens: int = 0
 
     def cost(self, message: SessionMessage) -> int:
-        """What a message takes: its content, its speaker's name and its form."""
+        """Returns the tokens of a message: content, speaker's name and overhead."""
         named = 0 if message.name is None else self.count(message.name)
         return self.count(message.content) + named + self.message_tokens
 
 
 class SelectionStrategy(Protocol):
-    """Chooses the messages that a model is given."""
+    """Selects the messages of a model's context."""
 
     @property
     def looks_at(self) -> int:
-        """How many of a session's newest messages it chooses from."""
+        """Returns the number of newest messages that it selects from."""
 
     def select(self, messages: Sequence[SessionMessage], budget: TokenBudget) -> list[SessionMessage]:
-        """The chosen ones in the order they were said, within the budget; given newest first."""
+        """Returns the selected messages in chronological order, within the budget; given newest first."""
 
 
 class SlidingWindow(Strict):
-    """The newest messages without a gap: it ends before the first that does not fit."""
+    """Selects the newest messages without a gap: stops before the first that exceeds the budget."""
 
     window: Count = Field(10, description="Messages at most.")
 
@@ -207,10 +207,10 @@ class SlidingWindow(Strict):
 
 
 class ImportanceWeighting(Strict):
-    """The newest few, and of the others the most important, the more so the newer they are.
+    """Selects a few newest messages, then the others by importance and recency.
 
-    Of n messages that in place i, from the newest at 0 on, is worth its importance + `recency_weight` *
-    (1 - i / n). What does not fit is passed over for what is worth less and does.
+    The weight of message i of n, 0 being the newest, is its importance + `recency_weight` * (1 - i / n). A
+    message that exceeds the remaining budget is skipped in favor of lighter ones.
     """
 
     threshold: Share = Field(0.5, description="Those less important are left out, but for the newest few.")
@@ -243,10 +243,10 @@ class ImportanceWeighting(Strict):
 
 
 class Summarization(Strict):
-    """The newest messages as they were said, before them one message that sums up all others.
+    """Selects the newest messages verbatim, after one message that summarizes all others.
 
-    The summary has the role `memory`, is made of the messages' own sentences, and holds also what is recent
-    and too long. Where nothing is left out there is none.
+    The summary has the role `memory` and is extractive. It also covers recent messages that are too long.
+    There is none if no message is omitted.
     """
 
     recent: Count = Field(10, description="Messages that are given as they are, at most.")
@@ -278,7 +278,7 @@ class Summarization(Strict):
 def _fitting(
     places: Iterable[int], messages: Sequence[SessionMessage], budget: TokenBudget, max_tokens: int
 ) -> set[int]:
-    """Of these places those whose messages fit, each in its turn; one that does not is passed over."""
+    """Returns the places whose messages fit in the budget, in order; skips those that do not."""
     chosen: set[int] = set()
     room = max_tokens
     for place in places:

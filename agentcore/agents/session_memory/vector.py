@@ -1,4 +1,4 @@
-"""Session memory kept by the service: searched by meaning and words, durable, one memory a message."""
+"""Durable session memory in the service: searched by vectors and words, one memory for each message."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ _TICK = timedelta(microseconds=1)
 
 
 class VectorSessionMemory:
-    """An agent's sessions as memories of its own, over any `MemoryApi`, in a namespace of their own.
+    """An agent's sessions as memories in a namespace of their own, over any `MemoryApi`.
 
-    Nothing is passed over, merged or superseded: a conversation stays as it was said. `ttl_seconds` counts
-    from storing on; None: as the episodic layer has it, whose capacity is the only bound of their number.
-    Over a memory that fails open what cannot be read is empty; storing, clearing and counting raise,
-    and so does listing the sessions: an empty list would say that there are no more.
+    Messages are never deduplicated, merged or superseded. `ttl_seconds` starts when a message is stored;
+    None: the default of the episodic layer, whose capacity is the only limit. Over a memory that fails open,
+    failed reads return empty results. Storing, clearing, counting and listing sessions raise: an empty list
+    would mean that no more sessions follow.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class VectorSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> VectorSessionMemory:
-        """Over the agent's memory."""
+        """Creates it over the agent's memory."""
         if parts.memory is None:
             raise ConfigurationError(["Session memory searched by meaning needs a memory (any MemoryApi)."])
         return cls(parts.memory)
@@ -90,7 +90,7 @@ class VectorSessionMemory:
             "metadata": {
                 "role": kept.role, "name": kept.name, "given": kept.metadata, **_shortened(session_id)},
             **given})
-        # A key is remembered also where its message was cleared since: then the next one is taken.
+        # An idempotency key outlives a message that was cleared: then the next key is used.
         times_gone = 0
         while True:
             known = await self._known(params.model_copy(update={
@@ -103,7 +103,7 @@ class VectorSessionMemory:
     async def _known(self, params: StoreParams) -> UUID | None:
         try:
             answer = await self._memory.store(params)
-        except Conflict as error:  # the id is known, with other words or of another time
+        except Conflict as error:  # the id exists, with another text or time
             return UUID(error.data["memory_id"])
         return answer.memory_id if answer.status == "existing" else None
 
@@ -139,7 +139,7 @@ class VectorSessionMemory:
         self, session_id: str, query: str, options: RetrieveOptions = NEWEST
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
-        # Of a session alone, few as its messages are, the service cannot say that nothing fits.
+        # A single session has too few messages to calibrate abstention: min_fit is 0.
         found = await self._memory.retrieve(RetrieveParams(
             query=query, k=asked.limit, min_fit=0.0, distinct=False, **self._filters(session_id, asked)))
         words = frozenset(terms(query))
@@ -172,7 +172,7 @@ class VectorSessionMemory:
     async def sessions(
         self, limit: int = LISTED, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """As the interface says; messages are read from `after` on until there are enough sessions."""
+        """Lists sessions; reads messages from `after` on until enough sessions are found."""
         behind = place_of(after)
         newest = await self._newest(checked_limit(limit), behind)
         return [
@@ -181,7 +181,7 @@ class VectorSessionMemory:
             for moment, session_id in first_places(newest, limit, behind)]
 
     async def _newest(self, limit: int, after: Place | None) -> dict[str, datetime]:
-        """When `limit` sessions behind that place were last spoken in; others of that last time as well."""
+        """Returns newest timestamps of `limit` sessions after that place, and of ties with the last one."""
         until = {} if after is None else {"before": after[0] + _TICK}
         found: dict[str, datetime] = {}
         seen = set[str]()
@@ -226,7 +226,7 @@ def _message(memory: MemoryRecord | MemorySummary) -> SessionMessage:
     return SessionMessage.model_validate({
         "content": memory.content, "role": memory.metadata.get("role", "user"),
         "name": memory.metadata.get("name"), "timestamp": memory.timestamp, "message_id": memory.external_id,
-        # The database keeps single precision; what was given has fewer digits.
+        # The database stores single precision; the given value has fewer digits.
         "importance": round(memory.relevance_score, 6), "tags": memory.tags,
         "metadata": memory.metadata.get("given", {})})
 

@@ -24,9 +24,9 @@ _ENCRYPTED = 1
 
 
 class _Interruptible(RawIOBase):
-    """Another file, for a coroutine of asyncio.run: Ctrl-C ends also a read that waits for input.
+    """A file wrapper for a coroutine of asyncio.run: Ctrl-C also interrupts a read that blocks.
 
-    asyncio takes the first Ctrl-C for a cancellation, which no coroutine hears of while it reads.
+    asyncio turns the first Ctrl-C into a cancellation, which a coroutine does not see while it blocks.
     """
 
     def __init__(self, source: BufferedIOBase) -> None:
@@ -36,7 +36,7 @@ class _Interruptible(RawIOBase):
         return True
 
     def readinto(self, target: Any) -> int:
-        """Read what is there, at least a byte. Raises KeyboardInterrupt, also for a Ctrl-C just before."""
+        """Reads available bytes, at least one. Raises KeyboardInterrupt, also for a Ctrl-C just before."""
         view = memoryview(target)
         with _raising_ctrl_c():
             raw = self._source.read1(len(view))
@@ -47,7 +47,7 @@ class _Interruptible(RawIOBase):
 @contextmanager
 def _raising_ctrl_c() -> Iterator[None]:
     usual = signal.getsignal(signal.SIGINT)
-    if usual == signal.SIG_IGN:  # so it was started, as in the background of a script
+    if usual == signal.SIG_IGN:  # inherited, as in the background of a script
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -61,7 +61,7 @@ def _raising_ctrl_c() -> Iterator[None]:
 
 
 def standard_input() -> BufferedReader:
-    """Returns stdin for a coroutine of asyncio.run: Ctrl-C also interrupts a read that waits for input."""
+    """Returns stdin for a coroutine of asyncio.run: Ctrl-C also interrupts a read that blocks."""
     return BufferedReader(_Interruptible(cast(BufferedIOBase, sys.stdin.buffer)))
 
 

@@ -1,4 +1,4 @@
-"""ChatGPT's conversations.json: a tree of messages each, read along the branch that was last shown. Pure."""
+"""Parses ChatGPT's conversations.json: trees of messages, of which it reads the branch last shown. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BY_TYPE = {
     "model_editable_context": "custom instructions",
 }
 
-# A mark in a text: \ue200cite\ue202turn0search1\ue201, or \ue200entity\ue202["city","Porto",0]\ue201.
+# Inline markup: \ue200cite\ue202turn0search1\ue201, or \ue200entity\ue202["city","Porto",0]\ue201.
 _MARK_SIGN = "\ue200"
 _MARK = re.compile("\ue200(?P<kind>\\w*)\ue202?(?P<told>[^\ue200\ue201]*)\ue201")
 
@@ -92,7 +92,7 @@ def _message(
 ) -> Iterator[Piece]:
     message = _said(node)
     if not message:
-        return  # the root, which says nothing
+        return  # the root, which has no message
     place = f"{session} {node_id}"
     reason = _passed_over(message)
     if reason is not None:

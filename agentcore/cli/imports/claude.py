@@ -1,4 +1,4 @@
-"""Claude's conversations.json: messages in a list, each naming the one before it. Pure."""
+"""Parses Claude's conversations.json: lists of messages, each with the id of its parent. Pure."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _text(message: Mapping[str, Any]) -> tuple[str, list[str]]:
               for each in blocks if (kind := text_of(each.get("type"))) != "text"]
     others += ["text of an attachment" for each in objects_in(message.get("attachments"))
                if text_of(each.get("extracted_content"))]
-    # Older exports have the text alone; newer ones repeat in it what the blocks say.
+    # Older exports have the text only; newer ones repeat the blocks in it.
     whole = text_of(message.get("content")) or text_of(message.get("text"))
     return "\n\n".join(filter(None, said)) or ("" if blocks else whole), others
 

@@ -1,6 +1,6 @@
 """Streams the records of a JSON file: of an array, of an object that contains arrays, or one per line.
 
-The file may be of any size; one record may have 64 Mi characters.
+The file may have any size; one record up to 64 Mi characters.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from zipfile import BadZipFile
 
 CHUNK_BYTES = 1_048_576
 MAX_RECORD_CHARS = 64 * 1_048_576
-# A line is tried whole up to so many characters; a longer one is read as what it may be a part of.
+# A line up to this length is parsed as one record; a longer one as a part of an array or object.
 MAX_LINE_CHARS = 4 * 1_048_576
-# So near to what is read so far an error may only mean that more is to come.
+# An error this close to the end of the buffer may only mean that more input follows.
 _NEAR_THE_END = 16
 _BLANK = " \t\r\n"
 LONG_NUMBER = "holds a number with too many digits"
 
 
 class BadJson(Exception):
-    """The file cannot be read on from here; the message says why."""
+    """The rest of the file is unreadable; the message says why."""
 
 
 @dataclass(frozen=True)
 class Element:
     """A record with the name of its array, if it has one; or the problem with a line.
 
-    `end`: the bytes that were read by its end.
+    `end`: the number of bytes read so far.
     """
 
     name: str | None
@@ -88,7 +88,7 @@ class _Text:
             if found is None:
                 continue
             value, end = found
-            # A number may go on: of "4.5" what is read so far may be "4.".
+            # A number may continue: the buffer may end with "4." of "4.5".
             near = _NEAR_THE_END if isinstance(value, int | float) else 1
             chars = end - self._at
             if len(self._held) - end < near and self._more():

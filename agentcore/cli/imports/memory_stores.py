@@ -1,4 +1,4 @@
-"""Exports of memory stores: kagent's memories, a dump of a LangGraph store, and mem0's memories. Pure."""
+"""Parses exports of memory stores: kagent's memories, a dump of a LangGraph store, mem0's memories. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MEM0_TEXTS = ("memory", "text", "data", "content")
 
 
 def parse_kagent(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
-    """Yields one memory; its vector, of another model, is not imported."""
+    """Yields one memory, without its vector, which is of another model."""
     if not isinstance(record, dict) or not isinstance(record.get("content"), str):
         yield Broken("is no memory: it has no content")
         return
@@ -58,7 +58,7 @@ KAGENT = Form(parse_kagent, frozenset({"data", "memories"}))
 
 
 def parse_langgraph(name: str | None, item: Any, now: datetime) -> Iterator[Piece]:
-    """Yields one item, in the form that a put of `AgentCoreStore` stores, so that the store can read it."""
+    """Yields one item in the format of `AgentCoreStore`, so that the store can read it."""
     if not isinstance(item, dict) or item.get("key") is None or "value" not in item:
         yield Broken("is no item: it has no key or no value")
         return
@@ -79,7 +79,7 @@ def parse_langgraph(name: str | None, item: Any, now: datetime) -> Iterator[Piec
 
 
 def _found(item: KeptItem, text: str, expires_at: str | None) -> Found:
-    """Converts the item to what a store keeps; a time to live starts again now."""
+    """Converts the item to the fields of a store; a TTL restarts now."""
     memory = item.memory(text)
     lives = {"ttl_seconds": memory["ttl_seconds"], "expires_at": expires_at if item.ttl is None else None}
     return Found(key_of(item.namespace, item.key, item.value), present({
@@ -99,7 +99,7 @@ def _path(item: Mapping[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> dict[str, Any] | None:
-    """Returns the object, parsed if a row has it as JSON text; None if it is not an object."""
+    """Returns the object, parsed if it is JSON text; None if it is not an object."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -167,7 +167,7 @@ def _mem0_problem(record: Any) -> str | None:
         return "is no memory: it is no object"
     if not any(isinstance(record.get(each, 0), str | None) for each in _MEM0_TEXTS):
         return f"is no memory: it has none of {', '.join(_MEM0_TEXTS)}"
-    # Others say their text in a field that mem0 has, too.
+    # Other formats may have their text in a field that mem0 has, too.
     return None if likely_form(record) in (None, "mem0") else "is no memory of mem0"
 
 

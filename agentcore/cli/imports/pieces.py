@@ -16,7 +16,7 @@ from agentcore.memory.models import DEFAULT_IMPORTANCE, FIRST_YEAR, LAST_YEAR, I
 from agentcore.memory.params.own_rules import MAX_TTL_SECONDS
 from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 
-# Seconds since 1970 that lie beyond the year 5000 are milliseconds.
+# Larger values, after the year 5000 as seconds since 1970, are milliseconds.
 MOST_SECONDS = 1e11
 LONGEST_LIFE = timedelta(seconds=MAX_TTL_SECONDS)
 _IDENTIFIER = TypeAdapter(Identifier)
@@ -24,7 +24,7 @@ _IDENTIFIER = TypeAdapter(Identifier)
 
 @dataclass(frozen=True)
 class Found:
-    """A memory to import, as the fields of a line; the same memory has the same `key` in every export."""
+    """A memory to import, as the fields of a line; its `key` is the same in every export."""
 
     key: str
     line: Mapping[str, Any]
@@ -32,7 +32,7 @@ class Found:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Something that no memory is made of, and why."""
+    """A part of the export that does not become a memory, and why."""
 
     reason: str
     place: str = ""
@@ -40,14 +40,14 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Broken:
-    """Something that was meant to be a memory and is none; `cut_off`: what follows it cannot be read."""
+    """A part that should become a memory, but is invalid; `cut_off`: the rest is unreadable."""
 
     problem: str
     cut_off: bool = False
 
 
 Piece = Found | LeftOut | Broken
-# The name of the array that the value stood in, if it had one; the value; the time.
+# The name of the array that contains the value, if there is one; the value; the time.
 Parser = Callable[[str | None, Any, datetime], Iterator[Piece]]
 
 
@@ -61,7 +61,7 @@ class Form:
 
 
 def clean(value: Any) -> Any:
-    """Removes what a memory cannot contain: NUL, and halves of surrogate pairs."""
+    """Removes characters that a memory cannot contain: NUL, and unpaired surrogates."""
     if isinstance(value, str):
         plain = value.replace("\x00", "")
         if plain.isascii():
@@ -75,12 +75,12 @@ def clean(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Returns the cleaned text; empty for anything else."""
+    """Returns the cleaned text; empty for other types."""
     return clean(value).strip() if isinstance(value, str) else ""
 
 
 def label_of(value: Any) -> str | None:
-    """Converts a text or a number to an id, encoded if it is not a valid id; None for anything else."""
+    """Converts a text or a number to an id, encoded if it is not a valid id; None for other types."""
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     told = clean(str(value)).strip()
@@ -91,7 +91,7 @@ def label_of(value: Any) -> str | None:
 
 
 def time_of(*values: Any) -> str | None:
-    """Returns the first value that is a time: ISO 8601, or seconds or milliseconds since 1970."""
+    """Returns the first valid time: ISO 8601, or seconds or milliseconds since 1970."""
     for value in values:
         moment = _moment(value)
         if moment is not None and FIRST_YEAR <= moment.year <= LAST_YEAR:
@@ -112,7 +112,7 @@ def _moment(value: Any) -> datetime | None:
 
 
 def end_of(value: Any, now: datetime) -> str | None:
-    """Returns when it expires; None if that exceeds the longest time to live, as the year 9999 does."""
+    """Returns the expiry; None if it exceeds the longest TTL, as the year 9999 does."""
     told = time_of(value)
     return None if told is None or datetime.fromisoformat(told) - now > LONGEST_LIFE else told
 
@@ -125,7 +125,7 @@ def reason_to_omit(kind: str, text: str, expires_at: str | None, now: datetime) 
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Returns the cleaned object, parsed if it is JSON text; empty for anything else."""
+    """Returns the cleaned object, parsed if it is JSON text; empty for other types."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -135,7 +135,7 @@ def object_of(value: Any) -> dict[str, Any]:
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """Returns the objects of a list; none for anything else."""
+    """Returns the objects of a list; empty for other types."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
@@ -150,12 +150,12 @@ def present(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def key_of(*parts: Any) -> str:
-    """Returns a digest of what identifies a record of a form."""
+    """Returns a digest of the fields that identify a record."""
     told = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(told.encode()).hexdigest()[:40]
 
 
-# The arrays in which some system's records stand.
+# Names of arrays that contain a system's records.
 _AROUND = ("results", "memories", "data", "items", "store")
 
 
@@ -168,7 +168,7 @@ def likely_form(value: Any) -> str | None:
 
 
 def hint(value: Any, *, read_as: str | None = None) -> str:
-    """Returns a hint to append to a problem: the `--from` to type; empty if the form is unknown."""
+    """Returns a hint to append to a problem: the right `--from`; empty if the format is unknown."""
     likely = likely_form(value)
     return "" if likely in (None, read_as) else f"; it looks like an export of {likely}: --from {likely}"
 

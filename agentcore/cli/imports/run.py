@@ -1,4 +1,4 @@
-"""Imports another system's export: its form, its records as numbered lines, and where the last run ended."""
+"""Imports another system's export: selects the format, numbers its records, resumes after the last run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FORMS: Mapping[str, str] = {
 
 
 def form_named(name: str) -> Form:
-    """Returns the form with that name, or at the path `module:attribute`. Raises ConfigurationError."""
+    """Returns the format with this name, or at the path `module:attribute`. Raises ConfigurationError."""
     form: Form = resolve(name, FORMS, kind="form of an import")
     return form
 
@@ -45,10 +45,10 @@ def numbered_lines(
     name: str, sources: Sequence[BufferedIOBase], *, now: datetime, more: Mapping[str, Any],
     leave_out: Callable[[int, LeftOut], None],
 ) -> Iterator[NumberedLine]:
-    """Yields a line for each memory, or the problem with it; `more` are defaults for fields that are absent.
+    """Yields a line for each memory, or its problem; `more` are defaults for missing fields.
 
-    A number counts the records of the file, whatever became of them: of the same file it is always the same.
-    A record of several memories, such as a conversation, gives them all its number.
+    Numbers count the records of the file, also skipped ones: they are stable for the same file. Memories of
+    one record, such as a conversation, share its number.
     """
     for number, piece, end in _pieces(name, sources, now):
         if isinstance(piece, LeftOut):
@@ -104,7 +104,7 @@ _ZIP = b"PK\x03\x04"
 
 
 def refuse_other_forms(source: BufferedReader) -> None:
-    """Raises AgentCoreError where the file begins as no line does; else all of it stays to be read."""
+    """Raises AgentCoreError if the file is no JSONL; otherwise consumes no input."""
     begins = source.peek(1).removeprefix(b"\xef\xbb\xbf").lstrip()
     if begins.startswith(_ZIP):
         raise AgentCoreError(f"The file is a zip archive, not a memory a line: {_advice(None)}")
@@ -134,7 +134,7 @@ BEGINNING_BYTES = 65_536
 class Position:
     """The last record of a file up to which all is stored; 0 for another or a changed file.
 
-    Without a file to keep it in it is 0 and stays so.
+    Without a state file it is always 0.
     """
 
     def __init__(self, kept: Path | None, file: Path, **how: Any) -> None:
@@ -162,11 +162,11 @@ class Position:
         return position if held == {**self._of, "position": position} else 0
 
     def stay_before(self, number: int) -> None:
-        """From this record on the next run reads again, whatever is written."""
+        """Limits the position to before this record: the next run reads it again."""
         self._most = min(self._most, number - 1)
 
     def write(self, number: int) -> None:
-        """Keep it; whole or not at all."""
+        """Writes the position atomically."""
         if self._kept is None:
             return
         number = int(min(number, self._most))
@@ -182,9 +182,9 @@ async def import_export(
     memory: MemoryClient, file: Path, form: str, tally: Tally, *, strict: bool, forced: bool,
     state: Path | None, more: Mapping[str, str],
 ) -> None:
-    """Store what the file holds; `more` is said of every record that does not say it itself.
+    """Stores the records of the file; `more` are defaults for missing fields.
 
-    With a `state` it begins behind the last record that was stored from this file before.
+    With a `state` it resumes after the last record that was stored from this file.
     """
     position = Position(state, file, form=form, forced=forced, **more)
     done = last = position.read()
@@ -198,7 +198,7 @@ async def import_export(
             tally.leave_out(piece.reason, f"record {number} {piece.place}".rstrip())
 
     def passed(number: int) -> None:
-        # Of the record that is being read more may come: the next run reads it again.
+        # The current record may have more memories: the next run reads it again.
         position.write(min(number, last - 1))
 
     importing = Import(memory, tally, strict=strict, forced=forced, unit="record", passed=passed)
