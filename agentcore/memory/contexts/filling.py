@@ -108,8 +108,7 @@ class Filling:
     def add_stand_ins(
         self, stand_ins: Sequence[ContextEntry], entries: Sequence[ContextEntry], room: int
     ) -> None:
-        """Adds fallback summaries of missing entries in full, by descending total score, within `room`
-        tokens."""
+        """Adds fallback summaries of missing entries in full, by descending score, within `room` tokens."""
         kept = self.room - room
         missing = {entry.memory_id: entry.worth for entry in self.waiting(entries)}
         worths = [

@@ -47,8 +47,7 @@ class Section:
 
 
 class Form(Protocol):
-    """An output format. `frame`, `heading`, `time` and `memory` count tokens of parts; `nothing`: empty
-    context."""
+    """An output format. The parts serve to count tokens; `nothing`: the empty context."""
 
     @property
     def frame(self) -> str: ...

@@ -287,8 +287,7 @@ def _lost(tie: Mapping[str, Any], held: set[UUID]) -> LostLink | None:
 async def archived(
     parts: MemoryParts, caller: Caller, params: ArchivedParams
 ) -> tuple[list[ArchivedMemory], str | None]:
-    """Returns one page, and the cursor of the next if there is one. Raises InvalidParams for an invalid
-    cursor."""
+    """Returns a page, and the cursor of the next, if any. Raises InvalidParams for an invalid cursor."""
     place, after_id = (None, None) if params.cursor is None else read_cursor(params.cursor, _place)
     rows = await parts.storage.archived(
         caller.agent_id, params.conditions(), place=place, after_id=after_id, limit=params.limit + 1

@@ -163,8 +163,7 @@ def weekday(today: date, number: int, which: Which) -> Period:
 
 
 def recurring(make: Callable[[int], Period | None], today: date, which: Which) -> Period | None:
-    """Returns one yearly occurrence: the latest begun, the last ended, this year's, the next to begin or to
-    end."""
+    """Returns a yearly occurrence: the latest begun, last ended, this year's, next to begin or next to end."""
     if which == "this":
         return make(today.year)
     back = which in ("latest", "last")
@@ -346,8 +345,7 @@ class Said:
         return _COMING.search(self._plain, *bounds) is not None and _DONE.search(self._plain, *bounds) is None
 
     def is_past(self, at: int) -> bool:
-        """Returns whether the sentence around the word is about the past: by the last verb before it, else by
-        any."""
+        """Returns whether the sentence around the word is past: by the last verb before it, else by any."""
         (start, end), place = self._sentence(at), self.word(at).start
         past, present = (
             max((found.start() for found in tense.finditer(self._plain, start, place)), default=-1)

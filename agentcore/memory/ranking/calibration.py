@@ -81,8 +81,7 @@ class CutOffs:
         return 1.0 if fit is None or fit >= self.full_fit else fit / self.full_fit
 
     def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
-        """Returns how many of the descending scores are kept, at least the best; `memory_count`: of the
-        store."""
+        """Returns how many of the descending scores to keep, at least one; `memory_count`: of the store."""
         least = self._least(scores, memory_count)
         for place in range(1, len(scores)):
             if scores[place] < least or scores[place - 1] - scores[place] > self.widest_gap:

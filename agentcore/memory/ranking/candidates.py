@@ -50,8 +50,7 @@ class Candidate:
 
     @property
     def is_turn(self) -> bool:
-        """Whether it is a person's turn in a conversation, where adjacent turns may be its question or
-        answer."""
+        """Whether it is a person's turn in a conversation; adjacent turns may be its question or answer."""
         return is_person(self.speaker) and not self.is_exchange
 
     def of_then(self, window: Span) -> bool:

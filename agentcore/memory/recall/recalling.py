@@ -211,8 +211,7 @@ async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, C
 
 
 def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> Manner:
-    """Returns the options of a context; if the query seems unanswerable, hits get a smaller share of the
-    budget."""
+    """Returns the options of a context; if the query seems unanswerable, hits get less of the budget."""
     cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
     return Manner(

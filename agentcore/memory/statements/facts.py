@@ -90,8 +90,7 @@ class Fact:
 
 
 def fact(text: str) -> Fact | None:
-    """Parses the single fact of a short text; None if it is longer, a question, hypothetical, negated or
-    past."""
+    """Parses the only fact of a short text; None if it is longer, a question, hypothetical, negated, past."""
     if len(text) > FACT_CHARS or text.rstrip().endswith("?") or _MAY_HOLD.search(text) is None:
         return None
     pieces = sentences(text)
@@ -330,8 +329,7 @@ def speaks_against(old: Fact, new: Fact) -> bool:
 
 
 def may_end(old: Fact, new: Fact) -> bool:
-    """Returns whether the new value may end the old one: one may have two homes, unless the words state a
-    move."""
+    """Returns whether the new value may end the old one: one may have two homes, unless one moved."""
     several = new.kind == "name" and not new.attributes.isdisjoint(_UNNAMED_BY_CHANGE - {"employer"})
     several = several or (new.kind == "weekday" and not new.named)
     return new.changed or new.single or not several

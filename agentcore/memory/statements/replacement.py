@@ -173,8 +173,7 @@ def count(said: Statement) -> tuple[frozenset[str], str] | None:
 
 
 def is_label(now: Statement, come: Sequence[Token]) -> bool:
-    """Returns whether a number is a label: "note 1" is another note; "port 8081" and "Python 3.11" are
-    values."""
+    """Returns whether a number is a label ("note 1"), not a value ("port 8081", "Python 3.11")."""
     place = next(at for at, token in enumerate(now.tail) if token is come[0])
     if come[0].kind not in TYPED or place == 0:
         return False
