@@ -163,7 +163,7 @@ def weekday(today: date, number: int, which: Which) -> Period:
 
 
 def recurring(make: Callable[[int], Period | None], today: date, which: Which) -> Period | None:
-    """Returns a yearly occurrence: the latest begun, last ended, this year's, next to begin or next to end."""
+    """Returns a yearly occurrence: latest begun, last ended, this year's, next to begin or next to end."""
     if which == "this":
         return make(today.year)
     back = which in ("latest", "last")
