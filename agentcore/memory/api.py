@@ -298,10 +298,10 @@ METHODS: tuple[AnyMethod, ...] = tuple(
     each for each in vars(MemoryApi).values() if isinstance(each, Method))
 
 
-# The service's failures. Of the caller's own (params, token, scope) nobody must stay unaware.
+# Failures of the service. The caller's own errors (params, token, scope) are always raised.
 UNAVAILABLE: tuple[type[AgentCoreError], ...] = (DependencyUnavailable, NotReady, RateLimited, InternalError)
 
-# By the attribute of `MemoryApi`: what finds nothing where nothing can be found.
+# Empty results by the attribute of `MemoryApi`, for reads that fail open.
 EMPTY_RESULTS: Mapping[str, Callable[[Receipt], Strict]] = {
     "retrieve": lambda receipt: RetrieveResult(memories=[], receipt=receipt),
     "get_context": lambda receipt: GetContextResult(
@@ -315,10 +315,10 @@ _NOT_ASKED = "memory was not asked: "
 
 
 def degraded_receipt(reason: str) -> Receipt:
-    """The receipt of an empty result: it says that nothing was asked, and why."""
+    """Returns the receipt of an empty result after a failure, with its reason."""
     return Receipt(degraded=[f"{_NOT_ASKED}{reason}"])
 
 
 def was_not_asked(receipt: Receipt) -> bool:
-    """Whether a result is empty because memory could not be asked, and not because nothing fits."""
+    """Returns whether a result is empty because memory was unavailable, not because no memory matches."""
     return any(part.startswith(_NOT_ASKED) for part in receipt.degraded)

@@ -441,7 +441,7 @@ NONCE_BYTES = 12
 class SealedArchive:
     """An archive whose objects are sealed with one key, and opened with any of the keyring.
 
-    What was written unsealed is read as it is: the tombstone's digest tells whether it is what was archived.
+    Objects written unsealed are read as they are: the tombstone's digest verifies them.
     """
 
     def __init__(self, inner: Archive, keyring: Keyring) -> None:
@@ -454,11 +454,11 @@ class SealedArchive:
         await self._inner.write(await asyncio.to_thread(self._sealed, objects))
 
     async def write_once(self, key: str, data: bytes) -> None:
-        """Writes the object unless it exists, unsealed: it identifies the archive whatever the keys are."""
+        """Writes the object unless it exists, unsealed: it identifies the archive under any keys."""
         await self._inner.write_once(key, data)
 
     async def read(self, key: str) -> bytes:
-        """The bytes under the key. Raises NotFound; Conflict where they cannot be opened."""
+        """Returns the opened object. Raises NotFound; Conflict if it cannot be opened."""
         return self.opened(key, await self._inner.read(key))
 
     async def delete(self, keys: Collection[str]) -> None:
@@ -483,7 +483,7 @@ class SealedArchive:
         return {key: sealed(key, data) for key, data in objects.items()}
 
     def opened(self, key: str, data: bytes) -> bytes:
-        """The object's bytes in the clear. Raises Conflict."""
+        """Returns the object's plaintext. Raises Conflict."""
         if not data.startswith(MARK):
             return data
         head, _, body = data[len(MARK) :].partition(b"\n")

@@ -58,11 +58,11 @@ def build_context(
 ) -> Context:
     """Fills the budget with these memories, best first; the text never exceeds `max_tokens`.
 
-    1. What a clear query refers to in the task, then the task's window; if anything was found, at most
+    1. Entries of the task that a clear query refers to, then the task's window; if there are hits, at most
        half of the budget (`contexts/filling.py`).
-    2. Found memories in full, and from `stand_ins` summaries of those that do not fit.
+    2. Hits in full, and from `stand_ins` summaries of those that do not fit.
     3. Shortened entries of the task in full.
-    4. Found memories that are too long, shortened.
+    4. Hits that are too long, shortened.
 
     Sentences in several lines are deduplicated (`contexts/shortening.py`), and the freed budget is refilled.
     """

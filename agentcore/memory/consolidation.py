@@ -1,6 +1,6 @@
 """Compares a new memory with an old one: equal, near-duplicate, superseding, possibly so, or unrelated. Pure.
 
-A wrong supersession hides the truth, so it requires the same subject and attribute with another value.
+A wrong supersession hides a valid memory, so it requires the same subject and attribute with another value.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _keys_of_subject(said: Statement, speaker: str | None) -> Iterator[str]:
         yield f"{subject}|{verb}"
 
 
-# What repeats it is said soon.
+# An echo follows the original within this time.
 ECHO_WINDOW = timedelta(minutes=10)
 _HEARD = re.compile(
     r"^(?:(?:noted|got it|ok|okay|understood|thanks|thank you|alright|all right|great|perfect|i see)"
@@ -215,7 +215,7 @@ _TURNED = (
 
 
 def echoes(stated: Told, said: Told) -> bool:
-    """Whether `said` is nothing but what `stated` says, soon behind it, in the words of another."""
+    """Returns whether `said` merely repeats `stated`, shortly after it, by another speaker."""
     if not _answers(stated, said) or "?" in said.content:
         return False
     repeated = plain(_HEARD.sub("", _KEPT.sub(".", plain(said.content) + ".")))

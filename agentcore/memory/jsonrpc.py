@@ -1,4 +1,4 @@
-"""The memory.* methods as the RPC edge answers them, derived from `METHODS`."""
+"""The memory.* methods as RPC methods, derived from `METHODS`."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from agentcore.rpc import RpcMethod
 
 DISCOVER = "rpc.discover"
 TITLE = "AgentCore Memory"
-# The version of the contract, not of the package: it grows when params or results do.
+# Version of the contract, not of the package: incremented when params or results are added.
 CONTRACT_VERSION = "1.0.0"
 
-# What a call costs beside its 1 unit, for the rate limit: docs/operations.md explains it.
+# Cost of a call in addition to its 1 unit, for the rate limit: see docs/operations.md.
 ROWS_A_UNIT = 50
 EMBEDS_ONE = frozenset({"memory.store", "memory.retrieve", "memory.get_context", "memory.update"})
 READS_MANY = frozenset({
@@ -39,14 +39,14 @@ _DEFAULTS = {
 
 @dataclass(frozen=True)
 class MemoryCall:
-    """What one call acts on: the caller's own memory."""
+    """Context of one call: the caller's memory and identity."""
 
     memory: MemoryApi
     caller: Caller
 
 
 class DiscoverParams(Strict):
-    """Nothing to say."""
+    """No params."""
 
 
 def cost_of(method: str, params: dict[str, Any] | list[Any]) -> int:
@@ -63,7 +63,7 @@ def cost_of(method: str, params: dict[str, Any] | list[Any]) -> int:
 
 
 def memory_methods() -> list[RpcMethod[MemoryCall]]:
-    """Every `memory.*` method, and `rpc.discover`, which needs a token but no scope."""
+    """Returns every `memory.*` method, and `rpc.discover`, which needs a token but no scope."""
     methods = [
         RpcMethod(
             name=method.name, params=method.params, result=method.result, handler=_handler(method),
@@ -90,7 +90,7 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
 
 
 def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> dict[str, Any]:
-    """The OpenRPC document of the memory methods; discovery itself is no part of it."""
+    """Returns the OpenRPC document of the memory methods, without `rpc.discover`."""
     described = [method for method in methods if method.name != DISCOVER]
     return openrpc_document(described, WIRE_ERRORS, title=TITLE, version=CONTRACT_VERSION)
 
@@ -105,10 +105,10 @@ def _handler(method: AnyMethod) -> Callable[[MemoryCall, Any], Awaitable[Any]]:
 
 
 def within_users(method: AnyMethod, params: Any, users: Set[str | None]) -> Any:
-    """Restrict the params of a call to the users of its token: narrow filters, fill in the user of a store.
+    """Restricts the params of a call to the users of its token: narrows filters, sets the user of a store.
 
     Raises NotAuthorised for a method that acts on all users and for a store for another one, InvalidParams
-    where a store must name one of several users. Rows by id are hidden by row security.
+    if a store must name one of several users. Row security hides rows selected by id.
     """
     if not method.for_users:
         raise NotAuthorised(f"This token is bound to users, and {method.name} acts on all of them.")

@@ -1,4 +1,4 @@
-"""Texts made of ids and places: segments of keys and paths, and cursors of pages. Pure."""
+"""Encodes ids as segments of keys and paths, and positions as page cursors. Pure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _ENCODED_OR_CAPITAL = re.compile("(%..)|[A-Z]")
 
 
 def encode_segment(text: str, *, caseless: bool = False) -> str:
-    """The text with all but letters, digits, `-` and `_` percent-encoded; two texts never give one segment.
+    """Percent-encodes all but letters, digits, `-` and `_`; the encoding is injective.
 
-    A segment longer than a file name may be is its beginning, `~` and the SHA-256 of the text. `caseless`
-    encodes capitals too: segments then differ on file systems that ignore case.
+    A segment longer than a file name allows is truncated, with `~` and the SHA-256 of the text. `caseless`
+    encodes capitals too, for file systems that ignore case.
     """
     encoded = quote(text, safe="").replace(".", "%2E").replace("~", "%7E")
     if caseless:
@@ -35,15 +35,15 @@ PlaceT = TypeVar("PlaceT")
 
 
 def write_cursor(place: Sequence[Any]) -> str:
-    """A place, of plain JSON values, as a cursor."""
+    """Encodes a position, a list of JSON values, as a cursor."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def read_cursor(cursor: str, understood: Callable[..., PlaceT]) -> PlaceT:
-    """What `understood` makes of the place's values, one argument each.
+    """Decodes a cursor and returns `understood(*values)`.
 
-    Raises InvalidParams where the cursor holds something else: `understood` may raise what a value of the
-    wrong kind or range raises.
+    Raises InvalidParams for an invalid cursor, also if `understood` raises ValueError, TypeError,
+    AttributeError or OverflowError.
     """
     try:
         return understood(*json.loads(base64.urlsafe_b64decode(cursor)))

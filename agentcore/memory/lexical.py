@@ -231,5 +231,5 @@ def _shares() -> Mapping[str, float]:
 
 
 def everyday_share(term: str) -> float:
-    """Returns the share of everyday memories that contain the term, as `lexical.terms` gives it."""
+    """Returns the share of everyday memories that contain a term, as `lexical.terms` returns it."""
     return _shares().get(term, 0.0)

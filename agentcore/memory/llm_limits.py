@@ -1,6 +1,6 @@
-"""Limits models beside the embedder: their time, their requests at once, and the daily budget of an agent.
+"""Limits models other than the embedder: timeout, concurrency, and an agent's daily budget.
 
-The budget is in the database; the most that a request can cost is reserved before it is sent.
+The budget is in the database; the maximum cost of a request is reserved before it is sent.
 """
 
 from __future__ import annotations
@@ -206,11 +206,11 @@ class LimitedFactJudge(_Limited[FactJudge]):
 
 logger = logging.getLogger(__name__)
 CROWDED = "There is no room for another request to language models now."
-# Another model's tokens are not ours: what is reserved for a text is so much more than we count, and a few
-# for the form of the request.
+# Another model counts tokens differently: the reservation is the counted tokens times SAFETY, plus a few for
+# the request format.
 SAFETY, FORM_TOKENS = 1.25, 64
 MOST_CHARGED = 10**9
-# Whoever waits for an answer waits no longer than this for room and its account, and for each of them alike.
+# Timeout of urgent requests, to enter the meter and again to correct the account.
 LONGEST_WAIT_SECONDS = 0.5
 
 
@@ -233,7 +233,7 @@ class _OpenBill:
 
 
 class LlmMeter:
-    """The room and the budgets of one process's requests, whichever model and use they are for."""
+    """Limits concurrency and budgets of one process's requests, for all models and uses."""
 
     def __init__(
         self,
@@ -247,16 +247,16 @@ class LlmMeter:
         self._count_tokens = count_tokens
         self._metrics = metrics
         self._room = asyncio.Semaphore(options.concurrency)
-        # What nobody waits for leaves room for what somebody does; of one alone nothing can be left.
+        # Background requests leave one slot for urgent ones, unless there is only one.
         self._spare_room = asyncio.Semaphore(max(1, options.concurrency - 1))
 
     @asynccontextmanager
     async def request(
         self, agent_id: str, work: str, text: str, output_tokens: int, *, urgent: bool
     ) -> AsyncIterator[Bill]:
-        """One request, reserved when it has room, and put right by what its bill says at the end.
+        """Admits one request; reserves its maximum cost, and corrects it at the end by the bill.
 
-        Raises DependencyUnavailable; `data.crowded` says that an urgent one had no room in time.
+        Raises DependencyUnavailable; `data.crowded`: an urgent request timed out before a slot was free.
         """
         longest_wait_seconds = LONGEST_WAIT_SECONDS if urgent else None
         async with AsyncExitStack() as room:

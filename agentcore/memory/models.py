@@ -31,23 +31,22 @@ from agentcore.limits import (
     MAX_TEXT_CHARS,
 )
 
-# What is around a value in a request nests too, and a request may nest 64 levels.
-# A longer whole number has no decimal form in Python, and none of use in JSON.
+# A longer integer cannot be converted to decimal by Python, and is of no use in JSON.
 MAX_NUMBER_BITS = 1_024
 SHOWN_PATH_CHARS = 80
 
 
 def without_nul(text: str) -> str:
-    """The text as it is. Raises ValueError where it holds a NUL, which no column of text takes."""
+    """Returns the text. Raises ValueError for a NUL, which text columns cannot store."""
     if "\x00" in text:
         raise ValueError("contains a NUL character, which text cannot hold")
     return text
 
 
 def storable_json(value: Any) -> Any:
-    """The value as JSON has it: a time as ISO 8601, a UUID as text, a tuple as a list.
+    """Converts a value to JSON types: a time to ISO 8601, a UUID to text, a tuple to a list.
 
-    Raises ValueError with the path of what JSON has no form for: NaN, an infinity, an object of a program.
+    Raises ValueError, with the path, for values without a JSON form: NaN, infinities, other objects.
     """
     return _Reading().read(value, "", 0)
 

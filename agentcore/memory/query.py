@@ -135,12 +135,12 @@ def _telling(query: str, meant: frozenset[str]) -> float:
 
 
 def asks_for_time(query: str) -> bool:
-    """Whether the first question word of an English query asks for a time."""
+    """Returns whether the first question word of an English query asks for a time."""
     asked = _QUESTION_WORD.search(query)
     return asked is not None and _TIME_WANTED.match(asked.group()) is not None
 
 
-# A longer prompt, such as a log, names times of all sorts.
+# A longer prompt, such as a log, contains times unrelated to the query.
 READ_CHARS = 300
 # The minimum probability at which the vector alone makes a query historical.
 HISTORICAL_THRESHOLD = 0.8
@@ -159,7 +159,7 @@ class LookingBack:
     probability: float | None = None
 
     def told(self) -> Mapping[str, Any]:
-        """Returns what the receipt states of it."""
+        """Returns its entry in the receipt."""
         if self.spans is None:
             return {"probability": round(self.probability or 0.0, 2)}
         return {
@@ -176,9 +176,9 @@ def is_short(query: str) -> bool:
 def looking_back(
     query: str, named: Sequence[tuple[str, Span]], now: datetime, probability: float = 0.0
 ) -> LookingBack | None:
-    """Returns what superseded memories a query asks for: by times before `now`, or by its probability.
+    """Returns which superseded memories a query asks for: by times before `now`, or by its probability.
 
-    `named` are the times it names, each with the words.
+    `named`: the times that the query names, each with its words.
     """
     if not is_short(query):
         return None

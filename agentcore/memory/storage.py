@@ -65,7 +65,7 @@ mint_memory_id = _Mint()
 
 
 class JobRows(OwnedRows):
-    """The jobs of one agent inside one transaction. Enqueue last: until its end others wait for its locks."""
+    """The jobs of one agent in one transaction. Enqueue last: its locks block others until the commit."""
 
     async def enqueue(
         self,
@@ -75,25 +75,26 @@ class JobRows(OwnedRows):
         not_before: datetime | None = None,
         **ids: str | int | UUID,
     ) -> None:
-        """Have the job of that name run with these ids once this transaction has ended.
+        """Enqueues the job with these ids; it can start after the commit.
 
-        Nothing is added while a job with the same lock has yet to start, and two of them never run at once.
-        Without a `lock` it is the name and the ids.
+        A no-op if a job with the same lock is pending; two of them never run concurrently. The default `lock`
+        is the name with the ids.
         """
         values = {"name": name, "ids": Jsonb(_plain(ids)), "not_before": not_before}
         await self._rows("enqueue_job", lock=lock or job_lock(name, **ids), **values)
 
     async def waits(self, lock: str) -> bool:
-        """Whether a job with this lock has yet to start; it then starts after this transaction has ended."""
+        """Returns whether a job with this lock is pending; if so, it starts only after this transaction."""
         rows = await self._rows("job_waits", lock=lock)
         return bool(rows[0]["waits"])
 
     async def over_capacity(
         self, capacities: Mapping[str, int], locks: Sequence[str]
     ) -> list[tuple[str, int]]:
-        """The layers that hold more than their capacity, and that; not those whose job, by its lock, waits.
+        """Returns layers above their capacity, with the capacity; omits those whose job, by its lock, is
+        pending.
 
-        The agent's own capacity goes before that given for a layer; 0 is unlimited.
+        The agent's own capacity overrides the one passed for a layer; 0 is unlimited.
         """
         rows = await self._rows(
             "layers_over_capacity", layers=[*capacities], capacities=[*capacities.values()], locks=[*locks]
@@ -101,16 +102,16 @@ class JobRows(OwnedRows):
         return [(row["layer"], row["capacity"]) for row in rows]
 
     async def forget(self) -> int:
-        """Remove every job of the agent, waiting, running and ended; how many. One that runs goes on."""
+        """Deletes every job of the agent in any state; returns how many. Running jobs are not aborted."""
         rows = await self._rows("forget_jobs")
         return int(rows[0]["forgotten"])
 
     async def await_enqueuers(self, lock: str) -> None:
-        """Return when whoever found a job with this lock of the database's waiting has ended."""
+        """Blocks until the transactions that saw a job with this lock as pending have ended."""
         await self._rows("await_enqueuers", lock=lock)
 
 def job_lock(name: str, **ids: str | int | UUID) -> str:
-    """The lock of a job that names none: the same function with the same ids."""
+    """Returns the default lock of a job: its name with its ids."""
     return json.dumps([name, _plain(ids)], sort_keys=True)
 
 

@@ -1,1 +1,1 @@
-"""What a context is made of, beside its plan (`compression`). Pure."""
+"""Parts of a context: quoting, rendering, shortening, filling the budget. Pure; the plan is `compression`."""

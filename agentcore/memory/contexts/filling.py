@@ -20,32 +20,31 @@ from agentcore.memory.contexts.rendering import (
 )
 from agentcore.memory.contexts.shortening import MOST_CHARACTERS_PER_TOKEN, Reading, extract, told_once
 
-# So many of the best that a search found come before anything else, also where they belong to the task.
+# Number of top hits that precede all other entries, also if they belong to the task.
 BEST_FOUND = 3
-# Behind these, what is worth nearly as much as the best is meant, too.
+# Further hits are relevant, too, if they score at least this share of the best score.
 CLEAR_SHARE = 0.7
-# A note of full importance stands where one of plain importance would that has so many times fewer behind it.
+# A note of importance 1 ranks like one of default importance with this factor fewer newer notes.
 IMPORTANCE_SPAN = 16.0
 _PLAIN_IMPORTANCE = 0.5
 CountTokens = Callable[[str], int]
-# A memory shortened takes no more than this of the room, and is not worth less than so many tokens.
+# Limits of a shortened memory: at most this share of the budget, and at least this many tokens.
 SHORTENED_SHARE = 0.4
 LEAST_SHORTENED_TOKENS = 24
-# Where a task's notes do not all fit, so much of their room is for older ones, shortened.
+# If a task's notes exceed their budget, this share of it is for older ones, shortened.
 OLDER_SHARE = 0.3
-# What one memory says, its own sentences say better than a summary.
+# Below this number of missing sources, shortened memories are better than a summary.
 LEAST_SUMMARISED = 2
-# A period's summary is of sessions', those of messages.
+# Period summaries have session summaries as sources, those have messages.
 SUMMARY_LEVELS = 2
 
 
 @dataclass(frozen=True)
 class Manner:
-    """How a context is made: its form, the query's terms, and the share of the room for what was found.
+    """Options of a context: format, query terms, and the share of the budget for hits.
 
-    `distinct`: what was found says nothing in the words of another. `clear`: the query says by itself what it
-    asks for, and something found fits it. `summaries_share`: of the room for what was found, what is kept for
-    summaries of those that have none.
+    `distinct`: hits contain no near duplicates. `clear`: the query is specific and a hit answers it.
+    `summaries_share`: share of the hits' budget that is reserved for fallback summaries.
     """
 
     form: Form = field(default_factory=lambda: FORMS["markdown"])
@@ -60,7 +59,7 @@ PLAIN = Manner()
 
 
 class Filling:
-    """The lines chosen so far, the most important first, and the room that is left."""
+    """The lines chosen so far, by descending priority, and the remaining token budget."""
 
     def __init__(
         self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]
@@ -81,7 +80,7 @@ class Filling:
         self._summarised = {source for each in self._summaries for source in each.sources}
 
     def told_by(self, telling: Set[UUID]) -> set[UUID]:
-        """The summaries all of whose sources are among these, or are such summaries."""
+        """Returns the summaries whose sources are all among these, directly or by other such summaries."""
         told: set[UUID] = set()
         for _ in range(SUMMARY_LEVELS if self._summaries else 0):
             known = telling | told
@@ -89,7 +88,7 @@ class Filling:
         return told
 
     def add(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Each in full, else by facts read from it or a summary of it, else shortened, in `room` tokens."""
+        """Adds each entry within `room` tokens: in full, else by its facts, by a summary, or shortened."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if self._stands(entry):
@@ -100,7 +99,7 @@ class Filling:
                 self._add_shortened(entry, min(free, int(SHORTENED_SHARE * room)))
 
     def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Those that fit in full in no more than `room` tokens together."""
+        """Adds the entries that fit in full, within `room` tokens together."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if not self._stands(entry):
@@ -109,7 +108,7 @@ class Filling:
     def add_stand_ins(
         self, stand_ins: Sequence[ContextEntry], entries: Sequence[ContextEntry], room: int
     ) -> None:
-        """Summaries of what is not there, in full, those of what is worth most first, in `room` tokens."""
+        """Adds fallback summaries of missing entries in full, by descending score, within `room` tokens."""
         kept = self.room - room
         missing = {entry.memory_id: entry.worth for entry in self.waiting(entries)}
         worths = [
@@ -122,7 +121,7 @@ class Filling:
                 self._add_in_full(stand_ins[place], self.room - kept)
 
     def add_window(self, notes: Sequence[ContextEntry], room: int) -> None:
-        """A task's notes in `room` tokens: the first in full, those behind shortened, in pieces alike."""
+        """Adds a task's notes within `room` tokens: the first in full, the rest shortened to equal sizes."""
         kept = self.room - room
         waiting = self.waiting(notes)
         in_full = kept if self._fit(waiting, room) else kept + int(OLDER_SHARE * room)
@@ -134,7 +133,7 @@ class Filling:
             if self.room - in_full < room // 2:
                 behind -= 1
                 break
-            # By itself too long for a window that is nearly empty.
+            # A single note that is too long for an almost empty window.
             self._add_in_pieces([note], kept, int(SHORTENED_SHARE * room))
         self._add_in_pieces(waiting[behind:], kept, room)
 
@@ -156,7 +155,7 @@ class Filling:
             any(add(note, piece) for add in ways)
 
     def expand(self, notes: Sequence[ContextEntry], room: int) -> None:
-        """Of those that stand shortened, as many in full as `room` more tokens hold."""
+        """Replaces shortened notes by their full text, within `room` further tokens."""
         kept = self.room - room
         wanted = {note.memory_id for note in notes}
         for place, line in enumerate(self.lines):
@@ -176,12 +175,12 @@ class Filling:
             self._drop_told()
 
     def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
-        """Those that are not there yet, nor told by other lines."""
+        """Returns the entries that are neither added yet nor dropped as duplicates of other lines."""
         taken = {line.entry.memory_id for line in self.lines} | self._told_ids()
         return [entry for entry in entries if entry.memory_id not in taken]
 
     def _stands(self, entry: ContextEntry) -> bool:
-        """Whether a fact, or all of what it was read from, is there; a summary, or all that it is of."""
+        """Returns whether a fact or its memory is added; of a summary, it or all its sources."""
         if entry.sources:
             there = any(line.entry.memory_id == entry.memory_id for line in self.lines)
             return there or entry.memory_id in self.told_by(self._telling())
@@ -192,7 +191,7 @@ class Filling:
         )
 
     def _add_in_full(self, entry: ContextEntry, room: int) -> bool:
-        """Whether it fits; it takes the place of the facts read from it."""
+        """Adds an entry in full, in place of its facts; returns whether it fits."""
         told = []
         if entry.memory_id in self._facts:
             told = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
@@ -208,7 +207,7 @@ class Filling:
         return True
 
     def _too_long(self, entry: ContextEntry, room: int) -> bool:
-        # Counting takes time: what is surely too long is not counted.
+        # Counting is slow: skip it for texts that certainly exceed the budget.
         return entry.content_tokens > room or len(entry.content) > max(0, room) * MOST_CHARACTERS_PER_TOKEN
 
     def _add_facts(self, entry: ContextEntry, room: int) -> bool:
@@ -219,7 +218,7 @@ class Filling:
         return len(self.waiting(facts)) < len(facts)
 
     def _add_summary(self, entry: ContextEntry, room: int) -> bool:
-        """Whether a summary of it is there, now or already; of the best, sentences say more."""
+        """Returns whether a summary of it is present. False for top hits: their own sentences are better."""
         best = entry.rank is not None and entry.rank < BEST_FOUND
         if best or entry.memory_id not in self._summarised:
             return False
@@ -264,7 +263,7 @@ class Filling:
         return True
 
     def tell_once(self) -> bool:
-        """Leave out what other lines tell (`shortening.py`); whether that leaves room."""
+        """Removes sentences that other lines contain (`shortening.py`); returns whether that frees tokens."""
         before = self.room
         kept = {line.entry.memory_id: line for line in self.once(self.lines)}
         for line in self.lines:
@@ -280,7 +279,7 @@ class Filling:
         return {entry.memory_id for entry in self.told}
 
     def once(self, lines: Sequence[ContextLine]) -> list[ContextLine]:
-        """These lines without what others of them tell."""
+        """Returns the lines, deduplicated against each other."""
         return told_once(lines, self._tokens, self.reading)
 
     def _tokens(self, entry: ContextEntry, line: str) -> int:
@@ -296,7 +295,7 @@ class Filling:
 
 
 def clearly_meant(notes: Sequence[ContextEntry], best_worth: float) -> list[ContextEntry]:
-    """Those that a clear query asks for, best first; `best_worth` is that of the best found anywhere."""
+    """Returns the notes that a specific query asks for, best first; `best_worth`: the best score found."""
     found = [
         (note.rank, place)
         for place, note in enumerate(notes)
@@ -306,9 +305,9 @@ def clearly_meant(notes: Sequence[ContextEntry], best_worth: float) -> list[Cont
 
 
 def newest_first(notes: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """By age, counted in newer notes, less for what is important, more for what is not; then by importance.
+    """Sorts by age (number of newer notes) divided by a weight from importance; then by importance.
 
-    The newest is always first. Of the same time the one given first is before the other.
+    The newest note is always first. Stable for equal times.
     """
     moments = sorted({note.timestamp for note in notes}, reverse=True)
     ages = {moment: age for age, moment in enumerate(moments)}

@@ -1,6 +1,6 @@
 """Renders a context as markdown, plain text or JSON: its memories as lines, by section and time. Pure.
 
-`fencing.py` has quoted the texts before.
+Texts are already quoted by `fencing.py`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING, quoted
 
 @dataclass(frozen=True)
 class Said:
-    """One memory: its number in the context, who says it, what, and its validity if it is superseded.
+    """A rendered memory: number, speaker, text, and its validity if it is superseded.
 
     `newer`: the number of a memory that probably changes it; 0 if that is not in the context.
     """
@@ -32,7 +32,7 @@ class Said:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Memories said together, and when they begin."""
+    """Memories grouped under one time."""
 
     time: str
     memories: Sequence[Said]
@@ -40,14 +40,14 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the context."""
+    """A titled part of the context."""
 
     title: str
     stretches: Sequence[Stretch]
 
 
 class Form(Protocol):
-    """How a context is written: the whole, the pieces that its parts cost, and one without a memory."""
+    """An output format. The parts serve to count tokens; `nothing`: the empty context."""
 
     @property
     def frame(self) -> str: ...
@@ -66,7 +66,7 @@ class Form(Protocol):
 
 @dataclass(frozen=True)
 class Lines:
-    """A heading for each section, a line for each time and each memory, inside the fence."""
+    """One heading per section, one line per time and per memory, inside the fence."""
 
     before_title: str
     behind_title: str
@@ -100,7 +100,7 @@ def _mark(said: Said) -> str:
 
 
 class Json:
-    """One object: the notice, then the sections that hold something; strings are the fence."""
+    """One JSON object: the notice, then the non-empty sections; JSON strings serve as the fence."""
 
     frame = json.dumps({"notice": NOTICE})
     nothing = json.dumps({"notice": NOTICE}, separators=(",", ":"))
@@ -141,21 +141,20 @@ FORMS: dict[str, Form] = {"markdown": Lines("## ", ""), "text": Lines("", ":"), 
 
 TASK, PAST, KNOWLEDGE = "Current Task Context", "Relevant Past Interactions", "Relevant Knowledge"
 SECTIONS = (TASK, PAST, KNOWLEDGE)
-# Numbers below a thousand are one token, and all times are alike.
+# Samples to count tokens: numbers below 1,000 are one token, and all times have the same length.
 ANY_NUMBER = 100
 ANY_TIME = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class ContextEntry:
-    """A memory that may stand in a context.
+    """A candidate memory of a context.
 
-    `content_tokens` as it was stored with; 0 means unknown. `rank` is its place among what the search found,
-    from 0, None if it was not found; `worth` is the score of that place. `parent_id` is the memory that a
-    fact was read from, `sources` what a summary is of. `importance` is from 0 to 1, 1 where it is pinned.
-    `outside`: of the task, but no more in its working memory. `valid`: its days, if it is superseded.
-    `outdated_by`: a memory that probably changes what it states. `passage`: the offsets of what matched of a
-    long memory.
+    `content_tokens`: as stored; 0 means unknown. `rank`: position in the search results from 0, None if not
+    found; `worth`: the score at that position. `parent_id`: the memory that a fact was extracted from;
+    `sources`: those of a summary. `importance`: 0 to 1, 1 if pinned. `outside`: of the task, but no longer in
+    its working memory. `valid`: its days, if it is superseded. `outdated_by`: a memory that probably changes
+    it. `passage`: offsets of the match in a long memory.
     """
 
     memory_id: UUID
@@ -179,10 +178,10 @@ class ContextEntry:
 
 @dataclass(frozen=True)
 class ContextLine:
-    """A memory as it stands in the context, in full or shortened, and how many tokens that takes.
+    """A memory in the context, in full or shortened, and its token count.
 
-    The first of a section or of a stretch also takes the tokens of the heading. `said` is what was chosen of
-    the memory, before it was quoted; `told_elsewhere`: without what of that other lines tell.
+    The first line of a section or of a stretch includes the tokens of the heading. `said`: the chosen text
+    before quoting; `told_elsewhere`: sentences that other lines contain were removed.
     """
 
     entry: ContextEntry
@@ -194,7 +193,7 @@ class ContextLine:
 
 
 def sections(ordered: Sequence[ContextLine]) -> list[Section]:
-    """The lines as a form tells them, numbered as they stand."""
+    """Groups lines by section and stretch, numbered in order."""
     numbers = {line.entry.memory_id: number for number, line in enumerate(ordered, 1)}
     return [
         Section(
@@ -219,7 +218,7 @@ def _told(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> Stretch:
 def said(
     entry: ContextEntry, text: str, number: int = ANY_NUMBER, numbers: Mapping[UUID, int] | None = None
 ) -> Said:
-    """Returns a memory with its number and speaker, and what marks it as no longer current.
+    """Returns a memory with its number and speaker, and its marks if it is no longer current.
 
     `numbers`: of the memories in the context; None: any number, to count tokens.
     """
@@ -230,12 +229,12 @@ def said(
 
 
 def time_of(section: str, moment: datetime) -> str:
-    """The time that stands above a stretch: of knowledge its day."""
+    """Formats the time above a stretch: the day only for knowledge."""
     return moment.strftime("%Y-%m-%d" if section == KNOWLEDGE else "%Y-%m-%d %H:%M")
 
 
 def stretch_of(entry: ContextEntry) -> tuple[Any, ...]:
-    """What stands under one time: of knowledge a day's, else a session's within the hour."""
+    """Returns the grouping key: the day for knowledge, else session and hour."""
     day = entry.timestamp.date()
     if entry.section == KNOWLEDGE:
         return entry.section, day
@@ -243,7 +242,7 @@ def stretch_of(entry: ContextEntry) -> tuple[Any, ...]:
 
 
 def in_order(lines: Sequence[ContextLine]) -> list[ContextLine]:
-    """By section, then as a story: a session's day in one piece, each by the time it begins."""
+    """Sorts by section, then by session and day, each by its start."""
     began: dict[tuple[Any, ...], datetime] = {}
     for line in lines:
         talk = _talk(line.entry)

@@ -1,5 +1,4 @@
-"""Shortens texts of a context: extracts sentences, and drops those that other lines contain. Pure.
-"""
+"""Shortens texts of a context: extracts sentences, and drops those that other lines contain. Pure."""
 
 from __future__ import annotations
 
@@ -16,17 +15,17 @@ from agentcore.memory.contexts.rendering import TASK, ContextEntry, ContextLine
 from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.lexical import terms
 
-# Of a longer text only the beginning is read, or what is around the passage that matched.
+# Limits of a longer text: only its beginning is parsed, or the part around the matched passage.
 READ_CHARS = 16_000
 READ_SENTENCES = 300
-# A token has 4 to 5 characters on average; what has more than this for each token of room is not counted.
+# A token has 4 to 5 characters on average: a longer text exceeds the budget without being counted.
 MOST_CHARACTERS_PER_TOKEN = 6
 LEFT_OUT = " \u2026 "
 _LEFT_OUT_TOKENS = 2
 _START = 2
-# What a sentence gets of what the one before or behind it tells, and for what it is by itself.
+# Weights of the adjacent sentences' score, of the first sentence, of digits and of names.
 _BESIDE, _FIRST, _NUMBERED, _NAMED = 0.25, 0.05, 0.03, 0.02
-# A sentence of the passage that matched is worth more than any other.
+# Bonus of a sentence in the matched passage: higher than any other score.
 _MATCHED = 2.0
 
 
@@ -37,10 +36,10 @@ def extract(
     count: Callable[[str], int],
     passage: tuple[int, int] | None = None,
 ) -> str:
-    """Returns the sentences that fit, those first that contain the query's rarest terms, in the text's order.
+    """Returns the best sentences within `max_tokens`, in text order; the query's rarest terms score highest.
 
-    Those of a passage, given by its offsets, come before all others. An ellipsis marks what is left out in
-    between. Empty if no sentence fits.
+    Sentences of `passage` (start and end offset) rank before all others. An ellipsis marks each gap. Empty if
+    no sentence fits.
     """
     pieces, matched = _pieces(text, passage)
     worths = [
@@ -59,7 +58,7 @@ def extract(
 
 
 def _pieces(text: str, passage: tuple[int, int] | None) -> tuple[list[str], range]:
-    """Returns the sentences that are read, and which of them are the passage's."""
+    """Returns the parsed sentences, and the range of those in the passage."""
     if passage is None:
         return sentences(text[:READ_CHARS])[:READ_SENTENCES], range(0)
     start, end = passage
@@ -85,7 +84,7 @@ def _worths(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:
 
 
 def _held(piece: str, query_terms: Set[str], starts: Set[str]) -> Set[str]:
-    # Stemming takes time, and changes no start.
+    # Stemming is slow and keeps the first letters, so filter by them before stemming.
     near = [word for word in words(piece) if word[:_START] in starts]
     return query_terms & set(terms(" ".join(near)))
 
@@ -108,9 +107,9 @@ def _joined(pieces: Sequence[str], places: Sequence[int]) -> str:
     return said
 
 
-# "Yes." and "Thanks a lot!" answer what stands before them.
+# Shorter texts ("Yes.", "Thanks a lot!") depend on the line before them.
 LEAST_WORDS = 3
-# By so many words a sentence is found.
+# Number of leading words by which sentences are indexed.
 _BEGINNING = 3
 _SET_OFF = ".,;:!'\"()\u2026\u2018\u2019\u201c\u201d"
 _CODE = "```"
@@ -128,7 +127,7 @@ class _Sentence:
 
 
 class Reading:
-    """Texts as they are compared, each read once, and who may be named in them."""
+    """Caches texts in the normalized form for comparison, and lists the speakers."""
 
     def __init__(self, entries: Iterable[ContextEntry]) -> None:
         self.speakers = {_speaker(entry): entry.speaker or "" for entry in entries}
@@ -136,17 +135,18 @@ class Reading:
         self.sentences = cache(_sentences)
 
     def met(self, text: str, begun: Mapping[Words, Set[int]], sizes: Iterable[int]) -> Set[int]:
-        """The lines of which something begins with words that stand in the text."""
+        """Returns the lines that begin a sentence with words that the text contains."""
         words = self.words(text)
         runs = (run for size in sizes for run in zip(*(words[at:] for at in range(size)), strict=False))
         return {place for run in runs if run in begun for place in begun[run]}
 
 
 def told_once(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Reading) -> list[ContextLine]:
-    """The lines, summaries without the sentences that others tell; those of which nothing is left are gone.
+    """Removes from summaries the sentences that other lines contain; drops lines that become empty.
 
-    The first are worth most: of two summaries the later one goes without. What was left out before stands
-    again where no line tells it any more, so the result may take more tokens than was given.
+    Lines are in order of score: of two summaries the later one loses a sentence. Sentences removed by an
+    earlier call are restored if no line contains them any more, so the result may take more tokens than the
+    input.
     """
     whole = [_whole(line, tokens_of) for line in lines]
     repeats = _Repeats(whole, reading)
@@ -165,7 +165,7 @@ def told_once(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Readin
 def told_by_others(
     entries: Sequence[ContextEntry], lines: Sequence[ContextLine], reading: Reading
 ) -> set[UUID]:
-    """Those memories, none of them among the lines, all of whose sentences the lines tell."""
+    """Returns the memories, none of them among the lines, whose sentences the lines all contain."""
     missing = [ContextLine(each, "", 0, shortened=False, said=each.content) for each in entries]
     repeats = _Repeats([*lines, *missing], reading)
     places = range(len(lines), len(lines) + len(missing))
@@ -175,7 +175,7 @@ def told_by_others(
 
 
 class _Repeats:
-    """Which line contains which sentence; `doubtful` are the lines that may be dropped."""
+    """Index of sentences by line; `doubtful` lines may be dropped."""
 
     def __init__(self, lines: Sequence[ContextLine], reading: Reading) -> None:
         self._lines = lines
@@ -224,16 +224,16 @@ class _Repeats:
 
     def _rows(self, line: ContextLine) -> list[str]:
         if _CODE in line.said:
-            # A block of code is one sentence, of many rows.
+            # A code block is one sentence of several rows.
             return [line.said]
         if not line.shortened or not line.entry.sources:
             return line.said.split("\n")
-        # Shortened, its rows stand in one.
+        # A shortened summary has its rows joined: split it at speakers' names.
         names = "|".join([r"\w+", *(re.escape(name) for name in self._speakers.values() if name)])
         return re.split(rf"(?<=[.!?\u2026\"\u201d)]) (?=(?:{names}): )", line.said)
 
     def without_told(self, place: int, tokens_of: TokensOf) -> ContextLine | None:
-        """A summary without what other lines tell; None where nothing is left."""
+        """Returns a summary without sentences that other lines contain; None if no sentence remains."""
         line, read = self._lines[place], self._read(place)
         left = [each for each in read if not self._told(each, place)]
         if len(left) == len(read):
@@ -246,7 +246,7 @@ class _Repeats:
         return replace(line, text=text, tokens=tokens, told_elsewhere=True)
 
     def _joined(self, read: Sequence[_Sentence], left: Set[_Sentence], own: str) -> str:
-        """Joins the rest of a line, with an ellipsis where a row lost something in the middle."""
+        """Joins the remaining sentences, with an ellipsis at each gap within a row."""
         text, before = "", _Sentence(-1, own, "", ())
         gap = False
         for each in read:
@@ -262,7 +262,7 @@ class _Repeats:
         return text
 
     def is_told(self, place: int) -> bool:
-        """Whether other lines tell all of it, be it a summary or not."""
+        """Returns whether other lines contain all sentences of this line, summary or not."""
         if place not in self.doubtful:
             return False
         if not self._lines[place].entry.sources:
@@ -270,7 +270,7 @@ class _Repeats:
         return all(self._told(each, place) for each in self._read(place))
 
     def _told(self, sentence: _Sentence, place: int) -> bool:
-        """Whether another line says it; what nobody is named for, anybody's words tell."""
+        """Returns whether another line contains the sentence, by the same speaker unless it has none."""
         tellers = self._tellers.get(sentence.words, {})
         return any(
             other != place and (not sentence.speaker or sentence.speaker in speakers)
@@ -278,7 +278,9 @@ class _Repeats:
         )
 
     def is_contained(self, place: int) -> bool:
-        """Whether one other line, no older and of the same speaker, says all of it; then it tells no more."""
+        """Returns whether one other line, no older, contains all sentences by the same speaker; if so,
+        unindexes this line.
+        """
         line, read = self._lines[place], self._read(place)
         if not read:
             return False
@@ -295,7 +297,7 @@ class _Repeats:
         return self._tellers.get(words, {}).get(place, set())
 
     def forget(self, place: int, left: Iterable[_Sentence]) -> None:
-        """Of this line nothing but what is left tells anything."""
+        """Removes this line from the index, except for the sentences that are left."""
         kept = {each.words for each in left}
         for each in self._read(place):
             if each.words not in kept:

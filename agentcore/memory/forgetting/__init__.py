@@ -1,1 +1,1 @@
-"""Forgetting, as stories: removal, the archive and the way back, erasure."""
+"""Forgetting use cases: removal, archive and restore, erasure."""

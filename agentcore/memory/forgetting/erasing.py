@@ -40,11 +40,11 @@ from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction
 
 ERASE_CHUNK = 500
-# Copies in memory at a time while archived memories are attributed to users.
+# Number of copies loaded at a time while archived memories are attributed to users.
 READ_CHUNK = 32
 # A call plans twice, before and after it erases: together shorter than WRITE_DEADLINE_SECONDS.
 PLANNING_SECONDS = 12.0
-# Concurrent writes are erased in a further pass, at most so often.
+# Concurrent writes are erased in a further pass, up to this number.
 MAX_PASSES = 3
 _LAYERS = [layer.value for layer in MemoryType]
 _WORD_COUNTS = {"lexical_terms", "lexical_totals", "lexical_deltas"}
@@ -304,7 +304,7 @@ class Erasing:
     async def _with_derived(
         self, own: Sequence[UUID], sources: Mapping[UUID, set[UUID]]
     ) -> dict[UUID, None]:
-        """Returns these memories and all that was made of them, sources first."""
+        """Returns these memories and all derived from them, sources first."""
         ordered = dict.fromkeys(own)
         newest: set[UUID] = set(own)
         while True:

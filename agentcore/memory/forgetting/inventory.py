@@ -11,7 +11,7 @@ from agentcore.memory.keys import encode_segment
 
 
 class FoundBy(StrEnum):
-    """What leads to one agent's share of a place."""
+    """How one agent's data in a place is found."""
 
     AGENT_COLUMN = "the column agent_id"
     JOB_IDS = "the agent_id among a job's ids"
@@ -22,9 +22,9 @@ class FoundBy(StrEnum):
 
 @dataclass(frozen=True)
 class Place:
-    """One place. `derived`: the memories' own rows bring it back, so losing it loses time alone.
+    """One place. `derived`: rebuilt from the memories' own rows, so a loss costs only time.
 
-    `cleared_by` says what takes a removed memory's share away.
+    `cleared_by`: the operation that deletes a removed memory's data.
     """
 
     name: str
@@ -37,8 +37,8 @@ class Place:
 class OwnedTable(Place):
     """A table of rows that belong to agents, under row security; `name` is the table's.
 
-    `text`: words of the memory, or given with it. `digests`: they confirm a text that is guessed and tell
-    none. `labels`: ids and names. Numbers, times and flags are of no kind.
+    `text`: words of the memory, or passed with it. `digests`: can confirm a guessed text, but reveal none.
+    `labels`: ids and names. Numbers, times and flags are in no category.
     """
 
     text: tuple[str, ...] = ()
@@ -54,16 +54,16 @@ class RedisKeys(Place):
     prefix: str
 
     def pattern(self, agent_id: str) -> str:
-        """The agent's keys, as SCAN matches them."""
+        """Returns the SCAN pattern of the agent's keys."""
         return f"{self.prefix}{encode_segment(agent_id)}:*"
 
 
 @dataclass(frozen=True)
 class ArchiveObjects(Place):
-    """The objects of the archive, in whichever store it is."""
+    """The objects of the archive, in any kind of object storage."""
 
     def folder(self, agent_id: str) -> str:
-        """The beginning of all the agent's object keys, and of nobody else's."""
+        """Returns the key prefix of all the agent's objects, and of no other agent's."""
         return f"{encode_segment(agent_id, caseless=True)}/"
 
 
@@ -130,7 +130,7 @@ TABLES: tuple[OwnedTable, ...] = (
     _table(
         "agent_settings",
         "erase: rules for the agent's layers, of no memory",
-        # The wishes of models may hold a prompt: the agent's words for a model, no memory's.
+        # Model settings may contain a prompt: the agent's text for a model, not a memory's.
         text=("models",),
         labels=("layers", "consolidation", "consolidated_to"),
     ),
@@ -158,7 +158,7 @@ WORKING_MEMORY = RedisKeys(
     "a change or deletion of one of the task's memories, the task's end, MEMORY_WORKING_TTL",
     prefix="memory:working:",
 )
-# Of queries alone: but a query may be a memory's text.
+# Contains only queries, but a query may equal a memory's text.
 SHARED_EMBEDDINGS = RedisKeys(
     "embedding cache in Redis",
     FoundBy.AGENT_SEGMENT,
@@ -199,7 +199,7 @@ MODELS = Place(
     "for facts and sessions for summaries; none does unless it is set",
 )
 LOGS = Place("logs", FoundBy.NOTHING, False, "nothing to clear: no text is ever logged")
-# What a removal leaves on the disk for a while, below every access the service gives.
+# Remains on disk for a while after a removal, inaccessible through the service.
 REMAINS = Place(
     "dead rows, write-ahead log and column statistics of PostgreSQL, append-only file of Redis",
     FoundBy.NOTHING,
@@ -223,7 +223,7 @@ INVENTORY: tuple[Place, ...] = (
 
 
 class KeyedBy(StrEnum):
-    """What an entry of a cache belongs to."""
+    """Owner of a cache entry."""
 
     AGENT = "the agent"
     CALLER = "a digest of the token"
@@ -231,7 +231,7 @@ class KeyedBy(StrEnum):
     WORD = "a single word, of any agent: no sentence can be confirmed by it"
 
 
-# Every cache in the process that outlives a call, as `module:place`. A test fails for one that is missing.
+# Every in-process cache that outlives a call, as `module:place`. A test fails if one is missing.
 CACHES: Mapping[str, KeyedBy] = {
     "agentcore.admission:BodyBudget._held": KeyedBy.AGENT,
     "agentcore.auth:JwksKeys._keys": KeyedBy.NO_DATA,

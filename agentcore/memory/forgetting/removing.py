@@ -24,12 +24,12 @@ from agentcore.memory.rows.archive_rows import Tombstone
 from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction
 
-# Shorter than REQUEST_TIMEOUT: the caller learns what went, rather than nothing.
+# Shorter than REQUEST_TIMEOUT, so that the caller gets a partial result instead of a timeout.
 WRITE_DEADLINE_SECONDS = 25.0
 
 
 class Deadline:
-    """Whether there is time for another chunk like the longest so far; for the first there always is."""
+    """Checks whether there is time for another chunk as slow as the slowest so far; always for the first."""
 
     def __init__(self) -> None:
         self._clock = asyncio.get_running_loop().time
@@ -38,7 +38,7 @@ class Deadline:
         self._chunks = 0
 
     def leaves_time(self) -> bool:
-        """Asked before each chunk."""
+        """Returns whether to start another chunk; call it before each."""
         now = self._clock()
         if self._chunks:
             self._longest_seconds = max(self._longest_seconds, now - self._chunk_started)
@@ -49,7 +49,7 @@ class Deadline:
 
 
 PRUNE_CHUNK = 200
-# Whoever counts an access locks a row for a moment: what was passed over for that gets a second attempt.
+# Counting an access locks a row briefly: rows skipped because of that are retried.
 PRUNE_ATTEMPTS = 2
 THREAD_ABOVE_MEMORIES = 5_000
 _CHOSEN_BY = (
@@ -60,7 +60,7 @@ _CHOSEN_BY = (
 
 @dataclass
 class Removed:
-    """What went (or would go), and whether that is all."""
+    """The removed memories (of a dry run, those to remove), and whether that is all."""
 
     memory_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
@@ -68,7 +68,7 @@ class Removed:
 
 @dataclass
 class Deleted:
-    """How many went, which memories hold again that they had superseded, and whether that is all."""
+    """Number of deleted memories, memories that are current again, and whether that is all."""
 
     count: int = 0
     reinstated: set[UUID] = field(default_factory=set)
@@ -76,7 +76,7 @@ class Deleted:
 
 
 class Pruning:
-    """One prune of one layer of one agent; `capacity_only`: nothing where its capacity is not exceeded."""
+    """Prunes one layer of one agent; `capacity_only`: only if its capacity is exceeded."""
 
     def __init__(
         self, parts: MemoryParts, caller: Caller, params: PruneParams, *, capacity_only: bool = False
@@ -90,7 +90,7 @@ class Pruning:
         self._strategy = params.strategy if named else parts.policy.pruning_strategy
 
     async def run(self) -> Removed:
-        """Archive, then remove, what the strategy names.
+        """Archives, then removes the memories that the strategy selects.
 
         Raises Conflict (another prune of the layer is running), DependencyUnavailable.
         """
@@ -137,8 +137,11 @@ class Pruning:
         return await asyncio.to_thread(choose) if len(rows) > THREAD_ABOVE_MEMORIES else choose()
 
     async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
-        """Returns the removed ids in order; None if another prune has locked the layer. Rows stay locked from
-        before their copy is written until they are deleted, so a tombstone always matches its copy."""
+        """Returns the removed ids in order; None if another prune has locked the layer.
+
+        Rows stay locked from before their copy is written until they are deleted, so a tombstone always
+        matches its copy.
+        """
         place = None if self._parts.archive is None else await archive_id(self._parts.archive)
         if place is not None and not await self._recorded(versions, place):
             return None
@@ -158,7 +161,7 @@ class Pruning:
         return [each for each in versions if each in gone]
 
     async def _recorded(self, versions: Mapping[UUID, int], place: UUID) -> bool:
-        """Commits where the copies will be before any is written. False: another prune locked the layer."""
+        """Commits the archive id before any copy is written. False: another prune locked the layer."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             if not await transaction.claim_layer(self._layer):
                 return False
@@ -204,7 +207,7 @@ class Pruning:
 
 
 async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> Deleted:
-    """Remove what is named or matches, however many."""
+    """Deletes the memories selected by ids or filters, in chunks."""
     deadline, deleted = Deadline(), Deleted()
     conditions, waiting = params.conditions(), list(params.memory_ids or ())
     while deadline.leaves_time():
@@ -247,7 +250,7 @@ async def _delete_chunk(
         changed = await relink_superseded(transaction, caller, rows)
         await after_deletion(transaction, parts, changed)
     deleted.count += len(rows)
-    # What a chunk lets hold again the next one may delete.
+    # The next chunk may delete memories that this one reinstated.
     deleted.reinstated |= {row["memory_id"] for row in changed if row["superseded_by"] is None}
     deleted.reinstated -= {row["memory_id"] for row in rows}
     await _forget_tasks(parts, caller, [*rows, *changed])

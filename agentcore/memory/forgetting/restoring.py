@@ -1,4 +1,4 @@
-"""The archive's way back, as stories: restore memories, list what is archived."""
+"""Archive use cases: restores memories, lists what is archived."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
 
 @dataclass
 class Restored:
-    """What came back (or would), what of it is not as it was, and whether that is all."""
+    """The restored memories (of a dry run, those to restore), their differences, and whether that is all."""
 
     memory_ids: list[UUID] = field(default_factory=list)
     lost_links: list[LostLink] = field(default_factory=list)
@@ -58,7 +58,7 @@ class _Page:
 
 
 class Restoring:
-    """One restore: all of it in one transaction, or none."""
+    """Restores archived memories in one transaction."""
 
     def __init__(self, parts: MemoryParts, caller: Caller, params: RestoreParams) -> None:
         self._parts = parts
@@ -66,12 +66,12 @@ class Restoring:
         self._params = params
 
     async def run(self) -> Restored:
-        """Bring the memories back as they were, and take their tombstones away.
+        """Restores the memories and removes their tombstones.
 
-        A copy that is missing, damaged or in another archive stays archived and is reported; the others
-        come back. Raises NotFound (not archived, or no copy that is named is there), Conflict (a memory of
-        that id exists, no copy that is named is whole, or the source of one was deleted),
-        DependencyUnavailable; then nothing has changed.
+        A memory whose copy is missing, damaged or in another archive stays archived and is reported; the
+        others are restored. Raises NotFound (not archived, or no requested copy exists), Conflict (a memory
+        of that id exists, no requested copy is readable, or a source was deleted), DependencyUnavailable; an
+        error rolls back all.
         """
         archive = self._archive()
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
@@ -98,8 +98,11 @@ class Restoring:
     async def _read(
         self, archive: Archive, transaction: MemoryTransaction
     ) -> tuple[dict[UUID, Row], dict[UUID, dict[str, Any]], Restored]:
-        """Returns locked tombstones, their copies and known data. Unreadable copies and orphans stay archived
-        and do not count to the limit; a page of nothing else is skipped while time is left."""
+        """Returns locked tombstones, their copies, and the first part of the result.
+
+        Unreadable copies and orphans stay archived and do not count to the limit; a page of only these is
+        skipped while there is time.
+        """
         deadline = Deadline()
         page = _Page(ends=None if self._params.cursor is None else read_cursor(self._params.cursor, _place))
         refused: list[UUID] = []
@@ -173,7 +176,7 @@ class Restoring:
         await transaction.clusters.enqueue_late(copies)
         await archived.restore_rows("memory_history", columns["memory_history"], _parts_of(rows, "history"))
         await archived.restore_rows("memory_usage", columns["memory_usage"], _used(rows))
-        # What messages change is found out again.
+        # Links from messages to ones they make outdated are classified again.
         ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
         held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
         whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
@@ -284,7 +287,7 @@ def _lost(tie: Mapping[str, Any], held: set[UUID]) -> LostLink | None:
 async def archived(
     parts: MemoryParts, caller: Caller, params: ArchivedParams
 ) -> tuple[list[ArchivedMemory], str | None]:
-    """One page, and the cursor of the next if there is one. Raises InvalidParams for a foreign cursor."""
+    """Returns a page, and the cursor of the next, if any. Raises InvalidParams for an invalid cursor."""
     place, after_id = (None, None) if params.cursor is None else read_cursor(params.cursor, _place)
     rows = await parts.storage.archived(
         caller.agent_id, params.conditions(), place=place, after_id=after_id, limit=params.limit + 1

@@ -1,1 +1,1 @@
-"""What a text consists of and what it is worth, read by rules alone: words, sentences, names, times. Pure."""
+"""Rule-based text analysis: words, sentences, names, times, rejection of worthless text. Pure."""

@@ -1,4 +1,4 @@
-"""Calendar arithmetic in whole days, and the English words of time. Pure.
+"""Calendar arithmetic in whole days, and the English words for times. Pure.
 
 Raises OverflowError or ValueError outside the calendar.
 """
@@ -21,10 +21,10 @@ GRAINS: tuple[Grain, ...] = ("day", "weekend", "week", "month", "quarter", "seas
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 SATURDAY = 5
-# 29 February comes back after eight years at the latest.
+# 29 February recurs within eight years.
 YEARS_ROUND = 8
 _HALF_DAYS: Mapping[Unit, int] = {"week": 3, "weekend": 3, "month": 15, "quarter": 45, "year": 183}
-# The first month of each, as the northern half of the world has them.
+# The first month of each, in the northern hemisphere.
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 
 
@@ -32,8 +32,8 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 class Period:
     """Days from `start` up to, not including, `end`.
 
-    `floating`: the text does not fix it, as "in May" does not say of which year. `present`: it says no more
-    than now, as "today" and "this week" do.
+    `floating`: the text does not fix it ("in May", without a year). `present`: it only names the present
+    ("today", "this week").
     """
 
     start: date
@@ -44,50 +44,50 @@ class Period:
 
 
 def day(of: date) -> Period:
-    """That day."""
+    """Returns that day."""
     return Period(of, of + DAY, "day")
 
 
 def week(of: date) -> Period:
-    """The week with that day, from Monday on."""
+    """Returns the week of that day, from Monday."""
     monday = of - of.weekday() * DAY
     return Period(monday, monday + WEEK, "week")
 
 
 def weekend(of: date) -> Period:
-    """Saturday and Sunday of the week with that day."""
+    """Returns Saturday and Sunday of the week of that day."""
     saturday = of + (SATURDAY - of.weekday()) * DAY
     return Period(saturday, saturday + 2 * DAY, "weekend")
 
 
 def months(year: int, first: int, count: int, grain: Grain) -> Period:
-    """So many months from the first day of one on."""
+    """Returns `count` months from the first day of a month."""
     start = date(year, first, 1)
     return Period(start, shifted(start, count), grain)
 
 
 def month(year: int, number: int) -> Period:
-    """A month, 1 to 12."""
+    """Returns a month, 1 to 12."""
     return months(year, number, 1, "month")
 
 
 def quarter(year: int, number: int) -> Period:
-    """A quarter, 1 to 4."""
+    """Returns a quarter, 1 to 4."""
     return months(year, 3 * number - 2, 3, "quarter")
 
 
 def season(year: int, name: str) -> Period:
-    """A season by its name; a winter has the year in which it begins."""
+    """Returns a season by its name; a winter belongs to the year in which it begins."""
     return months(year, SEASONS[name], 3, "season")
 
 
 def whole_year(number: int) -> Period:
-    """A year."""
+    """Returns a year."""
     return months(number, 1, 12, "year")
 
 
 def unit(of: date, name: Unit) -> Period:
-    """The day, weekend, week, month, quarter or year with that day."""
+    """Returns the day, weekend, week, month, quarter or year that contains the day."""
     match name:
         case "day":
             return day(of)
@@ -104,7 +104,7 @@ def unit(of: date, name: Unit) -> Period:
 
 
 def shifted(of: date, count: int) -> date:
-    """The day so many months later; the month's last day where that month has no such day."""
+    """Returns the day `count` months later; the month's last day if the month is shorter."""
     ordinal = of.year * 12 + of.month - 1 + count
     year, number = divmod(ordinal, 12)
     last = calendar.monthrange(year, number + 1)[1]
@@ -112,7 +112,7 @@ def shifted(of: date, count: int) -> date:
 
 
 def moved(of: date, count: int, name: Unit) -> date:
-    """The day so many units later; negative for earlier."""
+    """Returns the day `count` units later; negative for earlier."""
     match name:
         case "day":
             return of + count * DAY
@@ -127,7 +127,7 @@ def moved(of: date, count: int, name: Unit) -> date:
 
 
 def around(today: date, nearest: int, farthest: int, name: Unit) -> Period:
-    """What "three weeks ago" means: the day, or half a unit before it to half a unit after it."""
+    """Returns the span of "three weeks ago": that day, plus and minus half a unit."""
     first, last = moved(today, farthest, name), moved(today, nearest, name)
     first, last = min(first, last), max(first, last)
     if name == "day":
@@ -137,19 +137,19 @@ def around(today: date, nearest: int, farthest: int, name: Unit) -> Period:
 
 
 def rolling(today: date, count: int, name: Unit) -> Period:
-    """The last so many units up to today, or the next ones from today on where negative."""
+    """Returns the last `count` units up to today, or the next ones from today if negative."""
     if count >= 0:
         return Period(moved(today, -count, name), today + DAY, "range")
     return Period(today, moved(today, -count, name) + DAY, "range")
 
 
 def beside(today: date, name: Unit, count: int) -> Period:
-    """The unit so many units before (negative) or after the one of today."""
+    """Returns the unit `count` units before (negative) or after today's."""
     return unit(moved(unit(today, name).start, count, name), name)
 
 
 def weekday(today: date, number: int, which: Which) -> Period:
-    """A day of the week, 0 to 6: the nearest before or after today; "next" is that of next week."""
+    """Returns a weekday, 0 to 6: the nearest before or after today; "next" is in the next week."""
     back = (today.weekday() - number) % 7
     match which:
         case "latest" | "last":
@@ -163,7 +163,7 @@ def weekday(today: date, number: int, which: Which) -> Period:
 
 
 def recurring(make: Callable[[int], Period | None], today: date, which: Which) -> Period | None:
-    """Of what comes once a year: the latest begun, the last ended, this year's, the next to begin or end."""
+    """Returns a yearly occurrence: latest begun, last ended, this year's, next to begin or next to end."""
     if which == "this":
         return make(today.year)
     back = which in ("latest", "last")
@@ -187,7 +187,7 @@ def _occurrences(make: Callable[[int], Period | None], year: int, step: int) -> 
 
 
 def part(whole: Period, name: str) -> Period:
-    """The early, mid or late third of a period."""
+    """Returns the early, mid or late third of a period."""
     days = (whole.end - whole.start).days
     first, second = whole.start + days // 3 * DAY, whole.start + 2 * days // 3 * DAY
     match name:
@@ -200,7 +200,7 @@ def part(whole: Period, name: str) -> Period:
 
 
 def word_set(words: str) -> frozenset[str]:
-    """The words of a text that lists them."""
+    """Splits a list of words."""
     return frozenset(words.split())
 
 
@@ -215,15 +215,15 @@ november nov|december dec
 MONTHS = {name: number for number, names in enumerate(_MONTHS.split("|"), start=1) for name in names.split()}
 _UNITS: tuple[Unit, ...] = ("day", "weekend", "week", "month", "quarter", "year")
 UNITS = {form: name for name in _UNITS for form in (name, f"{name}s")}
-# How many, from and to.
+# Minimum and maximum number.
 COUNTS = {
     "a": (1, 1), "an": (1, 1), "one": (1, 1), "two": (2, 2), "three": (3, 3), "four": (4, 4), "five": (5, 5),
     "six": (6, 6), "seven": (7, 7), "eight": (8, 8), "nine": (9, 9), "ten": (10, 10), "eleven": (11, 11),
     "twelve": (12, 12), "couple": (2, 2), "few": (2, 5), "several": (3, 8),
 }  # fmt: skip
-# Month names that are other words or people too: alone they mean a month only behind MONTH_PREPOSITIONS.
+# Month names that are also other words or names: alone they are months only after MONTH_PREPOSITIONS.
 DOUBTFUL_MONTHS = frozenset({"march", "april", "may", "june", "august"})
-# Written small they are other words even beside a number: "march 10 miles", "the 7 may go".
+# In lower case, other words even next to a number: "march 10 miles", "the 7 may go".
 DOUBTFUL_WORDS = frozenset({"march", "may"})
 FULL_MONTHS = word_set(
     "january february march april may june july august september october november december"
@@ -231,7 +231,7 @@ FULL_MONTHS = word_set(
 FULL_WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
 MONTH_PREPOSITIONS = word_set("in during since before after until till by of from early mid late")
 PREPOSITIONS = MONTH_PREPOSITIONS | word_set("last next over at on for this past")
-# What a sentence of what is to come holds, and one of the past does not.
+# Occurs in sentences about the future, not about the past.
 _COMING = re.compile(
     r"\b(?:will|won't|shall|gonna|upcoming|tomorrow|planning|plans? to|plan for|hope to|hoping to"
     r"|looking forward|due(?! to)|deadline|scheduled|expires?|do (?:i|we) have|must|have to|has to"
@@ -242,7 +242,7 @@ _COMING = re.compile(
     r"(?!amaz|interest|excit|bor|char)\w+ing)\b",
     re.IGNORECASE,
 )
-# What a sentence about the past contains. What was arranged may be to come: "booked a car, 18 to 22 May".
+# Occurs in sentences about the past. Arrangements may be in the future: "booked a car, 18 to 22 May".
 _PAST = re.compile(
     r"\b(?!(?:arrang|book|mov|plann|postpon|prolong|reserv)ed\b)"
     r"(?:ago|ate|been|began|bought|broke|came|did|done|drove|fell|felt|flew|found|gave|gone|got|had|kept|last|left|lost"
@@ -251,11 +251,11 @@ _PAST = re.compile(
     re.IGNORECASE,
 )
 _PRESENT = re.compile(r"\b(?:is|are|it's|that's|there's|starts?|begins?)\b", re.IGNORECASE)
-# Before a date they say that it is to come: "we moved it to the 4th".
+# Before a date they mark it as future: "we moved it to the 4th".
 _TOWARDS = frozenset({"for", "to", "by", "until", "till"})
-# A question of what was done, whatever else its sentence holds: "which runs did I miss that will count?"
+# A question about the past, despite future words: "which runs did I miss that will count?"
 _DONE = re.compile(r"\bdid\b", re.IGNORECASE)
-# What may follow a date; another small word is what the number counts: "in 2022 files".
+# Words that may follow a date; any other lower-case word is what the number counts: "in 2022 files".
 _GOING_ON = word_set("""
 a about after also am an and are as at because been before between but by can could did do does for from had
 has have he her his how i if in into is it its just last left like may me my no not on or our over she should
@@ -268,7 +268,7 @@ _SENTENCE_CHARS = 160
 
 
 class Word(NamedTuple):
-    """A word, number or sign: in lower case without "'s", and where it stands."""
+    """A word, number or sign, in lower case without "'s", and its offsets."""
 
     lower: str
     start: int
@@ -280,7 +280,7 @@ def _bare(word: str) -> str:
 
 
 class Said:
-    """A text as its words. Asked for a place beyond either end it answers with an empty word."""
+    """A text as a list of words. A position out of range returns an empty word."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -295,32 +295,33 @@ class Said:
         return self._count
 
     def word(self, at: int) -> Word:
-        """The word at that place."""
+        """Returns the word at that position."""
         return self._words[at] if 0 <= at < self._count else self._nothing
 
     def lower(self, at: int) -> str:
-        """The word at that place, in lower case."""
+        """Returns the word at that position in lower case."""
         return self._words[at].lower if 0 <= at < self._count else ""
 
     def number(self, at: int, digits: int = 4) -> int | None:
-        """The number at that place; None if there is none, or a longer one."""
+        """Returns the number at that position; None if there is none, or a longer one."""
         lower = self.lower(at)
         return int(lower) if lower.isdecimal() and lower.isascii() and len(lower) <= digits else None
 
     def glued(self, at: int) -> bool:
-        """Whether no blank stands between the word and the one before it."""
+        """Returns whether the word follows the one before it without a blank."""
         return at > 0 and self.word(at - 1).end == self.word(at).start != self.word(at).end
 
     def capital(self, at: int) -> bool:
-        """Whether the word begins with a capital."""
+        """Returns whether the word begins with a capital."""
         return self.text[self.word(at).start : self.word(at).start + 1].isupper()
 
     def before(self, at: int) -> str:
-        """The word before, beyond "the"."""
+        """Returns the word before, skipping "the"."""
         return self.lower(at - 2) if self.lower(at - 1) == "the" else self.lower(at - 1)
 
     def after_time(self, at: int) -> bool:
-        """Whether a number before this place can be a date: no counted thing follows it ("in 2022 files")."""
+        """Returns whether a number before this position can be a date: no counted noun follows ("in 2022
+        files")."""
         word = self.word(at)
         if self.glued(at) and word.lower in (".", "-", "/", ":", "%", ","):
             return not (self.word(at + 1).start == word.end and self.lower(at + 1).isalnum())
@@ -329,22 +330,22 @@ class Said:
         return not self.glued(at) and word.lower in _GOING_ON
 
     def place_from(self, at: int, end: int) -> int:
-        """The place of the first word, from `at` on, that begins at this character or later."""
+        """Returns the position of the first word, from `at` on, that begins at this offset or later."""
         while at < len(self._words) and self._words[at].start < end:
             at += 1
         return at
 
     def phrase(self, at: int, end: int) -> str:
-        """The text from one word up to, not including, another."""
+        """Returns the text from one word up to, not including, another."""
         return self.text[self.word(at).start : self.word(end - 1).end]
 
     def ahead(self, at: int) -> bool:
-        """Whether the sentence around the word speaks of what is to come."""
+        """Returns whether the sentence around the word is about the future."""
         bounds = self._sentence(at)
         return _COMING.search(self._plain, *bounds) is not None and _DONE.search(self._plain, *bounds) is None
 
     def is_past(self, at: int) -> bool:
-        """Whether the sentence around the word speaks of the past: by the last verb before, else by any."""
+        """Returns whether the sentence around the word is past: by the last verb before it, else by any."""
         (start, end), place = self._sentence(at), self.word(at).start
         past, present = (
             max((found.start() for found in tense.finditer(self._plain, start, place)), default=-1)
@@ -353,7 +354,7 @@ class Said:
         return past >= present and _PAST.search(self._plain, start, end) is not None
 
     def is_set_for(self, at: int) -> bool:
-        """Whether the date there is one that something is set for, as in "moved to 4 May"."""
+        """Returns whether something is scheduled for the date at this position ("moved to 4 May")."""
         return self.before(at) in _TOWARDS and _DONE.search(self._plain, *self._sentence(at)) is None
 
     def _sentence(self, at: int) -> tuple[int, int]:

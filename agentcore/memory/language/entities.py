@@ -99,10 +99,10 @@ class _Named:
 def find_entities(
     sentences: Sequence[str], ordinary_words: Collection[str], known_names: Collection[str] = ()
 ) -> list[list[str]]:
-    """For each sentence its named things, in order, as written.
+    """Returns each sentence's named entities, in order, as written.
 
-    A capitalised word that only ever opens a sentence is no name unless it stands in `known_names`, does what
-    people do, or is written like one (an acronym, "iPhone"). `ordinary_words`, lower-case, never open a name.
+    A capitalized word that only opens sentences is no name unless it is in `known_names`, does what people
+    do, or is spelled like a name (an acronym, "iPhone"). `ordinary_words`, lower-case, never begin a name.
     """
     found = [_in_sentence(sentence, ordinary_words) for sentence in sentences]
     certain = {name.casefold() for name in known_names}

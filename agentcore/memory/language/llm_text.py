@@ -1,4 +1,4 @@
-"""Text on its way to a language model and back: capped, cut, without thoughts. Pure."""
+"""Prepares text for a language model and cleans its output: caps, truncates, removes reasoning. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from agentcore.memory.language.text import sentences
 
-# What one request holds of memories at most, and of one memory.
+# Maximum of memories in one request, and of one memory.
 REQUEST_BYTES, MEMORY_BYTES = 16_384, 8_192
 
 _TAG = "(?:think|thinking|thought|reasoning|scratchpad|reflection|analysis)"
-# A tag in code, or in the middle of a sentence, is written about.
+# A tag in code, or inside a sentence, is quoted text.
 _CODE = re.compile(r"```(?s:.*?)```|`[^`\n]+`")
 _SENTENCE_END = re.compile(r"(?:\A|[\n.!?>\]\u25b7\u2026\u3002\uff01\uff1f])[^\S\n]*\Z")
 _LOOK_BACK_CHARS = 100
@@ -82,7 +82,7 @@ def _marks_of_blocks(text: str) -> list[re.Match[str]]:
             at += 1
         between, past = text[past:start], mark.end()
         line = between.rpartition("\n")[2]
-        # Odd inside a quotation. It ends with its line.
+        # Odd inside a quotation, which ends at the latest with its line.
         quotes = line.count('"') - line.count('\\"') + (0 if "\n" in between else quotes)
         in_code = at < len(code) and code[at][0] < start
         if in_code and not (closes and opened.get(tag) and text.startswith("```", code[at][0])):
@@ -129,17 +129,17 @@ def _past_blanks(text: str, at: int) -> int:
 
 
 def capped(text: str, most_bytes: int = MEMORY_BYTES) -> str:
-    """At most so many bytes of the text in UTF-8, at the end of a character."""
+    """Truncates the text to a maximum of UTF-8 bytes, at a character boundary."""
     return text.encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
 
 
 def size_bytes(text: str) -> int:
-    """The length of the text in UTF-8."""
+    """Returns the length of the text in UTF-8 bytes."""
     return len(text.encode("utf-8", "replace"))
 
 
 def within(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """The first sentences that fit, and of a first one that does not its beginning."""
+    """Returns the first sentences that fit; if even the first does not, its beginning."""
     kept = ""
     for sentence in sentences(text):
         longer = f"{kept} {sentence}".strip()
@@ -150,7 +150,7 @@ def within(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
 
 
 def beginning(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """As much of a text's beginning as fits, found by halving."""
+    """Returns the longest prefix that fits, by bisection."""
     fits, too_long = 0, len(text) + 1
     while too_long - fits > 1:
         middle = (fits + too_long) // 2

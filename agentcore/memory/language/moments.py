@@ -72,16 +72,16 @@ _PARTS = {
 
 
 def begins(word: str) -> bool:
-    """Whether an expression can begin with the word."""
+    """Returns whether an expression can begin with the word."""
     return word in _RULES or word.isdecimal()
 
 
 def moment(said: Said, at: int, stance: Stance) -> Found | None:
-    """The time named from this word on, and the place of the first word after it."""
+    """Returns the time named from this word on, and the position of the first word after it."""
     lower = said.lower(at)
     rules = _RULES.get(lower) or (_NUMBER_RULES if lower.isdecimal() else ())
     for rule in rules:
-        # The calendar ends somewhere: 30 February, 9,000 years ago.
+        # Out of the calendar: 30 February, 9,000 years ago.
         with suppress(OverflowError, ValueError):
             found = rule(said, at, stance)
             if found is not None:
@@ -232,7 +232,7 @@ def _part_of(said: Said, at: int, stance: Stance) -> Found | None:
         if of != "day":
             return part(unit(stance.today, of), which), after + 3
     after += said.lower(after) in HYPHENS | {"in", "of"}
-    # "The early the early ..." must not go down for ever.
+    # Limits the recursion for "the early the early ...".
     nested = said.lower(after) == "the" or said.lower(after) in _PARTS
     whole = None if nested else moment(said, after, replace(stance, named=True))
     if whole is None or whole[0].grain in ("day", "range"):
@@ -260,11 +260,11 @@ _RULES: Mapping[str, tuple[Rule, ...]] = {lead: rules for leads, rules in _LEADS
 EARLIEST = datetime(FIRST_YEAR, 1, 1, tzinfo=UTC)
 LATEST = datetime(LAST_YEAR, 12, 31, tzinfo=UTC)
 READ_CHARS = 32_768
-# Times further apart are not one time: of those the most precise counts.
+# Times further apart are not merged: the most precise is used.
 JOINED_DAYS = 31
-# A text with more times all over the calendar is about none of them.
+# A text with more separate times is about none of them.
 TOLD_TIMES = 4
-# Of a text with very many times only the first are read.
+# Only the first times of a text are parsed.
 MOST_WINDOWS, MOST_TOLD = 8, 64
 
 _OPEN = frozenset({"since", "before", "after", "until", "till", "by"})
@@ -273,9 +273,9 @@ _RANGES = {"between": frozenset({"and"}), "from": frozenset({"to", "until", "til
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A span of time, `start` included and `end` not, in UTC, and the words that name it.
+    """A span of time in UTC, half-open, and the words that name it.
 
-    `grain` says how precise the words are; "range" for a stretch of several.
+    `grain`: the precision of the words; "range" for a span of several units.
     """
 
     start: datetime
@@ -285,7 +285,7 @@ class Window:
 
 
 def windows(query: str, now: datetime) -> tuple[Window, ...]:
-    """The first times a question speaks of, at most `MOST_WINDOWS`; its days are those of the zone of `now`.
+    """Returns the first times that a question names, at most `MOST_WINDOWS`; days are in the zone of `now`.
 
     "Since", "before", "after" and "until" open a window to one side: to today, `EARLIEST` or `LATEST`.
     """
@@ -301,10 +301,10 @@ def windows(query: str, now: datetime) -> tuple[Window, ...]:
 
 
 def mentioned(content: str, timestamp: datetime) -> tuple[datetime, datetime] | None:
-    """The span of time that words said at `timestamp` speak of, in UTC; None where they name no other.
+    """Returns the span, in UTC, that words said at `timestamp` mention; None if they mention none.
 
-    Several times near each other are one span; of a few others the most precise counts, then the first. What
-    only says now ("today", "this week") names none.
+    Several times near each other are one span; of a few others the most precise is used, then the first.
+    Words for the present ("today", "this week") do not count.
     """
     said, stance = Said(content[:READ_CHARS]), Stance(timestamp.date(), states=True)
     periods = [

@@ -1,4 +1,4 @@
-"""Cuts long texts into passages that an embedding model reads whole. Pure."""
+"""Splits long texts into passages that fit an embedding model's input. Pure."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from agentcore.memory.language.text import UNSPACED
 
-# The local model reads 256 tokens. Its prefix, its marks and the name of the speaker take some of them.
-# In a later passage of half the length a fact is found better: decision 55.
+# The local model truncates at 256 tokens. Its prefix, its special tokens and the speaker's name take some.
+# Later passages of half the length improve retrieval of single facts: decision 55.
 MOST_TOKENS = 256
 FIRST_TOKENS, PASSAGE_TOKENS, OVERLAP_TOKENS = 236, 118, 24
 _WORD_CHARS = 16
-# Marks that are no letters to `re`, but parts of words: Hebrew, Arabic, Indian scripts.
+# Combining marks that `re` does not match as letters: Hebrew, Arabic, Indian scripts.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u064b-\u065f\u0900-\u0dff"
 _PIECE = re.compile(
     rf"(?P<space>\s+)|(?P<latin>[A-Z]?[a-z\u00c0-\u024f]{{1,{_WORD_CHARS}}})|(?P<capitals>[A-Z]{{1,{_WORD_CHARS}}})"
@@ -22,12 +22,12 @@ _PIECE = re.compile(
     rf"|(?P<letters>(?:[^\W\d_]|[{_MARKS}]){{1,{_WORD_CHARS}}})|.",
     re.DOTALL,
 )
-# Fewer than in any language measured; a piece has one token at least.
+# Lower bounds over all languages measured; a piece has at least one token.
 _CHARS_PER_TOKEN = {"latin": 3.5, "capitals": 2.0, "unspaced": 1.0, "letters": 2.6}
 _FULL_STOPS = frozenset("\u3002\uff01\uff1f")
 _SENTENCE_END = re.compile("[.!?\u2026][\"'\u201d\u2019\u00bb)\\]*_]{0,4}$")
 _TURN = re.compile(r"[^\n:]{1,40}: ")
-# What stands at a boundary: nothing, a space, the end of a sentence or line, the end of a turn or paragraph.
+# Grades of boundaries: none, a space, the end of a sentence or line, the end of a turn or paragraph.
 _NONE, _SPACE, _SENTENCE, _TURN_END = range(4)
 
 
@@ -42,8 +42,8 @@ class Passage:
 def passages(text: str) -> list[Passage]:
     """Returns passages of at most MOST_TOKENS tokens that cover the text, in order; each overlaps the next.
 
-    Those behind the first have about half as many. Takes linear time. Tokens are estimated from above; in
-    texts that are no language, such as random letters, a passage may have more.
+    Passages after the first have about half as many. Takes linear time. Token counts are upper estimates;
+    text in no language, such as random letters, may exceed them.
     """
     starts, grades, costs = _boundaries(text)
     found: list[Passage] = []
@@ -61,7 +61,7 @@ def passages(text: str) -> list[Passage]:
 
 
 def is_long(text: str) -> bool:
-    """Returns whether the text has more than one passage; reads no more of it than one."""
+    """Returns whether the text has more than one passage; scans at most the first."""
     tokens = 0.0
     for piece in _PIECE.finditer(text):
         tokens += _tokens(piece)
@@ -71,7 +71,7 @@ def is_long(text: str) -> bool:
 
 
 def _boundaries(text: str) -> tuple[list[int], list[int], list[float]]:
-    """Returns where pieces start and the text ends, the grade of each place, and the tokens before it."""
+    """Returns the boundaries between pieces: offset, grade, and number of tokens before each."""
     starts, grades, costs = [], [], []
     tokens, grade = 0.0, _TURN_END
     for piece in _PIECE.finditer(text):

@@ -1,6 +1,6 @@
-"""Rejects texts that are not worth a memory; flags injected instructions. Pure.
+"""Rejects texts that are not worth storing; flags injected instructions. Pure.
 
-Texts without words, small talk and bare refusals are rejected; in doubt a text is worth a memory.
+Rejects texts without words, small talk and bare refusals; in doubt a text is stored.
 """
 
 from __future__ import annotations
@@ -116,10 +116,10 @@ _REQUESTS = frozenset(_REQUESTING.split())
 
 
 def rejection(content: str) -> str | None:
-    """Why the content is not worth storing, as a short sentence; None if it is.
+    """Returns the reason to reject the content, as a short sentence; None to store it.
 
-    It reads a single turn as well as turns behind "User:" and "Agent:". A question that tells nothing of the
-    one who asks falls with the refusal it was given.
+    Accepts a single turn, or turns after "User:" and "Agent:". A question without personal information is
+    rejected together with its refusal.
     """
     text = content.strip()
     if not re.search(r"[^\W_]", text):
@@ -144,7 +144,7 @@ def _turns(text: str) -> list[tuple[bool, str]]:
 
 
 def is_small_talk(text: str) -> bool:
-    """Whether it holds nothing but greetings, thanks, farewells and the like."""
+    """Returns whether the text contains only greetings, thanks, farewells and the like."""
     said = words(text)
     at = 0
     while at < len(said):

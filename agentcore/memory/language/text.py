@@ -1,4 +1,4 @@
-"""The words and sentences of a text and its normal form: what writing, reading and encoding share."""
+"""Words, sentences and normal forms of texts, shared by writing, search and encoding."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NON_STARTERS = "".join(
 )
 _MARK_RUN, _MARKLESS = re.compile(f"[{_NON_STARTERS}]*"), re.compile(f"[^{_NON_STARTERS}]*")
 _LONG_MARK_RUN = re.compile(f"[{_NON_STARTERS}]{{{MAX_MARK_RUN}}}(?=[{_NON_STARTERS}])")
-# One C call keeps the GIL; a slice of so many characters takes about a millisecond.
+# One C call keeps the GIL; a slice of this length takes about a millisecond.
 _SLICE_CHARS = 4_096
 _GRAPHEME_JOINER = "\u034f"
 # Characters that NFKC expands to more than 4 stay whole: a noncharacter replaces each during normalization.
@@ -38,7 +38,7 @@ _MARKS = "".join(
     for code in (*range(0x300, 0x1E00), *range(0xA800, 0xAC00))
     if unicodedata.category(chr(code)) in {"Mn", "Mc"}
 )
-# Scripts without spaces between words (or, Korean, with particles glued on) are read as pairs of characters.
+# Scripts without spaces between words (or, Korean, with attached particles) are indexed as character pairs.
 UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
@@ -50,8 +50,8 @@ _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i"}
 )
 
-# A run of word characters, and more of them behind one connector: no two parts can match the same character,
-# so the pattern never goes back. What the connectors hold together is taken apart again in `_parts`.
+# Word characters, joined by single connectors: no two parts can match the same character, so the pattern does
+# not backtrack. `_parts` splits joined words.
 _CONNECTOR = r"(?:://|::|[.\-'\u2019@+:/&]|,(?=\d{3}(?!\d)))"
 _TOKEN = re.compile(rf"[\w{_MARKS}]+(?:{_CONNECTOR}[\w{_MARKS}]+)*(?:\+\+|#(?!\w))?")
 _ASCII_TOKEN = re.compile(rf"\w+(?:{_CONNECTOR}\w+)*(?:\+\+|#(?!\w))?", re.ASCII)
@@ -72,7 +72,7 @@ when where which while who whom why will with wont would wouldnt you your yours 
 """
 STOP_WORDS = frozenset(_STOP_WORDS.split())
 
-# Where a full stop ends no sentence: abbreviations of English and German, and what follows German ordinals.
+# A full stop after these, or before these following a German ordinal, ends no sentence (English and German).
 _SENTENCE_ENDS = {
     name: tuple(listed.split())
     for name, listed in json.loads(Path(__file__).with_name("sentence_ends.json").read_text("utf-8")).items()
@@ -95,12 +95,12 @@ _WRAPPED_CHARS = 40
 
 
 def collapse(text: str) -> str:
-    """The text on one line, each run of white space one blank."""
+    """Returns the text on one line, each run of white space replaced by one blank."""
     return " ".join(text.split())
 
 
 def normalize(form: NormalForm, text: str) -> str:
-    """Returns the text in a Unicode normal form; nothing else in the package calls `unicodedata.normalize`.
+    """Returns the text in a Unicode normal form; the only caller of `unicodedata.normalize` in the package.
 
     Takes linear time and releases the GIL between slices. Runs of more than `MAX_MARK_RUN` non-starters are
     broken by a grapheme joiner (Stream-Safe Text Format, UAX #15): sorting them takes quadratic time.
@@ -109,7 +109,7 @@ def normalize(form: NormalForm, text: str) -> str:
         return text
     for kept, placeholder in _PLACEHOLDERS:
         text = text.replace(kept, placeholder)
-    # A run that is too long covers one of these places: most texts need no search of all characters.
+    # An overlong run covers one of these samples: most texts need no full scan.
     if not _MARKLESS.fullmatch(text[:: MAX_MARK_RUN + 1]):
         text = "".join(_LONG_MARK_RUN.sub(rf"\g<0>{_GRAPHEME_JOINER}", piece) for piece in _whole_runs(text))
     done = "".join(unicodedata.normalize(form, piece) for piece in _slices(form, text))
@@ -145,14 +145,14 @@ def _is_boundary(form: NormalForm, text: str, at: int) -> bool:
 
 
 def normal_form(text: str) -> str:
-    """Equal for texts that differ only in case, white space or compatibility forms (Unicode NFKC)."""
+    """Returns a form that ignores case, white space and compatibility forms (Unicode NFKC)."""
     if text.isascii():
         return collapse(text.lower())
     return collapse(normalize("NFKC", normalize("NFKC", text).casefold()))
 
 
 def fold(word: str) -> str:
-    """Case and accents taken off: "Café" and "CAFE" are the same word."""
+    """Removes case and accents: "Café" and "CAFE" become the same word."""
     if word.isascii():
         return word.lower()
     bare = _ACCENTS.sub("", normalize("NFKD", word).casefold())
@@ -160,7 +160,7 @@ def fold(word: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """The text's words as written: identifiers, addresses, versions and hyphened words in one piece."""
+    """Returns the text's words as written; identifiers, addresses, versions and compounds stay whole."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     plain = INVISIBLE.sub("", normalize("NFKC", text))
@@ -168,9 +168,9 @@ def tokens(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Folded words in order, each compound whole and then its parts; never stemmed.
+    """Returns folded words in order, each compound followed by its parts; never stemmed.
 
-    "getUserName" gives getusername, get, user, name; "1,200" gives 1200; unspaced scripts give pairs of
+    "getUserName" yields getusername, get, user, name; "1,200" yields 1200; unspaced scripts yield pairs of
     characters. A word is at most `MAX_WORD_CHARS` long.
     """
     found: list[str] = []
@@ -180,7 +180,7 @@ def words(text: str) -> list[str]:
 
 
 def unspaced(text: str) -> bool:
-    """Whether the text begins in a script without spaces between words."""
+    """Returns whether the text begins in a script without spaces between words."""
     return not text.isascii() and _UNSPACED_RUN.match(text) is not None
 
 
@@ -234,15 +234,15 @@ def _parts(token: str) -> list[str]:
     found: list[str] = []
     for piece in _SEPARATOR.split(token):
         cased = _CASE_PART.findall(piece) if piece.isascii() else [piece]
-        # A digest such as 9f86d081884c would fall into dozens of letters and digits that mean nothing.
+        # A digest such as 9f86d081884c would split into dozens of meaningless letters and digits.
         found += cased if len(cased) <= _MAX_CASE_PARTS else [piece]
     return found
 
 
 def sentences(text: str) -> list[str]:
-    """The text's sentences, list items and headings in order, verbatim but for list markers.
+    """Returns the text's sentences, list items and headings in order, verbatim except for list markers.
 
-    Those without a letter or digit are left out. A fenced code block is one piece (`is_code`).
+    Drops those without a letter or digit. A fenced code block is one piece (`is_code`).
     """
     found: list[str] = []
     blocks = text.split(_FENCE)
@@ -257,7 +257,7 @@ def sentences(text: str) -> list[str]:
 
 
 def is_code(sentence: str) -> bool:
-    """Whether a piece of `sentences` is a fenced code block."""
+    """Returns whether a piece of `sentences` is a fenced code block."""
     return sentence.startswith(_FENCE)
 
 
@@ -303,7 +303,7 @@ def _ends_sentence(paragraph: str, match: re.Match[str]) -> bool:
         return False
     goes_on = following.lstrip()[:1].islower()
     if match.group()[0] not in ".\u2026":
-        # "Really?" she asked: the sentence goes on behind the quotation.
+        # "Really?" she asked: the sentence continues after the quotation.
         return not (goes_on and match.group()[-1] in _CLOSING)
     if goes_on:
         return False

@@ -1,4 +1,4 @@
-"""Times by their names: "7 May 2023", "2023-05-07", "in May", "on Monday", "Q1", "at Christmas". Pure."""
+"""Parses named times: "7 May 2023", "2023-05-07", "in May", "on Monday", "Q1", "at Christmas". Pure."""
 
 from __future__ import annotations
 
@@ -50,10 +50,11 @@ _BEFORE_DAYS = word_set("on since before after until till by from to for")
 _BEFORE_SEASONS = word_set("in since before until by early mid late")
 # Between the first and the last day of a range.
 _TO = HYPHENS | word_set("\u2013 \u2014 to until till through")
-# A day without a year is the next one if that is so near, nearer than the latest, and no word says "past".
+# A day without a year is the next one if that is within this many days, nearer than the latest, and the
+# sentence is not about the past.
 NEAR_DAYS = 100
 MONTHS_OF_YEAR = 12
-# Black Friday is a day of its own, every Friday none at all.
+# Black Friday is a separate holiday, "every Friday" no single day.
 _OTHER_DAYS = word_set("every each black good ash super taco cyber palm bloody casual man freaky")
 HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
     ("christmas", "eve"): (12, 24, 1),
@@ -72,11 +73,10 @@ HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class Stance:
-    """Where the speaker stands. `coming`: what floats lies ahead; None leaves it to the sentence.
+    """The speaker's point in time. `coming`: floating times are in the future; None: decide by the sentence.
 
-    `named`: a word before has said that a time follows, so that "may" and "2023" are one. `states`: the
-    text is no question. Then a weekday is the next one, unless its sentence is about the past: "dentist on
-    Friday".
+    `named`: a preceding word announced a time, so "may" and "2023" are times. `states`: the text is no
+    question; then a weekday is the next one, unless its sentence is about the past: "dentist on Friday".
     """
 
     today: date
@@ -90,13 +90,13 @@ Rule = Callable[[Said, int, Stance], Found | None]
 
 
 def which_one(said: Said, at: int, stance: Stance) -> Which:
-    """Which one a name without a year means."""
+    """Returns which occurrence a name without a year refers to."""
     coming = said.ahead(at) if stance.coming is None else stance.coming
     return "coming" if coming else "latest"
 
 
 def yearly(said: Said, at: int, stance: Stance, which: Which) -> Found | None:
-    """What comes once a year, by its name: a month, a season, a holiday."""
+    """Parses a yearly time by its name: a month, a season, a holiday."""
     name = said.lower(at)
     if name in FULL_MONTHS:
         if which == "this" and name in DOUBTFUL_WORDS and not said.capital(at):
@@ -124,7 +124,7 @@ def _holiday(year: int, *, dates: tuple[int, int, int]) -> Period:
 
 
 def day_of_month(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "on the 3rd"; "the 3rd attempt" is none."""
+    """Parses "on the 3rd", but not "the 3rd attempt"."""
     number = said.number(at + 1, digits=2)
     fits = stance.named or said.lower(at - 1) in _BEFORE_DAYS
     if number is None or not fits or not _is_ordinal(said, at + 2) or not said.after_time(at + 3):
@@ -134,7 +134,7 @@ def day_of_month(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _days_of_month(number: int, today: date, count: int) -> list[date]:
-    """Returns the days of this number in so many months before today and after it, in order."""
+    """Returns the days of this number in the `count` months around today, in order."""
     first, found = today.year * 12 + today.month - 1, []
     for month_at in range(first - count + 1, first + count):
         with suppress(ValueError):
@@ -143,7 +143,7 @@ def _days_of_month(number: int, today: date, count: int) -> list[date]:
 
 
 def _nearest(days: Sequence[date], said: Said, at: int, stance: Stance) -> date | None:
-    """Returns which of the ordered days is meant: the next, the latest, or the nearer if nothing says."""
+    """Selects one of the ordered days: the next, the latest, or, without a tense, the nearer."""
     coming = next((each for each in days if each >= stance.today), None)
     latest = next((each for each in reversed(days) if each <= stance.today), None)
     if which_one(said, at, stance) == "coming":
@@ -164,10 +164,10 @@ def _is_ordinal(said: Said, at: int) -> bool:
 
 
 def month_name(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "May 7th, 2023", "May 2023", "in May"."""
+    """Parses "May 7th, 2023", "May 2023", "in May"."""
     number = MONTHS[said.lower(at)]
     if said.number(at - 1, digits=2) is not None:
-        # Had it been a day of this month, it would have been read with it.
+        # `day_first` has already rejected the number before as a day of this month.
         return None
     after = _after_month(said, at)
     named_day = said.number(after, digits=2)
@@ -208,7 +208,7 @@ def _range_of(first: Found, last: tuple[int, int] | None) -> Found | None:
 
 
 def _last_of_range(said: Said, at: int) -> tuple[int, int] | None:
-    """Returns the number behind "to" and the place after it: of "May 7 to 9" the 9."""
+    """Returns the number after "to" and the position after it: of "May 7 to 9" the 9."""
     number = said.number(at + 1, digits=2)
     after = at + 2 + _is_ordinal(said, at + 2)
     is_month = said.lower(after + (said.lower(after) == "of")) in MONTHS
@@ -251,7 +251,7 @@ def _year_at(said: Said, at: int) -> int | None:
 
 
 def written_date(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "2023-05-07", with or without a time of day, and slashed dates that can be only one day."""
+    """Parses "2023-05-07", with or without a time of day, and unambiguous slashed dates."""
     start = said.word(at).start
     if start and (said.text[start - 1].isalnum() or said.text[start - 1] in "-_./:"):
         return None
@@ -266,7 +266,7 @@ def written_date(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def day_first(said: Said, at: int, stance: Stance, named_at: int | None = None) -> Found | None:
-    """As "7 May 2023", "the 7th of May". `named_at`: where the words begin, if not at the day."""
+    """Parses "7 May 2023", "the 7th of May". `named_at`: where the words begin, if not at the day."""
     number, after = said.number(at, digits=2), at + 1
     ordinal = _is_ordinal(said, after)
     after += ordinal + (said.lower(after + ordinal) == "of")
@@ -281,7 +281,7 @@ def day_first(said: Said, at: int, stance: Stance, named_at: int | None = None) 
 
 
 def days_first(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "14 to 16 January", "the 7th-9th of May 2023", "between 3 and 5 June"."""
+    """Parses "14 to 16 January", "the 7th-9th of May 2023", "between 3 and 5 June"."""
     number = said.number(at, digits=2)
     sign = at + 1 + _is_ordinal(said, at + 1)
     joins = said.lower(sign) in _TO or (said.lower(sign) == "and" and said.before(at) == "between")
@@ -312,7 +312,7 @@ def _hangs_on_other(said: Said, at: int) -> bool:
 
 
 def week_day(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "on Monday"; "Monday, 5 June" is that day of June."""
+    """Parses "on Monday"; "Monday, 5 June" is that day of June."""
     name = said.lower(at)
     short = name not in FULL_WEEKDAYS
     if short and not (said.capital(at) and (stance.named or said.lower(at - 1) == "on")):
@@ -327,7 +327,7 @@ def week_day(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _day_of_month_on(said: Said, at: int, after: int, stance: Stance) -> Found | None:
-    """As "Friday the 4th": the day of that number that is such a weekday."""
+    """Parses "Friday the 4th": the day of that number that is such a weekday."""
     number_at = after + (said.lower(after) == "the")
     number = said.number(number_at, digits=2)
     if number is None or not _is_ordinal(said, number_at + 1):
@@ -357,7 +357,7 @@ def _date_at(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def season_name(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "summer of 2022", "in the winter"; a spring may be a coil."""
+    """Parses "summer of 2022", "in the winter"; "spring" may be a coil."""
     name, year_at = said.lower(at), at + 2 if said.lower(at + 1) == "of" else at + 1
     year = _year_at(said, year_at)
     if year is not None and said.after_time(year_at + 1):
@@ -376,7 +376,7 @@ def _is_other_spring(said: Said, at: int) -> bool:
 
 
 def quarter_name(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "Q1 2024", "in Q3"."""
+    """Parses "Q1 2024", "in Q3"."""
     number = said.number(at + 1, digits=1)
     if number not in (1, 2, 3, 4) or not said.glued(at + 1) or _hangs_on_other(said, at):
         return None
@@ -392,7 +392,7 @@ def quarter_name(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def holiday_name(said: Said, at: int, stance: Stance) -> Found | None:
-    """As "at Christmas", "on New Year's Eve"; a Christmas tree is no time."""
+    """Parses "at Christmas", "on New Year's Eve", but not "Christmas tree"."""
     for words, dates in HOLIDAYS.items():
         if all(said.lower(at + place) == word for place, word in enumerate(words)):
             after = at + len(words)

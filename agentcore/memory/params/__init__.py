@@ -1,1 +1,1 @@
-"""Params and results of every `memory.*` method: the contract, refusing unknown fields by name."""
+"""Params and results of every `memory.*` method: the contract. Unknown fields raise errors."""

@@ -13,7 +13,7 @@ from agentcore.memory.models import FilterUsers, Flag, Identifier, Labels, Memor
 
 
 class ArchiveFilters(Strict):
-    """Which archived memories are meant; every field given must hold, lists match any of their values."""
+    """Filters of archived memories: all fields that are set must match, a list matches any of its values."""
 
     memory_types: Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))] | None = Field(
         None, description="Only these layers."
@@ -37,7 +37,7 @@ class ArchiveFilters(Strict):
         return self
 
     def conditions(self) -> dict[str, Any]:
-        """The filters given, as plain JSON values; the key set of `archived_matches` in the schema."""
+        """Returns the filters that are set as JSON values; same keys as `archived_matches` in the schema."""
         return self.model_dump(mode="json", include=set(ArchiveFilters.model_fields), exclude_none=True)
 
 
@@ -46,7 +46,7 @@ def _are_turned_round(first: datetime | None, last: datetime | None) -> bool:
 
 
 class ArchivedParams(ArchiveFilters):
-    """Which archived memories, and how many a page."""
+    """Filters and page size."""
 
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_ARCHIVED_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
@@ -55,7 +55,7 @@ class ArchivedParams(ArchiveFilters):
 
 
 class ArchivedMemory(Strict):
-    """One archived memory: what is known of it without reading its copy."""
+    """One archived memory: the index entry, without its archived copy."""
 
     memory_id: UUID
     memory_type: MemoryType
@@ -88,7 +88,7 @@ class ArchivedResult(Strict):
 
 
 class RestoreParams(ArchiveFilters):
-    """Ids, or filters, or `all`: which archived memories come back."""
+    """Selects the archived memories to restore: by ids, by filters, or `all`."""
 
     memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_RESTORED)] | None = None
     all: Flag = Field(False, description="Everything in the archive; instead of ids and filters.")
@@ -110,7 +110,7 @@ class RestoreParams(ArchiveFilters):
 
 
 class LostLink(Strict):
-    """A tie that did not come back: the other memory is not there."""
+    """A link that was not restored: the other memory no longer exists."""
 
     memory_id: UUID
     other_id: UUID
@@ -162,7 +162,7 @@ class RestoreResult(Strict):
 
 
 class EraseParams(Strict):
-    """Whose memories go for good, from every place: all of the agent's, or those of one user within it."""
+    """Erases memories permanently, from every place: all of the agent's, or those of one user."""
 
     user_id: Identifier | None = Field(None, description="This user's memories, and what was made of them.")
     all: Flag = Field(False, description="Everything that the agent has; instead of user_id.")

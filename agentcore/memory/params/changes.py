@@ -1,4 +1,4 @@
-"""Params and results of update, history, revert and feedback: the contract, refusing unknown fields."""
+"""Params and results of update, history, revert and feedback: the contract. Unknown fields raise an error."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ VersionNumber = Annotated[int, Field(strict=True, ge=1)]
 
 
 class Updates(Strict):
-    """What changes; a field that is absent stays as it is, and none but ttl_seconds may be null."""
+    """Fields to change; absent fields stay unchanged, and only ttl_seconds may be null."""
 
     content: FilledText | None = Field(None, description="The corrected text; summary and vector follow.")
     context: FilledText | None = Field(None, description="New information, added below the content.")
@@ -83,7 +83,7 @@ class Updates(Strict):
 
 
 class UpdateParams(Strict):
-    """Which memory, and what changes."""
+    """The memory to update, and its changes."""
 
     memory_id: UUID
     updates: Updates
@@ -97,7 +97,7 @@ class UpdateResult(Strict):
 
 
 class HistoryParams(Strict):
-    """Which memory, and how many changes a page."""
+    """The memory whose history to list, and the page size."""
 
     memory_id: UUID
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_CHANGES)] = 50
@@ -107,7 +107,7 @@ class HistoryParams(Strict):
 
 
 class HistoryEntry(Strict):
-    """One change: which operation made which version, when, by whom, and what differs."""
+    """One change: operation, resulting version, time, author and differences."""
 
     number: int = Field(description="Its place among the memory's changes, from 1.")
     operation: str
@@ -131,7 +131,7 @@ class HistoryResult(Strict):
 
 
 class RevertParams(Strict):
-    """Which memory goes back to which of its versions."""
+    """The memory to revert, and the version to revert to."""
 
     memory_id: UUID
     version: VersionNumber = Field(description="What the memory held at this version, it holds again.")
@@ -146,7 +146,7 @@ class RevertResult(Strict):
 
 
 class FeedbackParams(Strict):
-    """How a memory served: it moves the memory's relevance score."""
+    """Rates a memory's usefulness: changes its relevance score."""
 
     memory_id: UUID
     verdict: Verdict = Field(

@@ -52,14 +52,14 @@ from agentcore.memory.models import (
     Vector,
 )
 
-# What is wrong with the form of an item, not with its values.
+# Errors in an item's shape, not in its values.
 _WRONG_FORM = {"extra_forbidden", "model_type"}
 
 
 class RefusedItem(BaseModel):
-    """What was given instead of an item that can be stored: written as it was given.
+    """Placeholder for an item that cannot be stored; serializes as the original input.
 
-    `problem`: what is wrong with it; `is_wrong` is false where there is merely nothing to store.
+    `problem`: the validation error; `is_wrong`: false if there is merely no text to store.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -78,9 +78,10 @@ class _Validates(Protocol):
 
 
 def each_alone(instead: Callable[..., RefusedItem]) -> _Validates:
-    """A validator that gives the item, else `instead(problem=..., given=...)`.
+    """Returns a validator that returns the item, or `instead(problem=..., given=...)` if its values are
+    invalid.
 
-    Raises ValidationError for an item of a wrong form.
+    Raises ValidationError for an item of a wrong shape.
     """
 
     def validate(value: Any, handler: ModelWrapValidatorHandler[Any]) -> Any:
@@ -95,7 +96,7 @@ def each_alone(instead: Callable[..., RefusedItem]) -> _Validates:
 
 
 def _problem(cause: ValidationError) -> str:
-    """Names the fields and what is wrong with them, never their values."""
+    """Names the fields and their errors, never their values."""
     found = cause.errors(include_url=False, include_context=False, include_input=False)
     places = ((field_path(each["loc"]), problem_sentence(each)) for each in found)
     return "; ".join(dict.fromkeys(f"{place} {problem}".strip() for place, problem in places))
@@ -103,7 +104,7 @@ def _problem(cause: ValidationError) -> str:
 
 DEFAULT_SHARE = 0.2
 
-# A list matches any of its values, so an empty one could only mean nothing, or be meant to say anything.
+# A list matches any of its values. An empty one is rejected: it could mean no filter or no match.
 FilterLabels = Annotated[Labels, Field(min_length=1)]
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
 Consistent = Annotated[Flag, Field(
@@ -112,7 +113,7 @@ PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based
 
 
 class Filters(Strict):
-    """Which memories are meant; every field given must hold, lists match any of their values."""
+    """Filters of memories: all fields that are set must match, a list matches any of its values."""
 
     memory_types: MemoryTypes | None = Field(None, description="Only these layers.")
     task_id: Identifier | None = None
@@ -133,7 +134,7 @@ class Filters(Strict):
         return self
 
     def conditions(self) -> dict[str, Any]:
-        """The filters given, as plain JSON values; the key set of `memory_matches` in the schema."""
+        """Returns the filters that are set as JSON values; same keys as `memory_matches` in the schema."""
         given = self.model_dump(mode="json", include=set(Filters.model_fields), exclude_none=True)
         for name in ("entities", "keywords"):
             if name in given:
@@ -142,7 +143,7 @@ class Filters(Strict):
 
 
 class StoreParams(Strict):
-    """What to remember: an `interaction`, or a plain `content`."""
+    """The memory to store: an `interaction`, or `content` as text."""
 
     interaction: Interaction | None = None
     content: FilledText | None = None
@@ -216,7 +217,7 @@ class StoreResult(Strict):
 
 
 class RefusedStore(RefusedItem, StoreParams):
-    """An item whose values are wrong."""
+    """An item with invalid values."""
 
     @model_validator(mode="after")
     def _one_source(self) -> RefusedStore:
@@ -224,7 +225,7 @@ class RefusedStore(RefusedItem, StoreParams):
 
 
 class StoreBatchParams(Strict):
-    """Many stores in one transaction; an item that cannot be stored is rejected alone."""
+    """Several stores in one transaction; an item that cannot be stored is rejected alone."""
 
     items: Annotated[
         list[Annotated[SerializeAsAny[StoreParams], WrapValidator(each_alone(RefusedStore))]],
@@ -242,14 +243,14 @@ Query = Annotated[FilledText, Field(max_length=MAX_QUERY_CHARS)]
 
 
 class Turn(Strict):
-    """One earlier turn of the conversation that a query belongs to."""
+    """One earlier turn of the query's conversation."""
 
     role: Identifier = "user"
     content: Annotated[Text, Field(max_length=MAX_QUERY_CHARS)]
 
 
 class RetrieveParams(Filters):
-    """What is asked, and which memories may answer."""
+    """The query, and filters of the memories to search."""
 
     query: Query
     k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
@@ -284,7 +285,7 @@ MAX_LEFT_OUT = 50
 
 
 class GetContextParams(Filters):
-    """What the prompt is about, and how many tokens the context may take."""
+    """The query of the context, its token budget, and filters of the memories to search."""
 
     query: Query
     task_id: Identifier | None = Field(None, description="The task whose working memory comes first.")
@@ -344,7 +345,7 @@ class GetContextResult(Strict):
 
 
 class PruneParams(Strict):
-    """Which layer is cut back, by which strategy, and how far."""
+    """The layer to prune, the strategy, and how many memories."""
 
     memory_layer: MemoryType = Field(
         description="working: what is pruned is archived and leaves its task's window, as in any other layer."
@@ -373,7 +374,7 @@ class PruneResult(Strict):
 
 
 class GetParams(Strict):
-    """Which memory."""
+    """The memory to return."""
 
     memory_id: UUID
     consistent: Consistent = False
@@ -385,7 +386,7 @@ class GetResult(Strict):
 
 
 class ListParams(Filters):
-    """Which memories, in which order, how many a page."""
+    """Filters, sort order and page size."""
 
     order_by: Literal["timestamp", "importance", "access_count"] = "timestamp"
     descending: Flag = True
@@ -404,7 +405,7 @@ class ListResult(Strict):
 
 
 class CountParams(Filters):
-    """Which memories."""
+    """Filters of the memories to count."""
 
     consistent: Consistent = False
 
@@ -415,7 +416,7 @@ class CountResult(Strict):
 
 
 class DeleteParams(Filters):
-    """Ids, or a filter with `confirm`, or `all` with `confirm`."""
+    """Selects the memories to delete: by ids, or by filters or `all` with `confirm`."""
 
     memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_IDS)] | None = None
     confirm: Flag = Field(False, description="Needed beside a filter or `all`.")
@@ -444,7 +445,7 @@ class DeleteResult(Strict):
 
 
 class CompleteTaskParams(Strict):
-    """Which task has ended."""
+    """The task that has ended."""
 
     task_id: Identifier
 
@@ -456,13 +457,13 @@ class CompleteTaskResult(Strict):
 
 
 def answer_to(item: RefusedItem) -> StoreResult:
-    """Its result: with a code where something is wrong with it, without one where it is passed over."""
+    """Returns the item's result: with an error code if it is invalid, without one if it is skipped."""
     code = int(JsonRpcErrorCode.INVALID_PARAMS) if item.is_wrong else None
     return StoreResult(success=False, memory_id=None, status="rejected", reason=item.problem, code=code)
 
 
 class StatsParams(Strict):
-    """Nothing to say."""
+    """No params."""
 
 
 class LayerStats(Strict):
@@ -484,7 +485,7 @@ class StatsResult(Strict):
 
 
 class CapabilitiesParams(Strict):
-    """Nothing to say."""
+    """No params."""
 
 
 class CapabilitiesResult(Strict):

@@ -1,4 +1,4 @@
-"""Params and results of an agent's own rules and of consolidation; what models cost it. Pure."""
+"""Params and results of an agent's own rules, of consolidation, and of model usage. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pydantic import Field, model_validator
 from agentcore.memory.models import Flag, MemoryType, Receipt, Strict
 from agentcore.summary_rules import BY_MODEL, KEEPS_NO_RULES, SummaryRules, SummaryTrigger
 
-# Which trigger goes by which number.
+# Setting to the trigger that uses it.
 _COUNTED_BY: Mapping[str, SummaryTrigger] = {
     "user_turns": "user_turns", "message_count": "message_count", "inactivity_seconds": "inactivity"}
 
 
 class LlmUse(Strict):
-    """What language models cost the agent today (UTC)."""
+    """The agent's language model usage today (UTC)."""
 
     requests: int = Field(description="Sent.")
     refused: int = Field(description="Not sent: the budget was used up. Plain code did the work.")
@@ -43,9 +43,9 @@ def warnings_of(
     given: SummaryRules | None = None,
     by_default: bool = False,
 ) -> list[str]:
-    """Warnings about the rules in force, and those just given, a sentence each.
+    """Returns warnings about the rules in force, and those just given, a sentence each.
 
-    `by_default`: nobody chose to have no rules.
+    `by_default`: no rules are set, neither by the agent nor by the service.
     """
     found = []
     if extract_facts and not has_extractor:
@@ -93,7 +93,7 @@ Days = Annotated[int, Field(strict=True, ge=1, le=36_500)]
 
 
 class ConsolidateParams(Strict):
-    """Whether it is only shown, from where it goes on, and what becomes of the sources."""
+    """Options of a consolidation: dry run, starting point, archiving of sources."""
 
     dry_run: Flag = Field(False, description="List what it would make; nothing is written.")
     again: Flag = Field(False, description="Look at every episodic memory again, not only at new ones.")
@@ -106,7 +106,7 @@ class ConsolidateParams(Strict):
 
 
 class ConsolidatedCluster(Strict):
-    """Memories that tell one thing together, and the summary they have or would get."""
+    """A cluster of similar memories, and its summary, existing or planned."""
 
     memory_id: UUID | None = Field(description="The summary's memory; null in a dry run.")
     source_ids: list[UUID] = Field(description="What it is of, the oldest first.")
@@ -132,7 +132,7 @@ OwnRules = Mapping[str, Mapping[str, int]]
 
 
 class LayerRules(Strict):
-    """How one layer forgets. Null in `memory.configure`: as the service has it."""
+    """Forgetting rules of one layer. Null in `memory.configure`: reset to the service's default."""
 
     ttl_seconds: Annotated[int, Field(strict=True, ge=0, le=MAX_TTL_SECONDS)] | None = Field(
         None, description="Seconds a memory lives that is stored without a time to live; 0: for ever."
@@ -148,7 +148,7 @@ class LayerRules(Strict):
 
 
 class ConfigureParams(Strict):
-    """Which rules change for this agent; what is not named stays."""
+    """Rules to change for this agent; absent fields stay unchanged."""
 
     layers: Annotated[dict[MemoryType, LayerRules], Field(min_length=1)] | None = None
     consolidate: Flag | None = Field(
@@ -174,7 +174,7 @@ class ConfigureParams(Strict):
 
 
 class SettingsParams(Strict):
-    """Nothing to say."""
+    """No params."""
 
 
 class SettingsResult(Strict):
@@ -201,7 +201,7 @@ class ConfigureResult(SettingsResult):
 
 
 def rules_of(service: Mapping[str, LayerRules], own: OwnRules) -> dict[MemoryType, LayerRules]:
-    """What holds for an agent: its own rules, else the service's, else 0."""
+    """Returns an agent's effective rules: its own, else the service's, else 0."""
     return {
         layer: LayerRules(
             **{
@@ -214,7 +214,7 @@ def rules_of(service: Mapping[str, LayerRules], own: OwnRules) -> dict[MemoryTyp
 
 
 def layer_warnings(rules: Mapping[MemoryType, LayerRules]) -> list[str]:
-    """Warnings about rules that have no effect, or less than it seems."""
+    """Returns warnings about rules with no effect, or less than expected."""
     return [
         f"layers: {layer.value} gives memories no time to live, so extend_after_uses applies only to those "
         "stored with ttl_seconds of their own."
@@ -224,7 +224,7 @@ def layer_warnings(rules: Mapping[MemoryType, LayerRules]) -> list[str]:
 
 
 def changed_rules(own: OwnRules, changes: Mapping[MemoryType, LayerRules]) -> dict[str, dict[str, int]]:
-    """An agent's own rules after the changes; a null takes a rule away."""
+    """Returns an agent's own rules after the changes; null removes a rule."""
     merged: dict[str, dict[str, Any]] = {layer: dict(rules) for layer, rules in own.items()}
     for layer, rules in changes.items():
         kept = {**merged.get(layer.value, {}), **rules.model_dump(exclude_unset=True)}

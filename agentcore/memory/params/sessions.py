@@ -1,4 +1,4 @@
-"""Params and results of the methods about sessions: the contract, refusing unknown fields by name."""
+"""Params and results of the methods about sessions: the contract. Unknown fields raise an error."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from agentcore.memory.models import (
 )
 from agentcore.memory.params.memories import Filters, RefusedItem, StoreResult, each_alone
 
-# What a message is worth by its role where nobody says; of other roles as any memory.
+# Default importance by role; other roles have that of any memory.
 ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system": 0.3, "tool": 0.3}
 
 SummaryTokens = Annotated[int, Field(strict=True, ge=10, le=MAX_SUMMARY_TOKENS)]
 NOTHING_SAID = "it has no text: what only calls a tool or shows something is not stored"
-# As OpenAI's messages have it: a text, a list of parts, or nothing.
+# Content of OpenAI messages: a text, a list of parts, or null.
 _CONTENT_SCHEMA = {"anyOf": [
     {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS},
     {"type": "array", "items": {"type": "object"}},
@@ -52,7 +52,7 @@ def _said(content: Any) -> Any:
 
 
 class Message(Strict):
-    """One message of a conversation, also in the form of OpenAI's chat completions."""
+    """One message of a conversation, also in the format of OpenAI's chat completions."""
 
     content: Annotated[FilledText, BeforeValidator(_said), WithJsonSchema(_CONTENT_SCHEMA)] = Field(
         description="What was said: a text, or OpenAI's parts, of which the texts are kept. With null, or "
@@ -96,7 +96,7 @@ class Message(Strict):
 
 
 class RefusedMessage(RefusedItem, Message):
-    """A message whose values are wrong, or that says nothing."""
+    """A message with invalid values or without text."""
 
     content: str = ""
 
@@ -108,7 +108,7 @@ def _refused(problem: str, given: Any) -> RefusedMessage:
 
 
 class AddSessionParams(Strict):
-    """A conversation, or more of one: a memory for each message."""
+    """Messages to add to a session: one memory each."""
 
     session_id: Identifier
     messages: Annotated[
@@ -137,7 +137,7 @@ class AddSessionResult(Strict):
 
 
 class EndSessionParams(Strict):
-    """Which session has ended, and whether summaries of it are kept."""
+    """The session that has ended, and whether to summarize it."""
 
     session_id: Identifier
     summarize: Flag = Field(
@@ -174,7 +174,7 @@ class EndSessionResult(Strict):
 
 
 class SummarizeParams(Filters):
-    """Which memories, and in how many tokens."""
+    """Filters of the memories to summarize, and the token limit."""
 
     max_tokens: SummaryTokens = 300
 
@@ -196,7 +196,7 @@ class SummarizeResult(Strict):
 
 
 class ClearParams(Strict):
-    """What goes for good: a session, a user, or everything."""
+    """Selects the memories to delete permanently: of a session, of a user, or all."""
 
     session_id: Identifier | None = None
     user_id: Identifier | None = None

@@ -1,1 +1,1 @@
-"""What a ranking is made of, beside the ranking itself (`retrieval`). Pure."""
+"""Parts of a ranking: candidates, calibration, duplicates, contradictions. Pure; see also `retrieval`."""

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Signals:
-    """What shows whether any candidate answers.
+    """Features of answerability: whether any candidate answers the query.
 
     `excess`: by how much the best cosine exceeds its memory's cosine with unrelated prompts, and
     `generality`: how near the query is to such a prompt, both as in `OffTopicPrompts`. `words`: the best BM25
-    score as a share of that of a text made of the query alone, in [0, 1].
+    score as a share of that of the query itself as a text, in [0, 1].
     """
 
     excess: float
@@ -39,7 +39,7 @@ class FitModel:
     words: float = 0.36
 
     def probability(self, signals: Signals) -> float:
-        """How likely it is that anything found answers, in [0, 1]."""
+        """Returns the probability that any candidate answers, in [0, 1]."""
         return logistic(
             self.bias
             + self.excess * signals.excess
@@ -49,24 +49,24 @@ class FitModel:
 
 
 FIT = FitModel()
-# Of so few memories all may answer.
+# Below this number, all memories may answer.
 FEWEST = 12
 
 
 def logistic(value: float) -> float:
-    """1 / (1 + exp(-value)), for any value."""
+    """Returns 1 / (1 + exp(-value)) without overflow."""
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
 @dataclass(frozen=True)
 class CutOffs:
-    """When a search is silent, and which of its findings are too far below the best.
+    """Thresholds for abstention, and for hits too far below the best.
 
-    Nothing is given where the probability that anything answers is below `min_fit`. Of the rest each needs
-    `least_share` of the best score and `least_rise` of the way up to it from the store's typical score, and
-    none stands after a fall of more than `widest_gap` from one to the next. 0, 0, 0 and 1 leave out nothing.
-    All but `min_fit` holds only from `from_fit` on, where the query surely finds by itself what it needs.
-    Below `full_fit` a context gives what was found a part of its room only.
+    A search abstains if the probability of an answer is below `min_fit`. Other hits need `least_share` of the
+    best score, and `least_rise` of the way from the store's typical score to the best. The ranking ends at a
+    drop of more than `widest_gap` between adjacent scores. 0, 0, 0 and 1 drop no hits. All thresholds but
+    `min_fit` apply only from the probability `from_fit` on. Below `full_fit`, hits get only a part of a
+    context's budget.
     """
 
     min_fit: float = 0.0
@@ -77,11 +77,11 @@ class CutOffs:
     from_fit: float = 0.0
 
     def room(self, fit: float | None) -> float:
-        """The share of a context's room for what was found, by the probability that it answers."""
+        """Returns the share of a context's budget for hits, by the probability of an answer."""
         return 1.0 if fit is None or fit >= self.full_fit else fit / self.full_fit
 
     def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
-        """How many of the scores, best first, stay, of a store of so many memories; the best always does."""
+        """Returns how many of the descending scores to keep, at least one; `memory_count`: of the store."""
         least = self._least(scores, memory_count)
         for place in range(1, len(scores)):
             if scores[place] < least or scores[place - 1] - scores[place] > self.widest_gap:
@@ -97,15 +97,15 @@ class CutOffs:
 
 
 def typical(scores: Sequence[float], memory_count: int) -> float:
-    """What half of a store's memories do not exceed, of these scores, best first.
+    """Returns the score that half of the store's memories do not exceed; `scores` descend.
 
-    Nothing where fewer than half were found at all, or the store is too small to tell.
+    Returns 0 if fewer than half were found, or the store is too small.
     """
     place = max(FEWEST, memory_count // 2)
     return scores[place] if place < min(len(scores), memory_count) else 0.0
 
 
-# The baseline of a memory is the mean cosine of its so many nearest prompts.
+# The baseline of a memory is the mean cosine of this many nearest prompts.
 NEAREST = 30
 Vectors: TypeAlias = NDArray[np.float32]
 

@@ -1,4 +1,4 @@
-"""The input of ranking: candidates, links and the question; how many are searched. Pure."""
+"""Input of the ranking: candidates, links and the query; number of candidates. Pure."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from uuid import UUID
 
 from agentcore.memory.scoring import is_person
 
-# So many memories wanted are chosen among the candidates of one breadth.
+# Requested memories per breadth: a search for more multiplies its candidates.
 MEMORIES_A_BREADTH = 50
 BROADEST = 8
 Span = tuple[datetime, datetime]
-"""A half-open stretch of time."""
+"""A half-open span of time."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A memory that a retriever found, as ranking needs it.
+    """A memory that a retriever found, with the features for ranking.
 
     `words`: its BM25 score, not scaled. `text`: the digest of its words with speaker, user and namespace; the
     same words of another person are another statement. `asks`: it ends with a question. `is_exchange`: it
@@ -50,11 +50,11 @@ class Candidate:
 
     @property
     def is_turn(self) -> bool:
-        """Whether it is a person's turn in a talk, which the turns around it may answer or ask."""
+        """Whether it is a person's turn in a conversation; adjacent turns may be its question or answer."""
         return is_person(self.speaker) and not self.is_exchange
 
     def of_then(self, window: Span) -> bool:
-        """Whether it was said in that time, or is superseded and held in it."""
+        """Returns whether it was said in that span, or is superseded and was valid in it."""
         start, end = window
         held = self.held is not None and self.held[0] < end and self.held[1] > start
         return held or start <= self.timestamp < end
@@ -79,7 +79,7 @@ class Tie:
 
 @dataclass(frozen=True)
 class MatchScale:
-    """The BM25 score that counts as a full match, and that of a text made of the query alone."""
+    """The BM25 score that counts as a full match, and that of the query itself as a text."""
 
     words: float
     query_words: float
@@ -87,18 +87,17 @@ class MatchScale:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked, as ranking sees it, and `now`, the time it is asked at.
+    """The query, as the ranking uses it; `now`: the time it is asked at.
 
-    `words`: those of the query, which may name a speaker. `windows` are the times that it names;
-    `seeks_time`: it asks when something was.
-    `min_score` bounds the similarity alone: a fused score is not a cosine. Without vectors the other terms
-    share its weight. `distinct`: of memories that say the same one is enough. `memory_count`: how many
-    memories the agent has, 0 where that is not known. `own` are memories that are the query itself, stored
-    before it was asked; `own_text` is the digest of its words: a turn said just now that has it is that, too.
-    `text`: the digest of the query's words; a stored question with these words repeats nothing.
-    `excess` of the nearest and `generality` as in `OffTopicPrompts`.
-    `changes` lead from a memory to one that it makes outdated, with the probability of it; none if the query
-    is probably historical. `change_factor`: the probability that the query is not historical.
+    `words`: of the query, which may name a speaker. `windows`: the times that it names; `seeks_time`: it asks
+    when something was.
+    `min_score` applies to the similarity only: a fused score is not a cosine. Without vectors the other terms
+    share its weight. `distinct`: deduplicate. `memory_count`: of the agent, 0 if unknown. `own`: memories
+    that are the query itself, stored before it was asked; `own_text`: the digest of its words, to find such
+    turns. `text`: the digest of the query's words; a stored question with these words repeats no memory.
+    `excess` of the nearest and `generality` as in `OffTopicPrompts`. `changes` lead from a memory to one that
+    it makes outdated, with the probability; none if the query is probably historical. `change_factor`: the
+    probability that the query is not historical.
     """
 
     now: datetime
@@ -121,7 +120,7 @@ class Question:
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """How far a search looks."""
+    """Numbers of candidates per retriever, and of rows scanned."""
 
     exact_search_limit: int = 5_000
     vector_candidates: int = 60
@@ -134,7 +133,7 @@ class SearchLimits:
     several_vector_candidates: int = 150
 
     def times(self, breadth: int) -> SearchLimits:
-        """So many times as many candidates of every arm."""
+        """Returns limits with the candidates of every retriever multiplied."""
         return replace(
             self,
             vector_candidates=breadth * self.vector_candidates,
@@ -147,5 +146,5 @@ class SearchLimits:
 
 
 def breadth_for(k: int) -> int:
-    """How many times as many candidates a search for the best `k` needs as one for a few."""
+    """Returns the factor by which a search for the best `k` multiplies its candidates."""
     return min(BROADEST, max(1, -(-k // MEMORIES_A_BREADTH)))

@@ -1,6 +1,6 @@
-"""Drops copies of a newer memory and lowers the rank of those that repeat a better one. Pure.
+"""Drops duplicates of a newer memory and lowers the rank of near duplicates of a better one. Pure.
 
-The latter by maximal marginal relevance (Carbonell & Goldstein 1998) over the share of common terms.
+Near duplicates by maximal marginal relevance (Carbonell & Goldstein 1998) over the share of common terms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agentcore.memory.ranking.candidates import Candidate, Span
 
 Floats = NDArray[np.float64]
 LEAST_LIKENESS = 0.5
-# What a memory that repeats a better one word for word loses of its score.
+# Share of its score that an exact repetition of a better memory loses.
 REPETITION_LOSS = 0.5
 MOST_CHOSEN = 20
 SKETCHED_TERMS = 128
@@ -30,16 +30,16 @@ StandsFor = dict[UUID, list[Candidate]]
 
 @dataclass(frozen=True)
 class Distinct:
-    """What is left, in the order given, and for which memories each of them stands, newest first."""
+    """Kept candidates in the input's order, and the ids of each one's dropped duplicates, newest first."""
 
     kept: Sequence[Candidate]
     stands_for: dict[UUID, list[UUID]]
 
 
 def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: Counter[str]) -> Distinct:
-    """Keeps one of those with equal text, speaker, user, namespace and validity; counts in `dropped`.
+    """Deduplicates by text, speaker, user, namespace and validity; counts in `dropped`.
 
-    The newest stays; where the query names a time, the newest that was said then.
+    Keeps the newest; if the query names a time, the newest said in that time.
     """
     stands_for: StandsFor = {}
     kept = _newest(candidates, windows, stands_for)
@@ -86,10 +86,10 @@ def _said_in(candidate: Candidate, windows: Sequence[Span]) -> bool:
 
 
 def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
-    """How much each of these memories, best first, repeats one that takes a better place, in [0, 1].
+    """Returns how much each memory, best first, repeats one ranked higher, in [0, 1].
 
-    The Jaccard coefficient of their different terms with the likest such memory, 0 up to LEAST_LIKENESS.
-    Each takes its place by what is left of its score; only the first MOST_CHOSEN push others back.
+    The Jaccard coefficient of their distinct terms with the most similar such memory, 0 up to LEAST_LIKENESS.
+    Ranks by the reduced score; only the first MOST_CHOSEN lower others.
     """
     repeated = np.zeros(len(scores))
     alike = _jaccard(term_keys)
@@ -105,7 +105,7 @@ def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
 
 
 def left(scores: Floats, likeness: Floats) -> Floats:
-    """What is left of the scores."""
+    """Returns the scores reduced by repetition."""
     return np.asarray(scores * (1.0 - REPETITION_LOSS * likeness))
 
 

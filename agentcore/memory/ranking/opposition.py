@@ -1,7 +1,7 @@
-"""Which memories of one answer a newer one of them speaks against. Pure.
+"""Finds memories of one answer that a newer one of it contradicts. Pure.
 
-Here a wrong guess hides a memory from one answer and changes nothing that is kept, so more is seen as a
-contradiction than where one memory takes another's place for good.
+An error hides a memory from one answer and changes no stored data, so the rules are less strict than those
+for superseding.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from agentcore.memory.statements.facts import Fact, fact, fact_keys, may_end, sp
 from agentcore.memory.statements.statements import Told, read
 
 CONTRADICTED = "contradicted_by_newer"
-# Who asks so wants what held before, too.
+# Queries that may also ask for earlier states.
 _OF_THE_PAST = re.compile(
     r"\b(?:was|were|did|had|used|before|previous(?:ly)?|former(?:ly)?|first|original(?:ly)?|earlier|"
     r"initial(?:ly)?|histor\w+|chang\w+|ever|always|over time|back then|until|"
@@ -37,12 +37,12 @@ class _Said:
 
 
 def asks_of_the_past(query: str) -> bool:
-    """Whether what held before may be asked for, so that nothing of it is to be left out."""
+    """Returns whether the query may ask for earlier states, so that none may be dropped."""
     return _OF_THE_PAST.search(query) is not None
 
 
 def contradicted(agent_id: str, memories: Sequence[MemorySummary]) -> dict[UUID, UUID]:
-    """The memories that a newer one of these speaks against, each with the newest that does."""
+    """Returns the contradicted memories, each with the newest one that contradicts it."""
     against: dict[UUID, UUID] = {}
     for group in _on_one_subject(agent_id, memories):
         newest_first = sorted(
@@ -96,5 +96,5 @@ def _read_by_model(memory: MemorySummary) -> bool:
 
 
 def instead_of(against: Mapping[UUID, UUID], memory_id: UUID) -> list[UUID]:
-    """What was left out for this memory."""
+    """Returns the memories that were dropped in favor of this one."""
     return [old for old, new in against.items() if new == memory_id]

@@ -1,1 +1,1 @@
-"""Reading, as stories: searches, and the contexts made of what they find."""
+"""Read use cases: searches, and contexts built from their hits."""

@@ -1,4 +1,4 @@
-"""Recalling, as stories: a task's working memory, and the context made of it and of what a search finds."""
+"""Read use cases: a task's working memory, and the context built from it and from search hits."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from agentcore.memory.tokens import ENCODINGS, encoding_for_model
 from agentcore.memory.working import MAX_ENTRIES, WorkingEntry
 from agentcore.telemetry import Steps
 
-# What has fewer characters for each token of room may all fit.
+# With fewer characters per token of the budget, everything may fit.
 LEAST_CHARACTERS_PER_TOKEN = 2
 MOST_STAND_INS = 16
-# A short turn takes about so many; where memories are longer, there is something left to choose from.
+# Tokens of a short turn, to estimate how many memories to search; longer ones leave a choice.
 TOKENS_A_MEMORY = 20
 MIN_MEMORIES, MAX_MEMORIES = 12, 400
 THREAD_ABOVE_CHARS = 50_000
-# In a task a query that fits so well asks for what it names; one that fits less may need all that has room.
+# In a task, only a query above this answerability is specific; others may need the whole context.
 SURE_FIT = 0.92
-# Below it, little speaks for an answer among what was found.
+# Minimum answerability of a query that counts as answered by the hits.
 CLEAR_FIT = 0.5
-# So much of a query is read for its terms.
+# Prefix of a query from which terms are extracted.
 QUERY_CHARS = 4_000
-# A vague query of a task is completed from so many requests before it.
+# Number of earlier user turns that complete a vague query of a task.
 ASKED_BEFORE = 2
 NO_REDIS = "working memory: Redis does not answer; read from the rows"
 _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
@@ -51,9 +51,9 @@ _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
 
 @dataclass(frozen=True)
 class TaskMemory:
-    """What a task holds now: its working memory, newest first, and what each of it matters.
+    """A task's current working memory, newest first, with importances.
 
-    `memory_ids` are all of the task's newest, in working memory or beyond its budget; `goes_on` where there
+    `memory_ids`: all of the task's newest, also those beyond the working memory's budget; `goes_on`: there
     may be older ones.
     """
 
@@ -63,16 +63,16 @@ class TaskMemory:
     goes_on: bool = False
 
     def holds(self, memory: MemorySummary, task_id: str | None) -> bool:
-        """Whether a memory that was found is of the task, as long as that lasts."""
+        """Returns whether a hit belongs to the task."""
         return memory.memory_id in self.memory_ids or (self.goes_on and memory.task_id == task_id)
 
 
 async def working_memory(
     parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], degraded: list[str]
 ) -> TaskMemory:
-    """What a task holds now that matches: the task's newest inside the budget, then filtered.
+    """Returns a task's current working memory: its newest memories within the budget, then filtered.
 
-    The rows say what that is; a copy that is the same saves reading its contents.
+    PostgreSQL decides which they are; an up-to-date copy in Redis saves reading their contents.
     """
     copied = await parts.working.recall(caller.agent_id, task_id)
     if copied is not None:
@@ -149,9 +149,9 @@ def _inside_budget(rows: Sequence[Row], budget_tokens: int) -> list[Row]:
 
 
 async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) -> GetContextResult:
-    """A prompt-ready context of at most `max_tokens` tokens: the task first, then what the search found.
+    """Builds a prompt-ready context of at most `max_tokens` tokens: task memories first, then search hits.
 
-    Raises InvalidParams for a model whose encoding is not here.
+    Raises InvalidParams for a model whose encoding is not available.
     """
     steps = parts.steps()
     encoding, count = await _counter(parts, params)
@@ -211,7 +211,7 @@ async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, C
 
 
 def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> Manner:
-    """Returns how to build the context; if the query seems unanswerable, what was found gets less of it."""
+    """Returns the options of a context; if the query seems unanswerable, hits get less of the budget."""
     cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
     return Manner(
@@ -219,7 +219,7 @@ def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> M
         frozenset(terms(params.query[:QUERY_CHARS])),
         1.0 if asks_for_all else cut_offs.room(receipt.fit),
         params.distinct,
-        # A query that was completed is near to the task's own words, whatever it asks for.
+        # A completed query contains the task's own words, so it matches them whatever it asks.
         (receipt.fit or 0.0) >= CLEAR_FIT and "completed_from_history" not in receipt.searched,
         parts.policy.summaries_share or 0.0,
     )
@@ -263,7 +263,7 @@ async def _search(
 
 
 def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
-    """Returns the default cut-offs; in a task only for unsure queries, since a step follows from others."""
+    """Returns the default cut-offs; in a task only for confident queries: a step depends on others."""
     own = parts.policy.context_cut_offs
     return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
 
@@ -290,11 +290,11 @@ def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
 def _entries(
     params: GetContextParams, task: TaskMemory, result: SearchResult
 ) -> list[ContextEntry]:
-    """Returns the task's memories, newest first, with the rank of those found, then the others found."""
+    """Returns the task's memories, newest first, with their ranks if found, then the other hits."""
     found = result.memories
     held = {entry.memory_id for entry in task.entries}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
-    # A reranker decides places, not what a place is worth.
+    # A reranker changes the order only; scores stay with the positions.
     worths = sorted((memory.score or 0.0 for memory in found), reverse=True)
     entries = []
     for entry in task.entries:
@@ -346,7 +346,7 @@ def _found_entry(memory: MemorySummary, rank: int, worth: float, *, of_task: boo
         memory.summary,
         rank=rank,
         worth=worth,
-        # A task is one story, in whatever sessions it was told.
+        # A task is grouped as one story across sessions.
         session_id=None if of_task else memory.session_id,
         parent_id=memory.parent_memory_id if FACT_TAG in memory.tags else None,
         sources=memory.sources,
@@ -369,7 +369,7 @@ async def stand_ins(
     conditions: Mapping[str, Any],
     max_tokens: int,
 ) -> list[ContextEntry]:
-    """Summaries of several of these memories that the search did not find; none where all may fit."""
+    """Returns summaries of several entries that the search did not find; none if all entries may fit."""
     said = sum(len(entry.content) for entry in entries)
     if parts.policy.summaries_share is None or said < max_tokens * LEAST_CHARACTERS_PER_TOKEN:
         return []

@@ -23,14 +23,14 @@ from agentcore.telemetry import Steps
 
 @dataclass(frozen=True)
 class Notes:
-    """The timer of a call's steps, what was done without, and what was searched."""
+    """The timer of a call's steps, degraded features, and details of the search for the receipt."""
 
     steps: Steps
     degraded: list[str] = field(default_factory=list)
     searched: dict[str, Any] = field(default_factory=dict)
 
 
-# What is handed to a reranker: together they fit a model of 512 tokens, and servers refuse what does not.
+# Limits of a reranker's input: together they fit a model of 512 tokens; servers reject longer input.
 TEXT_CHARS = 1_600
 QUERY_CHARS = 400
 RERANKER = "reranker"
@@ -38,7 +38,7 @@ BEYOND_K = "beyond_k"
 
 
 def depth(parts: MemoryParts, k: int) -> int:
-    """How many must be ranked for the best `k`: a reranker chooses among more."""
+    """Returns how many hits must be ranked for the best `k`: a reranker needs more candidates."""
     return k if parts.reranker is None else max(k, parts.reranker.candidates)
 
 
@@ -50,9 +50,9 @@ async def reranked(
     notes: Notes,
     passages: Mapping[UUID, tuple[int, int]],
 ) -> Ranking:
-    """Returns the top hits in the reranker's order; `notes` say how far it got in its time.
+    """Returns the top hits in the reranker's order; `notes` record how many it scored within its timeout.
 
-    `passages`: of long memories, the offsets of what matched; the reranker reads from there on.
+    `passages`: offsets of the match in long memories; the reranker reads from there.
     """
     reranker = parts.reranker
     if reranker is None:
@@ -64,7 +64,7 @@ async def reranked(
         texts = await _texts(parts, agent_id, starts, notes)
         try:
             with notes.steps("rerank"):
-                # The question stands last, behind what completes it.
+                # The question is at the end, after the turns that complete it.
                 relevances = await reranker.relevances(query[-QUERY_CHARS:], texts)
         except DependencyUnavailable as failure:
             notes.degraded.append(f"reranker: skipped, {failure.message}")
@@ -95,9 +95,9 @@ async def _texts(
 
 
 def reordered(ranking: Ranking, relevances: Sequence[float]) -> Ranking:
-    """The foremost by their relevances, given in their order; equal ones stand as they stood.
+    """Sorts the top hits by relevance; stable for equal ones.
 
-    Each takes the score of the place it comes to; the term `reranker` says by how much that moved it.
+    Each takes the score of its new position; the term `reranker` records the difference.
     """
     leading = ranking.ranked[: len(relevances)]
     order = sorted(range(len(leading)), key=lambda place: (-relevances[place], place))
@@ -111,7 +111,7 @@ def _moved(ranked: Ranked, score: float, relevance: float) -> Ranked:
 
 
 def shortened(ranking: Ranking, k: int) -> Ranking:
-    """The `k` best, and what lies beyond them counted with the rest that does."""
+    """Returns the top `k`, and counts the rest as dropped."""
     beyond = len(ranking.ranked) - k
     if beyond <= 0:
         return ranking
@@ -122,7 +122,7 @@ def shortened(ranking: Ranking, k: int) -> Ranking:
 
 
 LINKED = "linked"
-# How many linked memories are moved at most.
+# The maximum number of linked memories moved up.
 MOST_LINKED = 3
 # Target positions, from 0: for memories linked to the best hit; for those linked to the second and third.
 BEHIND_BEST, BEHIND_NEXT = 3, 5
@@ -131,9 +131,10 @@ CLOSE_SHARE = 0.75
 
 
 def with_linked(ranking: Ranking, k: int) -> Ranking:
-    """Moves memories with strong links to the first three hits behind these, also those that were cut off.
+    """Moves memories with strong links to the first three hits up to follow these, also memories that were
+    cut off.
 
-    Each takes the score of the memory before it. At most `k` memories are left.
+    Each takes the score of the memory before it. Returns at most `k` memories.
     """
     ranked = [*ranking.ranked]
     if not ranked or not ranking.links:
@@ -162,7 +163,7 @@ def _ends(seed: UUID, links: Sequence[Tie], others: Mapping[UUID, Ranked]) -> It
         if seed in (tie.source_id, tie.target_id):
             end = tie.target_id if tie.source_id == seed else tie.source_id
             other = others.get(end)
-            # What is outdated stays below the memory that changed it.
+            # An outdated memory stays below the one that changed it.
             if other is not None and end != seed and other.outdated_by is None:
                 found.append((tie, other))
     yield from sorted(found, key=lambda each: (-each[0].weight, -each[1].score, each[1].memory_id))
@@ -183,7 +184,7 @@ def _uncounted(dropped: Sequence[Dropped], count: int) -> list[Dropped]:
     return [each for each in left if each.count]
 
 
-# How many are ranked beyond those wanted: what is left out makes room.
+# Hits ranked beyond `k`: they replace contradicted ones.
 SPARE = 5
 
 Read = Callable[[Sequence[Ranked]], Awaitable[list[MemorySummary]]]
@@ -192,7 +193,7 @@ Read = Callable[[Sequence[Ranked]], Awaitable[list[MemorySummary]]]
 async def settled(
     parts: MemoryParts, agent_id: str, ranking: Ranking, k: int, read: Read
 ) -> tuple[list[MemorySummary], Ranking]:
-    """The `k` best that do not contradict each other, and the ranking with what was left out counted."""
+    """Returns the top `k` without contradicted memories, and the ranking that counts these as dropped."""
     memories = await read(ranking.ranked[:k])
     if contradicted(agent_id, memories):
         memories += await read(ranking.ranked[k:])
@@ -207,8 +208,11 @@ async def settled(
 
 
 async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) -> dict[UUID, UUID]:
-    """Without what is pinned, what was changed or said to hold again after the newer one was stored, and what
-    the newer one was stored to stand beside (`supersede: false`)."""
+    """Returns the contradictions that apply.
+
+    Keeps memories that are pinned, that were changed or confirmed after the newer one was stored, or whose
+    newer one was stored with `supersede: false`.
+    """
     records = await parts.storage.get(agent_id, [*against, *against.values()])
     return {
         old: new

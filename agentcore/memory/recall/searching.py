@@ -1,4 +1,4 @@
-"""Searches: completes and rewrites the query, embeds it, asks every retriever, ranks, reads the results."""
+"""Searches: completes and rewrites the query, embeds it, runs every retriever, ranks, reads the results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ MOST_QUERIES = 3
 MOST_CHARS = 1_000
 WORDS_ONLY = "embedding: the embedder does not answer; searched by words alone"
 RESTART = "embedding: this process must start again with the model in force; searched by words alone"
-# What says that a memory is superseded.
+# Fields that reveal that a memory is superseded.
 PAST_FIELDS = ("superseded_by", "valid_from", "valid_to")
 BEYOND_PAGE = "page_bytes"
 # Without vectors of the off-topic prompts.
@@ -54,7 +54,7 @@ NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 NO_MIN_FIT = "min_fit: not applied, answerability cannot be estimated without vectors"
 
 Vectors = NDArray[np.float32] | None
-"""A row each, or none where only words are searched."""
+"""One row per text; None if only words are searched."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ class Search:
         return self._filters if back is not None else {**self._filters, "current": True}
 
     def _effective_cut_offs(self, cut_offs: CutOffs, found: Found) -> CutOffs:
-        """Returns the caller's threshold if given, none without vectors.
+        """Returns the cut-offs with the caller's threshold, if it is set; none without vectors.
 
         The default does not apply either if words found a memory without a vector.
         """
@@ -246,7 +246,7 @@ class Search:
         return dict(zip(ids, excess.tolist(), strict=True)), samples.off_topic.generality(vectors)
 
     async def _vectors(self, text: str) -> Vectors:
-        """Returns a row for each text of the query, or the given vector."""
+        """Returns a row for each text of the query, or the caller's vector."""
         if self._params.query_vector is not None:
             return self._given_vector(self._params.query_vector)
         if self._parts.embedder is None:
@@ -363,9 +363,9 @@ def _times_in(named: Sequence[Window]) -> list[tuple[str, Span]]:
 async def rewritten(
     parts: MemoryParts, agent_id: str, query: str, text: str, history: Sequence[Turn], notes: Notes
 ) -> list[str]:
-    """The texts whose vectors are searched: `text` first, then other wordings of the query.
+    """Returns the texts to embed: `text` first, then rewritten queries.
 
-    Without a rewriter, or when it fails, `text` alone; `notes` say how many wordings came.
+    Returns `text` alone without a rewriter, or when it fails; `notes` record the number of rewrites.
     """
     if parts.rewriter is None:
         return [text]

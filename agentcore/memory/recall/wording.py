@@ -1,5 +1,4 @@
-"""Search by words: selects the rarest terms of a query, corrects typos, and finds the memories that
-contain the terms."""
+"""Lexical search: selects the rarest terms of a query, corrects typos, finds memories with these terms."""
 
 from __future__ import annotations
 
@@ -25,19 +24,19 @@ from agentcore.memory.vector_store import VectorStore, WordHits
 from agentcore.telemetry import Steps
 
 MAX_POSTINGS = 2_000
-# A word of more memories than this tells too little for its price where vectors are searched, too.
+# If vectors are searched too, a term of more memories is skipped: it costs more than it discriminates.
 LONGEST_LIST = 20_000
 MAX_QUERY_TERMS = 64
-# Of a long prompt no memory holds every word: a text of its rarest ones is a full match.
+# No memory contains every word of a long prompt: its rarest terms count as a full match.
 MATCHED_TERMS = 12
-# In a store that is all new, a full match tells what so many words do that nobody ever said.
+# In a new store, a full match scores at least as high as this many terms that no memory contains.
 TELLING_TERMS = 3
 MAX_CORRECTED_TERMS = 4
-# What a term counts that the query does not hold, but probably means.
+# Weight of a term that is the probable correction of a typo.
 CORRECTED_SHARE = 0.8
-# Of a query so many distinct terms are looked up at most.
+# The maximum number of distinct terms of a query that are looked up.
 READ_TERMS = 8_192
-# So much text is read on the event loop.
+# Longer texts are parsed in a thread.
 READ_CHARS = 4_000
 
 Read = TypeVar("Read")
@@ -45,9 +44,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Wording:
-    """The query's terms as keys, the score they give, what holds them, and which were read as another.
-
-    """
+    """The query's terms as keys, their BM25 scorer, the hits, and corrected typos."""
 
     keys: Sequence[int]
     bm25: Bm25
@@ -55,11 +52,11 @@ class Wording:
     corrected: Mapping[str, str] = field(default_factory=dict)
 
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
-        """The best BM25 score found is a full match, but no less than half of what a text made of the query's
-        rarest terms would have, so that one common word in common is no match.
+        """Returns the scale of a full match: the best BM25 score found, with a lower bound.
 
-        In a small store the best is often no match at all: there a full one takes the whole of such a text,
-        and one that tells something; who asks with one word looks it up.
+        The bound is half the score of a text of the query's rarest terms, so that one shared common word is
+        no match. In a small store it is the whole of that score, and at least that of TELLING_TERMS new terms
+        (of one term for a query of one word, which is a lookup).
         """
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
@@ -115,7 +112,7 @@ class _Reading:
     corrected: Mapping[int, tuple[str, int]]
 
     def told(self) -> dict[str, str]:
-        """Which terms were read as another."""
+        """Returns corrected terms with their corrections."""
         return {self.keys[key]: term for key, (term, _) in self.corrected.items()}
 
     def weighed(self) -> tuple[list[int], Bm25]:
@@ -123,7 +120,7 @@ class _Reading:
         meant = {key: self.corrected[key][1] for key in self.keys if key in self.corrected}
         own = [meant.get(key, key) for key in self.keys]
         wanted = rarest(own, self.statistics.document_frequency, MAX_QUERY_TERMS)
-        # A word that is written right, too, counts in full.
+        # A correction that the query also contains counts in full.
         slipped = dict.fromkeys(set(meant.values()) - set(self.keys), CORRECTED_SHARE)
         return wanted, Bm25(wanted, self.statistics, discounts=slipped)
 
@@ -133,7 +130,7 @@ def _read(agent_id: str, text: str) -> dict[int, str]:
 
 
 async def read_text(read: Callable[[], Read], chars: int) -> Read:
-    """What a pure reading of so many characters gives, off the event loop where that is much."""
+    """Returns the result of a pure parser for a text of this length; runs it in a thread if that is long."""
     return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
 
 

@@ -1,1 +1,1 @@
-"""What a sentence states, and whether another takes its place. Pure."""
+"""Parses statements from sentences and decides whether one supersedes another. Pure."""

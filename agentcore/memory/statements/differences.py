@@ -1,4 +1,4 @@
-"""Where two runs of words differ, and whether what differs is one value in the place of another. Pure."""
+"""Finds the span in which two token sequences differ, and whether one value replaces another there. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NAMING = frozenset({"identifier", "word", "name", "version", "number"})
 
 
 class Difference(NamedTuple):
-    """What went, what came, and what both share before it and behind it."""
+    """The old span, the new span, and the tokens that both share around it."""
 
     gone: list[Token]
     come: list[Token]
@@ -24,12 +24,12 @@ class Difference(NamedTuple):
 
     @property
     def frame(self) -> frozenset[str]:
-        """The shared words, without order."""
+        """The shared words, unordered."""
         return frozenset(token.canon for token in self.shared)
 
 
 def difference(was: Sequence[Token], now: Sequence[Token]) -> Difference | None:
-    """One stretch in the place of one other; None where they differ otherwise."""
+    """Returns the single span that differs; None if there is none, or it is too long or no value."""
     start = _alike_at_first(was, now)
     end = min(_alike_at_first(was[::-1], now[::-1]), min(len(was), len(now)) - start)
     gone, come = list(was[start : len(was) - end]), list(now[start : len(now) - end])
@@ -47,7 +47,7 @@ def _alike_at_first(was: Sequence[Token], now: Sequence[Token]) -> int:
 
 
 def comparable(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """Whether both are values of one kind, and not one thing written in two ways."""
+    """Returns whether both are different values of one kind, not two spellings of one value."""
     if _of_two_relations(gone, come) or _under_conditions(gone, come):
         return False
     if _day_for_date(gone, come) or is_part(gone, come):
@@ -96,7 +96,7 @@ def _amount(tokens: Sequence[Token]) -> tuple[str, float] | None:
 
 
 def is_part(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """One is the other with more detail."""
+    """Returns whether one is the other in more detail."""
     were, are = content(gone), content(come)
     if any(token.canon in known.COUNTRIES for token in gone) != any(
         token.canon in known.COUNTRIES for token in come
@@ -116,7 +116,7 @@ def _one_day(gone: Sequence[Token], come: Sequence[Token]) -> bool:
 
 
 def alike(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    """One name in two spellings, as far as letters tell."""
+    """Returns whether both are probably spellings of one name."""
     were = folded("".join(token.canon for token in gone))
     are = folded("".join(token.canon for token in come))
     if were.startswith(are) or are.startswith(were):

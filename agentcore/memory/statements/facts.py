@@ -1,7 +1,7 @@
-"""One short sentence as a fact, however it is worded: of what, which kind of value, which value. Pure.
+"""Parses a short sentence into a fact: subject words, attributes, kind of value and value. Pure.
 
-Every word is accounted for: it tells of what is spoken, that something changed, what the value is, or it
-joins. What is left must be the same in two facts for one to speak against the other.
+Each word is a subject word, a change marker, a value or a connector. Two facts contradict each other only if
+their subject words are equal.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from agentcore.memory.statements.values import Token, content, read_tokens
 FACT_CHARS = 140
 ANY = "?"
 _MOST_ABOUT = 4
-# Of these there is one at a time, though no word says that it changed.
+# Single-valued, even if the words state no change.
 _ONE_AT_A_TIME = frozenset({"version", "phone", "port"})
 _LIKE_SIZE = 5
-# "Was migrated to" tells which of these no better than "is migrated to".
+# Attributes that a change verb alone does not determine.
 _UNNAMED_BY_CHANGE = frozenset({"home", "employer", "charge", "car", "place"})
 _MAY_HOLD = re.compile(
     r"\d|\b[A-Z]\w+\b.*\b[A-Z]\w|day\b|\b(?:promoted|became|serves|title|role|made|appointed|moved up)\b"
@@ -40,9 +40,9 @@ _SUBORDINATE = re.compile(
     r"\b(?:because|while|who|which|whose|although|though|when|after|before|without|except|he|she|his|her|their|"
     r"this|these|(?:is|are|was) to)\b(?! days\b)"
 )
-# "Amira is no longer in Graz, she lives in Porto" goes on about her.
+# "Amira is no longer in Graz, she lives in Porto": the second clause has the same subject.
 _GOES_ON = re.compile(r", (?:and |but )?(?:he|she|it) (?=is\b|has\b|lives\b|works\b|drives\b|uses\b|runs\b)")
-# What runs on something does not lead it.
+# "Runs on" is a location, "runs" a role.
 _RUNS_ON = re.compile(r"\bruns? on\b")
 _NOT = re.compile(r"\b(?:not|never|nobody|nothing|none|no|cannot)\b", re.IGNORECASE)
 _NOT_DENYING = re.compile(r"\bno more\b|\bdo(?:es)? not work any ?more\b", re.IGNORECASE)
@@ -72,10 +72,10 @@ _MARKED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Of what (`about`, words without order), which attributes of it, and the value, of which kind.
+    """A fact: subject words (`about`, unordered), possible attributes, and a value of one kind.
 
-    `changed`: it says that it took the place of something; `ended`: what that was. `single`: it names of
-    what there is one at a time. `named`: what it is about has a name. `own`: of the speaker.
+    `changed`: it states a change; `ended`: the old value it names. `single`: the attribute has one value at a
+    time. `named`: the subject has a name. `own`: about the speaker.
     """
 
     about: frozenset[str]
@@ -90,7 +90,7 @@ class Fact:
 
 
 def fact(text: str) -> Fact | None:
-    """The one fact that a short text is; None for what is more, asked, supposed, denied or of the past."""
+    """Parses the only fact of a short text; None if it is longer, a question, hypothetical, negated, past."""
     if len(text) > FACT_CHARS or text.rstrip().endswith("?") or _MAY_HOLD.search(text) is None:
         return None
     pieces = sentences(text)
@@ -320,7 +320,7 @@ def _cues(kind: str, attributes: frozenset[str]) -> frozenset[str]:
 
 
 def speaks_against(old: Fact, new: Fact) -> bool:
-    """Whether the new fact gives what the old one speaks of another value of the same kind."""
+    """Returns whether the new fact states another value of the same attribute of the same subject."""
     if old.about != new.about or old.kind != new.kind:
         return False
     if new.ended and content(new.ended) <= content(old.value):
@@ -329,14 +329,14 @@ def speaks_against(old: Fact, new: Fact) -> bool:
 
 
 def may_end(old: Fact, new: Fact) -> bool:
-    """Whether the old value may have ended with the new one: one has two homes, unless one moved."""
+    """Returns whether the new value may end the old one: one may have two homes, unless one moved."""
     several = new.kind == "name" and not new.attributes.isdisjoint(_UNNAMED_BY_CHANGE - {"employer"})
     several = several or (new.kind == "weekday" and not new.named)
     return new.changed or new.single or not several
 
 
 def is_plain(old: Fact, new: Fact) -> bool:
-    """Whether that is plain enough for the new one to take the old one's place for good."""
+    """Returns whether the contradiction is unambiguous enough to supersede the old fact."""
     if new.ended and content(new.ended) <= content(old.value):
         return True
     unclear = ANY in old.attributes | new.attributes or len(old.attributes) != 1 or len(new.attributes) != 1
@@ -369,7 +369,7 @@ def _is_other(old: Fact, new: Fact) -> bool:
 
 
 def fact_keys(said: Fact | None, speaker: str | None) -> list[str]:
-    """What two facts must have in common for one to speak against the other, as texts."""
+    """Returns index keys: only facts that share one can contradict each other."""
     if said is None:
         return []
     whose = f"|{(speaker or '').casefold()}" if said.own else ""

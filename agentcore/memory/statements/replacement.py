@@ -1,4 +1,4 @@
-"""Whether one statement takes the place of another, and by which rule. Pure."""
+"""Decides whether one statement supersedes another, and by which rule. Pure."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from agentcore.memory.statements.differences import (
 from agentcore.memory.statements.statements import Statement
 from agentcore.memory.statements.values import TYPED, Token, canonical, content, is_typed, kinds
 
-# Between an attribute and its value these say nothing: "the host is set to ...".
+# Carry no meaning between an attribute and its value: "the host is set to ...".
 _JOINING = known.CONNECTORS | {"set", "called", "named", "number", "room", "version", "level"}
-# What one uses or ships by itself is one of many; "use X for the billing" speaks of one.
+# Alone, one uses or ships several things; "use X for the billing" is single-valued.
 _ONE_OF_MANY = frozenset({"use", "ship", "get", "take"})
-# What a language model may decide, and no rule does: one value for another, of which there may be several.
+# Another value of an attribute that may have several: left to a language model, no rule decides it.
 POSSIBLE = "possible"
-# Each state as it is written, by its words as tokens give them.
+# State by its spelling, raw and canonical.
 _STATES = {
     written: state
     for group in known.STATES
     for state in group
     for written in (state, " ".join(canonical(word) for word in state.split()))
 }
-# What is of these may be joined by another, and is not moved from one to the other.
+# Multi-valued: a new value is added and does not replace one.
 _NEVER_MOVED = frozenset({"like", "love", "have", "speak", "play", "know"})
 
 
 def takes_place(was: Statement, now: Statement) -> str:
-    """The rule by which the later one takes the place of the earlier; else empty."""
+    """Returns the rule by which the later statement supersedes the earlier one, POSSIBLE, or "" for none."""
     if now.negated or was.negated:
         return _ended(was, now)
     if was.subject != now.subject:
@@ -162,7 +162,7 @@ def _counted(was: Statement, now: Statement) -> str:
 
 
 def count(said: Statement) -> tuple[frozenset[str], str] | None:
-    """Of what how many there are; None for what counts nothing."""
+    """Returns the counted thing and its number; None for other statements."""
     numbers = [token.canon for token in said.tail if token.kind == "number"]
     words = [token.canon for token in said.tail if token.kind == "word"]
     if len(numbers) != 1 or len(words) > 2 or len(said.tail) != 1 + len(words):
@@ -173,7 +173,7 @@ def count(said: Statement) -> tuple[frozenset[str], str] | None:
 
 
 def is_label(now: Statement, come: Sequence[Token]) -> bool:
-    """ "Note 1 of two" is another note than "note 0 of two"; "port 8081" and "Python 3.11" are values."""
+    """Returns whether a number is a label ("note 1"), not a value ("port 8081", "Python 3.11")."""
     place = next(at for at, token in enumerate(now.tail) if token is come[0])
     if come[0].kind not in TYPED or place == 0:
         return False
@@ -183,7 +183,7 @@ def is_label(now: Statement, come: Sequence[Token]) -> bool:
 
 
 def may_change(now: Statement, apart: Difference) -> bool:
-    """Whether a word such as "now" means that one value went: not where there may be many at a time."""
+    """Returns whether a marker such as "now" means that the old value ended; not if multi-valued."""
     if now.request:
         return True
     if _is_of_uncounted_things(now) or _may_be_many(now, apart):
@@ -194,7 +194,7 @@ def may_change(now: Statement, apart: Difference) -> bool:
 
 
 def is_single(was: Statement, now: Statement, apart: Difference) -> bool:
-    """Whether there is one such value at a time, though no word says that it changed."""
+    """Returns whether the value is single-valued without any change marker."""
     if now.request or was.request:
         return False
     if _is_measured(now) or _is_another_thing(now, apart):

@@ -1,7 +1,7 @@
-"""The words by which the parts of statements and facts are told: verbs of state, signs of change, attributes.
+"""Word lists of the statement and fact parsers: state verbs, change markers, attributes.
 
-English alone: of another language no statement is read, and nothing is superseded. Those of facts stand as
-`values.canonical` gives them.
+English only: text in other languages returns no statement. Words for facts are in the form that
+`values.canonical` returns.
 """
 
 from __future__ import annotations
@@ -95,18 +95,18 @@ host hosts
 require requires
 decide decided
 """)
-# What "will" and "has to" stand before is read like the verb alone.
+# A verb after a modal is parsed like the verb alone.
 MODALS = frozenset({"will", "must", "should", "do", "does"})
-# One thing at a time: another name behind one of these takes the place of the first.
+# Single-valued: another name after one of these supersedes the first.
 SINGLE_NAME = _words("""
 live reside study employed based deployed hosted located called named drive commute
 """)
-# Many things at a time, even where one is new.
+# Multi-valued, even if one value is new.
 MANY_VALUED = _words("""
 speak like love play need know read support contain own take have eat drink teach allergic interested
 member certified meet require book call pick keep learning responsible good able fond
 """)
-# What "I switched from X to Y" may speak of.
+# Verbs whose value "I switched from X to Y" may change.
 MOVED = ("live", "use", "work", "drive", "be", "prefer", "study", "take", "fly", "commute")
 ROLE_VERBS = frozenset({"own", "lead", "manage", "maintain", "head", "chair"})
 ROLES = ("on call for", "responsible for", "in charge of")
@@ -122,7 +122,7 @@ _CHANGE = (
 TRANSITIVE_CHANGES = f"(?:{_CHANGE})"
 CHANGES = f"(?:{_CHANGE}|pushed back|brought forward|relocated|slipped|shifted)"
 
-# What is called by one of these has one value at a time.
+# Nouns whose subject has one value at a time.
 ATTRIBUTES = _words("""
 address budget deadline port host hostname owner manager status version date time location venue phone
 number email mail e-mail name surname nickname title priority theme color colour size weight height age
@@ -135,29 +135,29 @@ dosage hotel school university birthday anniversary wife husband partner girlfri
 fiancee car bike laptop policy image model default endpoint bucket cluster headquarters hq capital
 principal departure arrival duration length capacity subject topic dataset framework database backend
 """)
-# Attributes whose value is a plain word as well as a name: "the theme is dark".
+# Attributes whose value may be an ordinary word as well as a name: "the theme is dark".
 WORDED = _words("""
 theme color colour size frequency goal role position job title priority status diet plan medication order
 level schedule backend framework database topic subject provider browser shell editor carrier region zone
 image
 """)
-# There may be several of these, and a sentence about one does not say which.
+# A person may have several of these; a sentence about one does not identify which.
 RELATED = _words("""
 friend colleague coworker son daughter child kid brother sister cousin aunt uncle nephew niece cat dog pet
 horse student client customer neighbour neighbor teacher coach team-mate teammate flatmate roommate
 supplier partner server project ticket task plant tenant patient employee report grandmother grandfather
 grandson granddaughter
 """)
-# Speaks of one, though no name says so.
+# Identify one thing without a name.
 KNOWN_BY_ROLE = _words("user team company organisation organization office")
-# What has a number for its value; of anything else a number says which one.
+# A number after these is a value; after any other word it is a label ("note 1").
 NUMBERED = _words("""
 port gate room version level number floor terminal channel platform seat phase stage tier table track
 """)
 CHOSEN = _words("""
 favourite favorite preferred usual current default main primary regular
 """)
-# Read off again and again: another value is another reading, unless the words say that it changed.
+# Measured repeatedly: another value is a new reading, unless the words state a change.
 MEASURED = _words("""
 temperature load latency usage pressure balance length count reading speed humidity pulse mood score
 mileage traffic backlog price rate weather throughput uptime pollution level glucose distance
@@ -167,7 +167,7 @@ limit threshold maximum max minimum min target goal interest policy asking defau
 priority agreed log german english
 """)
 
-# With these a word such as "now" says that a name took the place of another.
+# With these verbs a marker such as "now" means that one name supersedes another.
 CHANGEABLE = _words("""
 work go prefer use ship run take get decide report store sit open close fly commute live reside study
 drive stay train land arrive depart leave start begin end ask send answer pick call lead own manage
@@ -181,11 +181,11 @@ philippine poland portugal quebec romania russia scotland serbia singapore slova
 switzerland taiwan tanzania texa thailand tunisia turkey uganda uk ukraine usa us vietnam wale bavaria
 catalonia
 """)
-# On one day, where no word says that it changed: people work and play on many.
+# Happen on one day only; other verbs recur on several days.
 DAY_VERBS = _words("be ship arrive start end expire depart leave land finish begin")
-# What does so at an hour may do so at another hour, too.
+# May recur at several hours.
 TIMETABLED = _words("leave depart arrive land open close start begin end finish run go come get")
-# Of these there are many in a life: a bare name says not which.
+# Recurring events: the bare noun does not identify one.
 EVENTS = _words("""
 meeting appointment call lunch dinner breakfast party train flight bus class lesson game match interview
 session delivery order package parcel exam test shift talk lecture concert show film movie trip visit
@@ -254,7 +254,7 @@ MARKS = (
     r"monday|tuesday|wednesday|thursday|"
     r"friday|saturday|sunday)\b|\binstead\b(?! of)|\bagain\b"
 )
-# How many of the first unit of its kind one is.
+# Dimension, and size in the dimension's base unit.
 UNITS = {
     "second": ("time", 1.0), "minute": ("time", 60.0), "hour": ("time", 3_600.0), "day": ("time", 86_400.0),
     "week": ("time", 604_800.0), "kb": ("bytes", 1.0), "mb": ("bytes", 1e3), "gb": ("bytes", 1e6),
@@ -271,12 +271,12 @@ he she it they this that these those his her its their there's here who which wh
 CONNECTORS = _words("to at on in of from and for by with")
 RELATING = CONNECTORS | _words("as like near under over")
 CONDITIONS = _words("on in for with by from during when while")
-# Verbs that are never nouns: what holds one is more than a value.
+# Verbs that are never nouns: a span that contains one is more than a value.
 FINITE = _words("is are am be have has do does will isn't aren't")
 
 
 CURRENCIES = _words("euro dollar pound yen franc chf")
-# What each kind of value may be of, by the words that say so.
+# For each kind of value, its possible attributes and the cue words of each.
 CUES = {
     "money": {
         "budget": _words("""
@@ -324,16 +324,16 @@ responsible inherited steer maintain
         ),
     },
 }
-# What alone does not say of what: it must speak of the same in another way, too.
+# Too weak to determine the attribute alone: another cue must support it.
 WEAK = _words("""
 run take over call hand text line board given work moved place until held hold made named post date
 call left
 """)
-# What one does who starts something: the person stands before it, what was there before stands behind.
+# Verbs of someone who starts something: the new value precedes the verb, the thing follows it.
 VALUE_FIRST = _words(
     "hired hire recruited own lead run manage took taken take head maintain steer replaced succeeded where"
 )
-# Between two names these say no more than that the first is the value: "we meet in Elm for the review".
+# Between two names, these mean that the first is the value: "we meet in Elm for the review".
 JOINING = _words("for in on at instead of")
 VALUE_LAST = _words("with by belong hand handed moved home")
 ROLE_NOUNS = _words("""
@@ -356,14 +356,14 @@ currently actually simply it its now today day from again good longer anymore in
 old new current week starting these since where use using can your client dead but off up down forward back
 out person i'll 's s
 """) - _words("day")
-# A noun of its own is of what it names: "the database is Postgres", "the fee is 9 euros".
+# An attribute noun that is no cue names the attribute: "the database is Postgres", "the fee is 9 euros".
 OWN_CUES = {
     "name": ATTRIBUTES - frozenset().union(*CUES["name"].values()),
     "money": _words("fee rate tariff"),
     "date": _words("birthday anniversary arrival departure"),
 }
-# A sentence without one of these behind its first word states nothing: "my Friday, please", "book a room".
-# A verb's first form may be a noun, too.
+# A sentence without one of these after its first word is no statement: "my Friday, please", "book a room".
+# Base forms that may be nouns are excluded.
 FACT_FINITE = (
     frozenset(form for form, base in VERBS.items() if form != base or base in {"be", "have"})
     - _words("asks needs likes loves")
@@ -372,7 +372,7 @@ FACT_FINITE = (
     | _words("happens falls can was were got cut slips switches moves serves belongs goes reaches")
 )
 PRONOUNS = _words("i we you they")
-# What is asked for so says where someone or something is reached.
+# Imperatives that state where someone or something can be reached.
 REACHING = _words("let call reach ring text phone dial use point contact")
-# "Ruth is the manager of Elena": the name before is the value.
+# "Ruth is the manager of Elena": the value precedes the verb.
 NAMING = OWN_CUES["name"] | _words("owner charge leader manager responsible employer home")

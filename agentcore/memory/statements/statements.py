@@ -1,6 +1,6 @@
-"""What a sentence states: of what, which verb, and what behind it; nothing where it is not a plain statement.
+"""Parses sentences into statements: subject, verb and the words after it.
 
-A question, a hypothesis, a quotation and an account of the past state nothing here.
+Questions, hypotheses, quotations and accounts of the past return no statement.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Subject:
 
 
 def read_subject(said: Sequence[str]) -> Subject | None:
-    """The subject's words; None for one that is of many, or that other words must tell."""
+    """Parses a subject; None if it is indefinite ("some", "each") or a pronoun whose referent is unknown."""
     lowered = [word.lower().strip(",") for word in said]
     if not _is_definite(lowered):
         return None
@@ -81,7 +81,7 @@ _BEFORE_VERB = known.MODALS | _DENYING
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
-    """A verb in its first form and the words behind it. `marked`: "no longer" stands before it."""
+    """A verb in its base form and the words after it. `marked`: "no longer" precedes the verb."""
 
     verb: str
     behind: list[str]
@@ -90,7 +90,7 @@ class Predicate:
 
 
 def read_predicate(said: Sequence[str]) -> Predicate | None:
-    """The predicate whose verb, or what goes before the verb, is the first word; None without a verb."""
+    """Parses a predicate that starts with a verb, or with its modals and negations; None without a verb."""
     lowered = [word.lower() for word in said]
     leading = list(takewhile(_BEFORE_VERB.__contains__, lowered))
     at = len(leading)
@@ -102,12 +102,12 @@ def read_predicate(said: Sequence[str]) -> Predicate | None:
 
 
 def denials(behind: Sequence[str]) -> list[str]:
-    """The words with which what stands behind a verb begins and is denied, in small letters."""
+    """Returns the leading negations of the words after a verb, in lower case."""
     return list(takewhile(_DENYING.__contains__, (word.lower() for word in behind)))
 
 
 def verb_place(said: Sequence[str]) -> int | None:
-    """Where the finite verb stands: in number it goes with what stands before it."""
+    """Returns the index of the finite verb: the first that agrees in number with the word before it."""
     for at in range(1, min(len(said), 16)):
         word, before = said[at].lower(), said[at - 1].lower()
         if word in known.MODALS or (word == "no" and said[at + 1 : at + 2] == ["longer"]):
@@ -176,10 +176,10 @@ _ACTIVE = re.compile(
     + r" (?P<subject>(?:the|my|our|[A-Z]?\w+['\u2019]s) .{1,100}?)(?: from (?P<old>.{1,80}?))?"
     r" to (?P<value>.{1,160})$"
 )
-# Who switched from one thing to another did not move.
+# Switching from one thing to another is no move.
 _MOVE_WORD = re.compile(r"\b(?:moved|relocated|transferred|changed)\b")
 _CHANGE_WORD = re.compile(rf"\b{known.CHANGES}\b")
-# A change that was made holds, however it is told.
+# A completed change is current, whatever its tense.
 _MADE = re.compile(rf"\b(?:was|were)(?= {known.CHANGES}\b.* to )")
 _CHANGED = re.compile(
     rf"^(?P<subject>.{{1,120}}?) (?:(?:has|have) (?:been )?|was )?{known.CHANGES}(?: by .*)?$"
@@ -193,9 +193,9 @@ _OVER = re.compile(r" over (?P<old>[^,.;]{1,60})$")
 _NEVER_MORE = re.compile(r"\bany ?more\b|\bany longer\b", re.IGNORECASE)
 _THERE = re.compile(r"^there (?:is|are) (?P<count>[\w.,]+) (?P<what>.+)$", re.IGNORECASE)
 _NUMBER_OF = re.compile(r"^(?:the )?(?:number|count|amount) of ", re.IGNORECASE)
-# A statement that begins so is about what other words must tell, or about some of many.
+# First words of a clause whose subject depends on other sentences, or is one of several.
 _NO_BEGINNING = known.UNKNOWN_SUBJECTS | (known.INDEFINITE - {"no"})
-# "Leo smokes" says all of it.
+# Verbs that need no words after them: "Leo smokes".
 _ENOUGH_ALONE = frozenset({"smoke", "drink"})
 _APART = str.maketrans(dict.fromkeys("'\u2019.,:;!\"", " "))
 _TELLING = (
@@ -208,7 +208,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A memory as far as it says something: its words, when they were said, by whom, in which session."""
+    """Input of the contradiction rules: a memory's text, time, speaker and scope."""
 
     content: str
     timestamp: datetime
@@ -220,7 +220,7 @@ class Told:
     readings: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, reader: Callable[[str], Read], text: str) -> Read:
-        """Returns what a reader makes of a text of this memory; it reads each text once."""
+        """Returns the reader's result for a text of this memory; cached per reader and text."""
         if (reader, text) not in self.readings:
             self.readings[reader, text] = reader(text)
         found: Read = self.readings[reader, text]
@@ -229,11 +229,11 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One clause, read. `subject` holds its words without order, `tail` what stands behind the verb.
+    """A parsed clause. `subject`: its words, unordered; `tail`: the tokens after the verb.
 
-    `own`: it speaks of the speaker. `marked`: it says that it holds from now on; `changed`: that something
-    took the place of something. `dropped`: what it says no longer holds. `attribute`: of what it names,
-    there is one at a time. `request`: it asks for something. `generic`: "the deadline", not whose or of what.
+    `own`: about the speaker. `marked`: says that it is valid from now on; `changed`: that a value changed.
+    `dropped`: the value that is no longer valid. `attribute`: the subject has one value at a time.
+    `request`: an imperative. `generic`: the subject does not identify one thing ("the deadline").
     """
 
     subject: frozenset[str]
@@ -251,7 +251,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a text states, whether that is all it says, and whether it adds to what was said before."""
+    """A text's statements. `whole`: a single clause; `adds`: it adds a value ("also") and replaces none."""
 
     statements: Sequence[Statement] = field(default_factory=tuple)
     whole: bool = False
@@ -259,7 +259,7 @@ class Reading:
 
 
 def read(text: str) -> Reading:
-    """The plain statements of a short text; of a long one none."""
+    """Parses the statements of a text; a text over READ_CHARS or READ_SENTENCES returns none."""
     if len(text) > READ_CHARS:
         return Reading()
     pieces = sentences(text)
@@ -288,7 +288,7 @@ def _may_state(sentence: str) -> bool:
 
 
 def plain(text: str) -> str:
-    """One line, contractions written out, without the full stop."""
+    """Normalizes a clause: one line, contractions expanded, no final punctuation."""
     text = " ".join(text.replace("\u2019", "'").split())
     if "'" in text:
         for pattern, full in _CONTRACTED:
@@ -297,7 +297,7 @@ def plain(text: str) -> str:
 
 
 def unsaid(text: str) -> bool:
-    """Whether it is asked, supposed, quoted or of the past, rather than stated."""
+    """Returns whether a text is a question, hypothetical, quoted or about the past."""
     lowered = _AGE.sub(r"\1", text[:1].lower() + text[1:])
     return text.rstrip("\"') ").endswith("?") or _UNSAID.search(lowered) is not None
 
@@ -356,7 +356,7 @@ def _tells_where(statement: Statement) -> bool:
 def _without_dropped(text: str) -> tuple[str, list[Token]]:
     match = _DROPPED.search(text) or _OVER.search(text)
     before = text[: match.start()].strip() if match else ""
-    # "is no longer blocked" has nothing before it that would take its place.
+    # "is no longer blocked" has no new value before it.
     if match is None or len(before.split()) < 3 or before.split()[-1].lower() in known.VERBS:
         return text, []
     if before.split()[-1].lower() in {"do", "does", "will"}:
@@ -482,5 +482,5 @@ def _of_attribute(subject: Subject, verb: str, behind: list[str]) -> tuple[Subje
 
 
 def same_speaker(old: Told, new: Told) -> bool:
-    """Whether one person, or nobody named, said both."""
+    """Returns whether both have the same speaker, or none."""
     return (old.speaker or "").casefold() == (new.speaker or "").casefold()

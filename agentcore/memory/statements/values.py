@@ -1,4 +1,4 @@
-"""A statement's words as tokens with kinds, values in one form: "1 am" is 01:00, "five" 5, "310k" 310000."""
+"""Tokenizes statements and normalizes values: "1 am" is 01:00, "five" 5, "310k" 310000."""
 
 from __future__ import annotations
 
@@ -91,14 +91,14 @@ TYPED = frozenset({"url", "date", "time", "weekday", "phone", "version", "number
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or a value: its kind, and the form in which equal ones are equal."""
+    """A word or value: its kind, and its canonical form for comparison."""
 
     kind: str
     canon: str
 
 
 def canonical(word: str) -> str:
-    """A word folded, without possessive and plural."""
+    """Folds a word and strips possessive and plural endings."""
     bare = fold(word.strip(".,:!?\"'()")).replace("\u2019", "'")
     bare = bare.removesuffix("'s").removesuffix("'")
     bare = _UNITS.get(bare, bare)
@@ -108,7 +108,7 @@ def canonical(word: str) -> str:
 
 
 def read_tokens(text: str) -> list[Token]:
-    """The tokens of a text without articles, in order."""
+    """Returns the tokens of a text in order, without articles."""
     found: list[Token] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup or "word"
@@ -117,7 +117,7 @@ def read_tokens(text: str) -> list[Token]:
 
 
 def kinds(tokens: Sequence[Token]) -> frozenset[str]:
-    """The kinds of values among the tokens, joining words passed over; dates and weekdays are of one kind."""
+    """Returns the kinds of the tokens, without connectors; dates, weekdays and ordinals are "date"."""
     return frozenset(
         "date" if token.kind in {"date", "weekday", "ordinal"} else token.kind
         for token in tokens
@@ -126,17 +126,17 @@ def kinds(tokens: Sequence[Token]) -> frozenset[str]:
 
 
 def is_typed(tokens: Sequence[Token]) -> bool:
-    """Whether a number, a date or another value with a form of its own is among them."""
+    """Returns whether a typed value, such as a number or a date, is among the tokens."""
     return not TYPED.isdisjoint(kinds(tokens))
 
 
 def content(tokens: Sequence[Token]) -> set[str]:
-    """What is said apart from the words that only join."""
+    """Returns the canonical forms of the tokens without connectors."""
     return {token.canon for token in tokens if token.canon not in CONNECTORS}
 
 
 def folded(text: str) -> str:
-    """Letters and digits alone, folded: for comparing how things are written."""
+    """Returns only letters and digits, folded, to compare spellings."""
     return "".join(char for char in fold(text) if char.isalnum())
 
 

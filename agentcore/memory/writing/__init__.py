@@ -1,1 +1,1 @@
-"""Writing, as stories: memories are stored and changed, names and rules set."""
+"""Write use cases: store and change memories, configure names and rules."""

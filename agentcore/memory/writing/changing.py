@@ -56,25 +56,25 @@ _KEPT = (
 
 @dataclass(frozen=True)
 class Wanted:
-    """What one memory is to become; what is not given stays as it is. A tie is a row of `LinkRows`."""
+    """The change to apply to one memory; absent fields stay unchanged. A tie is a row of `LinkRows`."""
 
     content: str | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
     ttl_seconds: int | None = None
-    """How long it lives; without `expires_at` counted from the change on."""
+    """TTL; counted from the change unless `expires_at` is set."""
     expires_at: datetime | None = None
     never_expires: bool = False
     current: bool = False
-    """It holds again, if another had taken its place."""
+    """Reinstates the memory if it is superseded."""
     unlink: Sequence[UUID] = ()
     links: Sequence[Link] = ()
     cut: Sequence[Row] = ()
     put: Sequence[Row] = ()
     told: Mapping[str, Any] = field(default_factory=dict)
-    """Goes into the history beside what changed."""
+    """Added to the history entry."""
 
     def tied(self, memory_id: UUID) -> list[UUID]:
-        """The memories whose ties to this one may change."""
+        """Returns the memories whose links to this one may change."""
         ends = {tie[end] for tie in (*self.cut, *self.put) for end in ("source_id", "target_id")}
         return sorted(({*self.unlink} | {link.target_id for link in self.links} | ends) - {memory_id})
 
@@ -100,7 +100,7 @@ class Changing(ABC):
     async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
         tied = wanted.tied(self.memory_id)
         if wanted.current and found["superseded_by"] is not None:
-            # The tie from what took its place goes: who deletes that one meanwhile takes the tie, too.
+            # The successor's link is removed: a concurrent deletion of the successor deletes it, too.
             tied.append(found["superseded_by"])
         if wanted.content not in (None, found["content"]):
             facts = await transaction.facts.as_read(self.memory_id)
@@ -114,7 +114,8 @@ class Changing(ABC):
         return targets - await transaction.existing(targets)
 
     async def run(self) -> int:
-        """Change the memory; its new version.
+        """Changes the memory and returns its new version; retries up to ATTEMPTS times after concurrent
+        changes.
 
         Raises NotFound, Conflict (another version than `if_version`), InvalidParams, DependencyUnavailable.
         """
@@ -143,7 +144,7 @@ class Changing(ABC):
             )
 
     async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
-        """Returns the columns of a new text and its vector, empty if it stays. Embeds before any lock."""
+        """Returns the columns of a new text and its vector, empty if unchanged. Embeds before any lock."""
         if content is None or content == row["content"]:
             return {}
         content = spoken(content, row) or content
@@ -272,7 +273,7 @@ def _given(name: str, values: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int:
-    """Clear a task's working memory; how many memories it held."""
+    """Clears a task's working memory; returns the number of memories it contained."""
     held = await parts.storage.working_rows(caller.agent_id, task_id, parts.working.ttl_seconds)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await transaction.life.complete_task(task_id, caller.token_id, caller.trace_id)
@@ -281,7 +282,7 @@ async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int
 
 
 class Renewing:
-    """One renewal by one caller. What a memory holds does not change: its version and its history stay."""
+    """Renews the TTL of one memory for one caller. Version and history stay unchanged."""
 
     operation = "renew"
 
@@ -292,7 +293,7 @@ class Renewing:
         self.degraded: list[str] = []
 
     async def run(self) -> int:
-        """Renew the memory, where it has a time to live; its version. Raises NotFound."""
+        """Renews the memory if it has a TTL; returns its version. Raises NotFound."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             row = await transaction.life.renew(self.memory_id)
         if row is None:
@@ -361,7 +362,7 @@ NOT_TIED = "links: a memory it was tied to is gone; that tie stays away"
 
 
 class Reverting(Changing):
-    """One return of one memory to how it stood at an earlier version."""
+    """Reverts one memory to an earlier version."""
 
     operation = "revert"
 
@@ -391,7 +392,7 @@ class Reverting(Changing):
 
     def _expiry(self, earlier: Mapping[str, Any]) -> dict[str, Any]:
         if "memory_type" in earlier:
-            # It was promoted since: it stays in its layer, and lives as long as that lets it.
+            # Promoted since then: it stays in its layer, with that layer's expiry.
             self.degraded.append(PROMOTED)
             return {}
         if "expires_at" not in earlier:
@@ -408,7 +409,7 @@ class Reverting(Changing):
         """Returns every later change, latest first. Raises Conflict if one is not recorded."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             changes = await transaction.history.since(self.memory_id, self._version)
-        # Changes made meanwhile are left out: the write then finds another version, and reads anew.
+        # Concurrent changes are ignored: the write then finds another version, and retries.
         changes = [change for change in changes if change["version"] <= row["version"]]
         if [change["version"] for change in changes] != list(range(row["version"], self._version, -1)):
             raise Conflict(
@@ -429,7 +430,7 @@ class Reverting(Changing):
         others = {tie[end] for tie in put.values() for end in ("source_id", "target_id")}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             there = await transaction.existing(others)
-        # One that goes between here and the write makes that NotFound; asked again, the tie stays away.
+        # If an end is deleted before the write, that raises NotFound; a retry by the caller omits the link.
         possible = [tie for tie in put.values() if {tie["source_id"], tie["target_id"]} <= there]
         if len(possible) < len(put):
             self.degraded.append(NOT_TIED)
@@ -457,7 +458,7 @@ def _key(tie: Row) -> tuple[Any, ...]:
 async def changes(
     parts: MemoryParts, caller: Caller, params: HistoryParams
 ) -> tuple[Mapping[str, Any], list[HistoryEntry], int | None]:
-    """The memory as it stands, a page of its changes and the cursor of the next. Raises NotFound."""
+    """Returns the memory's current state, a page of its changes and the next cursor. Raises NotFound."""
     records = await parts.storage.get(caller.agent_id, [params.memory_id])
     if params.memory_id not in records:
         raise NotFound(data={"memory_id": str(params.memory_id)})

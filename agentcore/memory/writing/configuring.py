@@ -27,7 +27,7 @@ CONSOLIDATION = {"consolidate", "archive_sources_after_days"}
 
 
 async def rules(parts: MemoryParts, caller: Caller) -> dict[str, Any]:
-    """What holds for the caller's agent, and what of it is its own."""
+    """Returns the effective rules of the caller's agent, and which of them are its own."""
     own = await parts.storage.own_rules(caller.agent_id)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         wish, _ = await transaction.clusters.settings()
@@ -36,7 +36,7 @@ async def rules(parts: MemoryParts, caller: Caller) -> dict[str, Any]:
 
 
 async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams) -> dict[str, Any]:
-    """Change the agent's own rules; what holds then."""
+    """Changes the agent's own rules; returns the rules then in force."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
         own = changed_rules(await transaction.rules.hold(), params.layers or {})
         await transaction.rules.set(own)

@@ -1,6 +1,6 @@
 """Embeds texts to store, and in the background the later passages of long memories.
 
-Without a vector a text is found by words and embedded later.
+A text without a vector is found by words, and embedded later.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ REFUSED = "embedding: the embedder refuses a text; the memory is kept and found 
 
 
 async def embed_each(embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind) -> list[Vectors | None]:
-    """A vector for each text, None for those the embedder refuses: one bad text does not spoil the others.
+    """Returns a vector for each text, None for those that the embedder refuses; bisects a refused batch.
 
-    Raises DependencyUnavailable where it does not answer, or refuses whatever is asked.
+    Raises DependencyUnavailable if the embedder does not answer, or refuses every text.
     """
     try:
         return list(await embedder.embed(texts, kind))
     except DependencyUnavailable as failure:
         if not failure.data.get("refused"):
             raise
-    # A wrong setting is refused in the same words as a bad text. No cache knows this one.
+    # An invalid setting is refused with the same error as an invalid text: probe with a text in no cache.
     await embedder.embed([f"probe {secrets.token_hex(8)}"], kind)
     return await _embed_halves(embedder, texts, kind)
 
@@ -57,9 +57,9 @@ async def _embed_halves(
 
 
 async def vector_columns(parts: MemoryParts, texts: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The columns `embedding` and `embedding_model` for each text, and what a receipt says of it.
+    """Returns the columns `embedding` and `embedding_model` for each text, and the receipt's `degraded`.
 
-    What the maintenance is to embed has no model, what was refused the name of who refused it.
+    Texts to embed later have no model, refused ones the name that `refused_by` returns.
     """
     nothing: dict[str, Any] = {"embedding": None, "embedding_model": None}
     if parts.embedder is None or not texts:
@@ -77,14 +77,14 @@ async def vector_columns(parts: MemoryParts, texts: Sequence[str]) -> tuple[list
 
 
 MEMORIES = 8
-# Of one turn. In between other agents' jobs run.
+# Per run; between runs, jobs of other agents can run.
 MOST_PASSAGES = 128
-# A query or a store that is embedded meanwhile waits for at most so many.
+# Limits how long a concurrent query or store has to queue for the embedder.
 BATCH = 8
 
 
 class EmbeddingPassages:
-    """One turn of one agent."""
+    """One run of the job for one agent."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
@@ -93,7 +93,7 @@ class EmbeddingPassages:
     async def run(self) -> bool:
         """Embeds passages of the longest pending memories; returns whether more may be pending.
 
-        Each batch is committed: a later turn continues behind it. Raises DependencyUnavailable.
+        Commits each batch, so a later run continues after it. Raises DependencyUnavailable.
         """
         embedder = self._parts.embedder
         if embedder is None:

@@ -1,4 +1,4 @@
-"""Storing, as a story: draft, embed, one transaction, working memory."""
+"""The store use case: drafts and embeds, writes in one transaction, updates working memory."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_i
 from agentcore.memory.working import WorkingEntry
 from agentcore.memory.writing.document_vectors import vector_columns
 
-# Of many items the first are embedded while the next are drafted.
+# Chunk of items: the first are embedded while the next are drafted.
 DRAFTED_TOGETHER = 64
 
 
 class Storing:
-    """One call's stores: items in, results in the same order out, all in one transaction.
+    """The stores of one call: items in, results in the same order out, all in one transaction.
 
-    `provenance` is what all of them tell of themselves beside what every memory does.
+    `provenance`: added to the provenance of every memory.
     """
 
-    # Whether language models see to what was stored.
+    # Whether to enqueue the stored memories for language models.
     follows = True
 
     def __init__(
@@ -59,7 +59,8 @@ class Storing:
         self.degraded: list[str] = []
 
     async def run(self) -> list[StoreResult]:
-        """Store what is worth it; `errors` then says what was at fault with single items.
+        """Stores the items that are worth it; afterwards `errors` contains the errors of single items, by
+        index.
 
         Raises DependencyUnavailable.
         """
@@ -179,7 +180,7 @@ class Storing:
             await self._check_targets(transaction, drafts)
             drafts = self._open(drafts)
             memories = {index: _new_memory(each) for index, each in drafts.items()}
-            # Of one key given twice the first item claims it.
+            # If two items have the same key, the first one claims it.
             claims = {memory.idempotency_key: memory for memory in reversed(list(memories.values()))}
             taken = await transaction.claim_keys(
                 list(claims.values()), self._parts.policy.idempotency_ttl_seconds

@@ -9,7 +9,7 @@ export interface ActionOutcome {
   outcome: string;
 }
 
-/** A conversation, or more of one: a memory for each message. */
+/** Messages to add to a session: one memory each. */
 export interface AddSessionParams {
   session_id: string;
   messages: Message[];
@@ -35,7 +35,7 @@ export interface AddSessionResult {
   receipt: Receipt;
 }
 
-/** One archived memory: what is known of it without reading its copy. */
+/** One archived memory: the index entry, without its archived copy. */
 export interface ArchivedMemory {
   memory_id: string;
   memory_type: MemoryType;
@@ -61,7 +61,7 @@ export interface ArchivedMemory {
   elsewhere?: boolean | null;
 }
 
-/** Which archived memories, and how many a page. */
+/** Filters and page size. */
 export interface ArchivedParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
@@ -90,7 +90,7 @@ export interface ArchivedResult {
   receipt: Receipt;
 }
 
-/** Nothing to say. */
+/** No params. */
 export interface CapabilitiesParams {
 }
 
@@ -108,7 +108,7 @@ export interface CapabilitiesResult {
   receipt: Receipt;
 }
 
-/** What goes for good: a session, a user, or everything. */
+/** Selects the memories to delete permanently: of a session, of a user, or all. */
 export interface ClearParams {
   session_id?: string | null;
   user_id?: string | null;
@@ -126,7 +126,7 @@ export interface ClearResult {
   receipt: Receipt;
 }
 
-/** Which task has ended. */
+/** The task that has ended. */
 export interface CompleteTaskParams {
   task_id: string;
 }
@@ -138,7 +138,7 @@ export interface CompleteTaskResult {
   receipt: Receipt;
 }
 
-/** Which rules change for this agent; what is not named stays. */
+/** Rules to change for this agent; absent fields stay unchanged. */
 export interface ConfigureParams {
   layers?: Partial<Record<MemoryType, LayerRules>> | null;
   /** Whether episodic memories that tell one thing get a summary, in the background. */
@@ -172,7 +172,7 @@ export interface ConfigureResult {
   success: boolean;
 }
 
-/** Whether it is only shown, from where it goes on, and what becomes of the sources. */
+/** Options of a consolidation: dry run, starting point, archiving of sources. */
 export interface ConsolidateParams {
   /** List what it would make; nothing is written. */
   dry_run?: boolean;
@@ -197,7 +197,7 @@ export interface ConsolidateResult {
   receipt: Receipt;
 }
 
-/** Memories that tell one thing together, and the summary they have or would get. */
+/** A cluster of similar memories, and its summary, existing or planned. */
 export interface ConsolidatedCluster {
   /** The summary's memory; null in a dry run. */
   memory_id: string | null;
@@ -211,7 +211,7 @@ export interface ConsolidatedCluster {
   replaces: string | null;
 }
 
-/** Which memories. */
+/** Filters of the memories to count. */
 export interface CountParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
@@ -236,7 +236,7 @@ export interface CountResult {
   receipt: Receipt;
 }
 
-/** Ids, or a filter with `confirm`, or `all` with `confirm`. */
+/** Selects the memories to delete: by ids, or by filters or `all` with `confirm`. */
 export interface DeleteParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
@@ -274,7 +274,7 @@ export interface Dropped {
   count: number;
 }
 
-/** Which session has ended, and whether summaries of it are kept. */
+/** The session that has ended, and whether to summarize it. */
 export interface EndSessionParams {
   session_id: string;
   /** Keep summaries of what was said and no summary tells of, in the semantic layer, tied to what they are of. */
@@ -301,7 +301,7 @@ export interface EndSessionResult {
   receipt: Receipt;
 }
 
-/** Whose memories go for good, from every place: all of the agent's, or those of one user within it. */
+/** Erases memories permanently, from every place: all of the agent's, or those of one user. */
 export interface EraseParams {
   /** This user's memories, and what was made of them. */
   user_id?: string | null;
@@ -329,7 +329,7 @@ export interface EraseResult {
   receipt: Receipt;
 }
 
-/** How a memory served: it moves the memory's relevance score. */
+/** Rates a memory's usefulness: changes its relevance score. */
 export interface FeedbackParams {
   memory_id: string;
   /** helpful: a tenth of the way to 1; unhelpful: a tenth of the way to 0; wrong: half of it. */
@@ -347,7 +347,7 @@ export interface FeedbackResult {
   receipt: Receipt;
 }
 
-/** What the prompt is about, and how many tokens the context may take. */
+/** The query of the context, its token budget, and filters of the memories to search. */
 export interface GetContextParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
@@ -403,7 +403,7 @@ export interface GetContextResult {
   receipt: Receipt;
 }
 
-/** Which memory. */
+/** The memory to return. */
 export interface GetParams {
   memory_id: string;
   /** Read past a replica that lags, what was changed just now: for what then decides a write. */
@@ -415,7 +415,7 @@ export interface GetResult {
   receipt: Receipt;
 }
 
-/** One change: which operation made which version, when, by whom, and what differs. */
+/** One change: operation, resulting version, time, author and differences. */
 export interface HistoryEntry {
   /** Its place among the memory's changes, from 1. */
   number: number;
@@ -432,7 +432,7 @@ export interface HistoryEntry {
   after?: Record<string, unknown> | null;
 }
 
-/** Which memory, and how many changes a page. */
+/** The memory whose history to list, and the page size. */
 export interface HistoryParams {
   memory_id: string;
   limit?: number;
@@ -472,7 +472,7 @@ export interface Interaction {
   metadata?: Record<string, unknown>;
 }
 
-/** How one layer forgets. Null in `memory.configure`: as the service has it. */
+/** Forgetting rules of one layer. Null in `memory.configure`: reset to the service's default. */
 export interface LayerRules {
   /** Seconds a memory lives that is stored without a time to live; 0: for ever. */
   ttl_seconds?: number | null;
@@ -505,7 +505,7 @@ export interface Link {
   weight?: number;
 }
 
-/** Which memories, in which order, how many a page. */
+/** Filters, sort order and page size. */
 export interface ListParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
@@ -538,7 +538,7 @@ export interface ListResult {
   receipt: Receipt;
 }
 
-/** What language models cost the agent today (UTC). */
+/** The agent's language model usage today (UTC). */
 export interface LlmUse {
   /** Sent. */
   requests: number;
@@ -554,7 +554,7 @@ export interface LlmUse {
   cost_a_day: number;
 }
 
-/** A tie that did not come back: the other memory is not there. */
+/** A link that was not restored: the other memory no longer exists. */
 export interface LostLink {
   memory_id: string;
   other_id: string;
@@ -659,7 +659,7 @@ export interface MemorySummary {
 /** The layer of a memory. */
 export type MemoryType = "working" | "episodic" | "semantic" | "procedural";
 
-/** One message of a conversation, also in the form of OpenAI's chat completions. */
+/** One message of a conversation, also in the format of OpenAI's chat completions. */
 export interface Message {
   /** What was said: a text, or OpenAI's parts, of which the texts are kept. With null, or without a text, the message is passed over. */
   content: string | Record<string, unknown>[] | null;
@@ -692,7 +692,7 @@ export interface Message {
   audio?: unknown;
 }
 
-/** Which layer is cut back, by which strategy, and how far. */
+/** The layer to prune, the strategy, and how many memories. */
 export interface PruneParams {
   /** working: what is pruned is archived and leaves its task's window, as in any other layer. */
   memory_layer: MemoryType;
@@ -729,7 +729,7 @@ export interface Receipt {
   timings_ms?: Record<string, number>;
 }
 
-/** Ids, or filters, or `all`: which archived memories come back. */
+/** Selects the archived memories to restore: by ids, by filters, or `all`. */
 export interface RestoreParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
@@ -782,7 +782,7 @@ export interface RestoreResult {
   receipt: Receipt;
 }
 
-/** What is asked, and which memories may answer. */
+/** The query, and filters of the memories to search. */
 export interface RetrieveParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
@@ -824,7 +824,7 @@ export interface RetrieveResult {
   receipt: Receipt;
 }
 
-/** Which memory goes back to which of its versions. */
+/** The memory to revert, and the version to revert to. */
 export interface RevertParams {
   memory_id: string;
   /** What the memory held at this version, it holds again. */
@@ -848,7 +848,7 @@ export interface ScoreTerm {
   contribution: number;
 }
 
-/** Nothing to say. */
+/** No params. */
 export interface SettingsParams {
 }
 
@@ -872,7 +872,7 @@ export interface SettingsResult {
   receipt: Receipt;
 }
 
-/** Nothing to say. */
+/** No params. */
 export interface StatsParams {
 }
 
@@ -885,7 +885,7 @@ export interface StatsResult {
   receipt: Receipt;
 }
 
-/** Many stores in one transaction; an item that cannot be stored is rejected alone. */
+/** Several stores in one transaction; an item that cannot be stored is rejected alone. */
 export interface StoreBatchParams {
   items: StoreParams[];
 }
@@ -897,7 +897,7 @@ export interface StoreBatchResult {
   receipt: Receipt;
 }
 
-/** What to remember: an `interaction`, or a plain `content`. */
+/** The memory to store: an `interaction`, or `content` as text. */
 export interface StoreParams {
   interaction?: Interaction | null;
   content?: string | null;
@@ -962,7 +962,7 @@ export interface StoreResult {
   receipt?: Receipt | null;
 }
 
-/** Which memories, and in how many tokens. */
+/** Filters of the memories to summarize, and the token limit. */
 export interface SummarizeParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
@@ -1011,13 +1011,13 @@ export interface SummaryRules {
   prompt?: string | null;
 }
 
-/** One earlier turn of the conversation that a query belongs to. */
+/** One earlier turn of the query's conversation. */
 export interface Turn {
   role?: string;
   content: string;
 }
 
-/** Which memory, and what changes. */
+/** The memory to update, and its changes. */
 export interface UpdateParams {
   memory_id: string;
   updates: Updates;
@@ -1030,7 +1030,7 @@ export interface UpdateResult {
   receipt: Receipt;
 }
 
-/** What changes; a field that is absent stays as it is, and none but ttl_seconds may be null. */
+/** Fields to change; absent fields stay unchanged, and only ttl_seconds may be null. */
 export interface Updates {
   /** The corrected text; summary and vector follow. */
   content?: string | null;
