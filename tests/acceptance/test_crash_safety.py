@@ -64,12 +64,19 @@ async def test_the_verdict_finds_nothing_where_nothing_happened(
     assert verdict.wrong == 0
 
 
+COPIED = (
+    "memory_type, content, summary, embedding, embedding_model, timestamp, external_id, task_id, session_id, "
+    "entities, entity_keys, facts, keywords, tags, metadata, relevance_score, provenance, content_hash, "
+    "term_keys, token_count, valid_from, valid_to, event_from, event_to, expires_at"
+)
+
+
 @pytest.mark.parametrize(("damage", "seen"), [
     ("DELETE FROM memories WHERE agent_id = %(agent)s AND external_id = 'write-3'",
      {"lost", "torn", "dangling", "miscounted"}),
-    ("INSERT INTO memories SELECT again.* FROM memories m, "
-     "jsonb_populate_record(m, jsonb_build_object('memory_id', gen_random_uuid())) AS again "
-     "WHERE m.agent_id = %(agent)s AND m.external_id = 'write-3'",
+    (f"INSERT INTO memories (agent_id, memory_id, {COPIED}) "  # noqa: S608 - constants
+     f"SELECT agent_id, gen_random_uuid(), {COPIED} FROM memories "
+     "WHERE agent_id = %(agent)s AND external_id = 'write-3'",
      {"doubled", "altered", "dangling", "miscounted"}),
     ("UPDATE memories SET content = 'x' WHERE agent_id = %(agent)s AND external_id = 'write-3'", {"altered"}),
     ("UPDATE memories SET embedding = NULL WHERE agent_id = %(agent)s AND external_id = 'write-3'",

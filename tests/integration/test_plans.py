@@ -89,7 +89,7 @@ async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None
         "lock_facts_with": {"memory_ids": [one, two], "successors": [None, successor]},
         "unchanged_facts": {"memory_id": one},
         "facts_superseded_with": {"memory_id": one, "successor": successor},
-        "lock_in_order": {"memory_ids": [one, two], "changing": [one], "standing": [two], "staying": []},
+        "lock_in_order": {"memory_ids": [one, two], "changing": [one], "unchanged": [two], "kept": []},
         "delete_memories": {"memory_ids": [one, two]},
         "existing_with_changing": {"memory_ids": [one, two], "changing": [one]},
     }

@@ -135,7 +135,8 @@ async def columns_of(connection: Any, table: OwnedTable) -> sql.Composable:
     names = await values(
         connection,
         "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 "
-        "AND NOT attisdropped AND attidentity = '' AND attname <> 'agent_id'", (table.name,))
+        "AND NOT attisdropped AND attidentity = '' AND attgenerated = '' AND attname <> 'agent_id'",
+        (table.name,))
     return sql.SQL("").join(sql.SQL(", ") + sql.Identifier(name) for name in names)
 
 

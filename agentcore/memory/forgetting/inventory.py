@@ -234,6 +234,7 @@ class KeyedBy(StrEnum):
 # Every in-process cache that outlives a call, as `module:place`. A test fails if one is missing.
 CACHES: Mapping[str, KeyedBy] = {
     "agentcore.admission:BodyBudget._held": KeyedBy.AGENT,
+    "agentcore.migration:revisions()": KeyedBy.NO_DATA,
     "agentcore.auth:JwksKeys._keys": KeyedBy.NO_DATA,
     "agentcore.auth:TokenVerifier._seen": KeyedBy.CALLER,
     "agentcore.memory.embedding_cache:CachingEmbedder._entries": KeyedBy.AGENT,
