@@ -52,7 +52,7 @@ from agentcore.memory.llm_limits import (
     LimitedRewriter,
     LlmMeter,
 )
-from agentcore.memory.params.own_rules import LayerRules
+from agentcore.memory.params.agent_settings import LayerRules
 from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
 from agentcore.memory.query_samples import QuerySamples
 from agentcore.memory.ranking.calibration import CutOffs

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
+from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.memories import GetContextParams
-from agentcore.memory.params.own_rules import ConfigureParams
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.summary_rules import SummaryRules
 from benchmarks.evidence import Given, words_of

@@ -12,7 +12,12 @@ from agentcore.cli.app import MEMORIES, app, counted, examples, group, say, show
 from agentcore.cli.calls import call
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.own_rules import ConfigureParams, ConsolidateParams, LayerRules, SettingsResult
+from agentcore.memory.params.agent_settings import (
+    ConfigureParams,
+    ConsolidateParams,
+    LayerRules,
+    SettingsResult,
+)
 from agentcore.summary_rules import SummaryRules
 
 layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers set episodic --ttl 15d")

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
-from types import UnionType
+from types import GenericAlias, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from uuid import UUID
 
@@ -263,7 +263,7 @@ def _type(annotation: Any) -> Any:
     origin, inner = get_origin(annotation), get_args(annotation)
     if origin in (Annotated, Union, UnionType):
         return _type(inner[0])
-    return list[_type(inner[0])] if origin is list else annotation  # type: ignore[misc]
+    return GenericAlias(list, (_type(inner[0]),)) if origin is list else annotation
 
 
 def _with(command: CommandT, added: Mapping[str, tuple[Any, Any]]) -> CommandT:

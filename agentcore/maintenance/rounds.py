@@ -27,8 +27,8 @@ from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.forgetting.removing import Pruning
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.agent_settings import ConsolidateParams
 from agentcore.memory.params.memories import PruneParams
-from agentcore.memory.params.own_rules import ConsolidateParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.working import WorkingMemory

@@ -24,6 +24,14 @@ from agentcore.errors import (
     problem_sentence,
 )
 from agentcore.memory.models import Interaction, MemorySummary, Receipt, Strict
+from agentcore.memory.params.agent_settings import (
+    ConfigureParams,
+    ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
+    SettingsParams,
+    SettingsResult,
+)
 from agentcore.memory.params.archived import (
     ArchivedParams,
     ArchivedResult,
@@ -67,14 +75,6 @@ from agentcore.memory.params.memories import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
-)
-from agentcore.memory.params.own_rules import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-    SettingsResult,
 )
 from agentcore.memory.params.sessions import (
     AddSessionParams,

@@ -15,6 +15,15 @@ from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing, removing, restoring
 from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.models import Dropped, MemoryType, Receipt
+from agentcore.memory.params.agent_settings import (
+    ConfigureParams,
+    ConfigureResult,
+    ConsolidateParams,
+    ConsolidateResult,
+    SettingsParams,
+    SettingsResult,
+    rules_of,
+)
 from agentcore.memory.params.archived import (
     ArchivedParams,
     ArchivedResult,
@@ -59,15 +68,6 @@ from agentcore.memory.params.memories import (
     StoreBatchResult,
     StoreParams,
     StoreResult,
-)
-from agentcore.memory.params.own_rules import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-    SettingsResult,
-    rules_of,
 )
 from agentcore.memory.params.sessions import (
     AddSessionParams,

@@ -17,8 +17,8 @@ from agentcore.memory.language.rejection import Screen
 from agentcore.memory.llm import FactExtractor, Summariser
 from agentcore.memory.llm_limits import LimitedFactJudge, LimitedReranker, LimitedRewriter, LlmMeter
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.agent_settings import LayerRules
 from agentcore.memory.params.memories import StoreParams
-from agentcore.memory.params.own_rules import LayerRules
 from agentcore.memory.query_samples import QuerySamples
 from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import SearchLimits

@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Connection, Database, Users, query, shaped_query
 from agentcore.limits import MAX_PAGE_BYTES
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
-from agentcore.memory.params.own_rules import OwnRules
+from agentcore.memory.params.agent_settings import OwnRules
 from agentcore.memory.rows.archive_rows import ArchiveRows, EraseRows
 from agentcore.memory.rows.derived_rows import (
     EMBED_PASSAGES,

@@ -9,6 +9,7 @@ from uuid import UUID
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.memories import (
     CompleteTaskParams,
@@ -18,7 +19,6 @@ from agentcore.memory.params.memories import (
     StoreBatchParams,
     StoreParams,
 )
-from agentcore.memory.params.own_rules import ConfigureParams
 from agentcore.memory.params.sessions import EndSessionParams
 from benchmarks.crash.shares import Shares, kept_places, shares
 from benchmarks.crash.torn import Remains, Tearing

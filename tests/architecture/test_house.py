@@ -131,7 +131,7 @@ def test_nothing_of_ours_is_mocked() -> None:
 def test_no_test_waits_by_the_clock() -> None:
     def sleeps(path: Path) -> Iterator[str]:
         for node in (node for node in nodes(path) if isinstance(node, ast.Call)):
-            # sleep(0) only yields to other tasks.
+            # Zero seconds only yield to other tasks.
             if re.fullmatch(r"(?:\w+\.)*sleep\((?!0\)).*\)", ast.unparse(node)):
                 yield f"{name_of(path)}:{node.lineno}"
 

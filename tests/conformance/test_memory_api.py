@@ -19,6 +19,12 @@ from agentcore.limits import MAX_METADATA_DEPTH
 from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params import memories as ask
+from agentcore.memory.params.agent_settings import (
+    ConfigureParams,
+    ConsolidateParams,
+    LayerRules,
+    SettingsParams,
+)
 from agentcore.memory.params.archived import ArchivedParams, EraseParams, RestoreParams
 from agentcore.memory.params.changes import (
     FeedbackParams,
@@ -27,7 +33,6 @@ from agentcore.memory.params.changes import (
     UpdateParams,
     Updates,
 )
-from agentcore.memory.params.own_rules import ConfigureParams, ConsolidateParams, LayerRules, SettingsParams
 from agentcore.memory.params.sessions import (
     AddSessionParams,
     ClearParams,

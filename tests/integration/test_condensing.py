@@ -8,8 +8,8 @@ import pytest
 
 from agentcore.maintenance.rounds import CONSOLIDATE_EPISODES
 from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.agent_settings import ConfigureParams, ConsolidateParams
 from agentcore.memory.params.memories import ListParams
-from agentcore.memory.params.own_rules import ConfigureParams, ConsolidateParams
 from agentcore.summary_rules import SummaryRules
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent

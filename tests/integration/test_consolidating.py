@@ -14,15 +14,15 @@ from agentcore.errors import InvalidParams, NotFound
 from agentcore.maintenance.rounds import LEAST_EPISODES, embed_pending, enqueue_consolidations
 from agentcore.memory.deriving import consolidating
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params.archived import RestoreParams
-from agentcore.memory.params.changes import HistoryParams, UpdateParams
-from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams, RetrieveParams
-from agentcore.memory.params.own_rules import (
+from agentcore.memory.params.agent_settings import (
     ConfigureParams,
     ConsolidateParams,
     ConsolidateResult,
     SettingsParams,
 )
+from agentcore.memory.params.archived import RestoreParams
+from agentcore.memory.params.changes import HistoryParams, UpdateParams
+from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams, RetrieveParams
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for

@@ -12,9 +12,9 @@ import pytest
 from agentcore.memory.api import Caller
 from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import HistoryParams, UpdateParams
 from agentcore.memory.params.memories import DeleteParams, ListParams, StoreBatchParams, StoreParams
-from agentcore.memory.params.own_rules import ConfigureParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking
 from tests.fixtures.memory import Agent, settings_for

@@ -10,9 +10,9 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.memories import ListParams
-from agentcore.memory.params.own_rules import ConfigureParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services

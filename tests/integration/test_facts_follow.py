@@ -11,9 +11,9 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import HistoryParams, RevertParams, UpdateParams
 from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams
-from agentcore.memory.params.own_rules import ConfigureParams
 from agentcore.memory.params.sessions import ClearParams
 from tests.fixtures.chat_model import Document, Talking, talking
 from tests.fixtures.memory import Agent

@@ -11,9 +11,9 @@ import pytest
 
 from agentcore.memory.llm import Extraction, Said
 from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
-from agentcore.memory.params.own_rules import ConfigureParams
 from tests.fixtures.chat_model import Document, Talking, answered, moved_facts, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.scripted_http import Reply

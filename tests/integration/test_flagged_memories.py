@@ -8,6 +8,7 @@ import pytest
 
 from agentcore.errors import ConfigurationError
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.agent_settings import ConsolidateParams
 from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.changes import RevertParams, UpdateParams
 from agentcore.memory.params.memories import (
@@ -19,7 +20,6 @@ from agentcore.memory.params.memories import (
     StoreBatchParams,
     StoreParams,
 )
-from agentcore.memory.params.own_rules import ConsolidateParams
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, SummarizeParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, settings_for

@@ -13,9 +13,9 @@ import pytest
 from agentcore.errors import NotFound
 from agentcore.maintenance.rounds import sweep_expired
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.agent_settings import ConfigureParams, LayerRules, SettingsParams, changed_rules
 from agentcore.memory.params.changes import HistoryParams, RevertParams, UpdateParams
 from agentcore.memory.params.memories import PruneParams, StatsParams
-from agentcore.memory.params.own_rules import ConfigureParams, LayerRules, SettingsParams, changed_rules
 from agentcore.memory.storage import job_lock
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, fill, settings_for

@@ -12,8 +12,8 @@ import pytest
 from agentcore.errors import DependencyUnavailable
 from agentcore.llm_options import LlmUseOptions
 from agentcore.memory.llm_limits import FORM_TOKENS, LlmMeter
+from agentcore.memory.params.agent_settings import LlmUse, SettingsParams
 from agentcore.memory.params.memories import RetrieveParams
-from agentcore.memory.params.own_rules import LlmUse, SettingsParams
 from agentcore.memory.storage import MemoryStorage
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.telemetry import Metrics

@@ -14,9 +14,9 @@ import pytest
 
 from agentcore.memory.llm import LlmOptions
 from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.memories import GetParams, ListParams
-from agentcore.memory.params.own_rules import ConfigureParams
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams
 from agentcore.providers.openai_chat import OpenAiSummariser, load_prompt
 from agentcore.summary_rules import SummaryRules

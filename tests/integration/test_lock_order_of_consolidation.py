@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from agentcore.memory.params.own_rules import ConsolidateParams
+from agentcore.memory.params.agent_settings import ConsolidateParams
 from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
 from tests.integration.test_consolidating import BOILER, FOURTH, told

@@ -16,9 +16,9 @@ from agentcore.memory.deriving import consolidating
 from agentcore.memory.forgetting.inventory import ARCHIVE
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
+from agentcore.memory.params.agent_settings import ConsolidateParams
 from agentcore.memory.params.archived import EraseParams
 from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams
-from agentcore.memory.params.own_rules import ConsolidateParams
 from agentcore.memory.params.sessions import ClearParams, EndSessionParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent

@@ -13,8 +13,8 @@ from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.api import Caller
 from agentcore.memory.deriving.period_summaries import PeriodSummarizing
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.agent_settings import SettingsParams
 from agentcore.memory.params.changes import HistoryParams
-from agentcore.memory.params.own_rules import SettingsParams
 from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Talking, answered, talking

@@ -14,8 +14,8 @@ from agentcore.errors import ConfigurationError, NotAuthorised
 from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.llm import LlmOptions, Said, SummaryRequest, WrittenSummary
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params.agent_settings import ConfigureParams, SettingsParams
 from agentcore.memory.params.memories import DeleteParams, RetrieveParams
-from agentcore.memory.params.own_rules import ConfigureParams, SettingsParams
 from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
 from agentcore.server import create_app

@@ -14,10 +14,10 @@ from agentcore.maintenance.llm_work import enqueue_llm_work
 from agentcore.memory.api import Caller
 from agentcore.memory.deriving import session_summaries
 from agentcore.memory.deriving.session_summaries import SessionSummarizing
+from agentcore.memory.params.agent_settings import ConfigureParams, SettingsParams
 from agentcore.memory.params.archived import EraseParams
 from agentcore.memory.params.changes import HistoryParams, UpdateParams
 from agentcore.memory.params.memories import DeleteParams, GetParams, ListParams
-from agentcore.memory.params.own_rules import ConfigureParams, SettingsParams
 from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Talking, answered, talking

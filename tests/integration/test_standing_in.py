@@ -9,9 +9,9 @@ from uuid import UUID
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import build_context
 from agentcore.memory.contexts.rendering import PAST, ContextEntry
+from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import DeleteParams, GetContextParams
-from agentcore.memory.params.own_rules import ConfigureParams
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.memory.recall.recalling import stand_ins
 from agentcore.summary_rules import SEGMENT_MESSAGES, SummaryRules

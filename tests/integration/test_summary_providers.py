@@ -9,8 +9,8 @@ import pytest
 
 from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.deriving import session_summaries
+from agentcore.memory.params.agent_settings import NOT_RECOMMENDED
 from agentcore.memory.params.memories import RetrieveParams
-from agentcore.memory.params.own_rules import NOT_RECOMMENDED
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent, settings_for

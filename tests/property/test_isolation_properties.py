@@ -19,8 +19,8 @@ from agentcore.memory.params import changes as past
 from agentcore.memory.params import memories as ask
 from agentcore.memory.params import own_rules as rules
 from agentcore.memory.params import sessions as talk
+from agentcore.memory.params.agent_settings import ConsolidateParams
 from agentcore.memory.params.archived import EraseParams
-from agentcore.memory.params.own_rules import ConsolidateParams
 from agentcore.runtime import Runtime
 from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.isolation_model import Model, Stage, Turn

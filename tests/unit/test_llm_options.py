@@ -9,7 +9,7 @@ import pytest
 from agentcore.config import load_settings
 from agentcore.errors import ConfigurationError
 from agentcore.llm_options import read_llm_options
-from agentcore.memory.params.own_rules import warnings_of
+from agentcore.memory.params.agent_settings import warnings_of
 from agentcore.summary_rules import SummaryRules, rules_in_force
 
 

@@ -13,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.models import DEFAULT_IMPORTANCE, FIRST_YEAR, LAST_YEAR, Identifier
-from agentcore.memory.params.own_rules import MAX_TTL_SECONDS
+from agentcore.memory.params.agent_settings import MAX_TTL_SECONDS
 from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 
 # Larger values, after the year 5000 as seconds since 1970, are milliseconds.

@@ -21,8 +21,8 @@ from agentcore.memory.language.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.llm import Said, SummaryRequest
 from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
+from agentcore.memory.params.agent_settings import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.params.memories import PruneParams, StoreParams
-from agentcore.memory.params.own_rules import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable
 from agentcore.memory.rows.archive_rows import Tombstone

@@ -103,12 +103,12 @@ class PeriodSummarizing:
         held_up, later = set[UUID](), set[UUID]()
         for place, share in shares.items():
             if place not in failed:
-                state = await self._standing(place, share, held_up, rules)
+                state = await self._state(place, share, held_up, rules)
                 if self._may_wait(place, state, share):
                     later |= _ids(share.rows)
                     continue
                 try:
-                    await self._tell(place, state)
+                    await self._refresh(place, state)
                 except DependencyUnavailable as failure:
                     failed[place] = failure
                     if not is_of_one(failure):
@@ -134,7 +134,7 @@ class PeriodSummarizing:
         added_at: datetime = max(each["queued_at"] for each in share.rows)
         return added_at + quiet <= self._parts.clock()
 
-    async def _tell(self, place: _Place | None, state: SummaryState) -> None:
+    async def _refresh(self, place: _Place | None, state: SummaryState) -> None:
         row = state.row
         if place is None or state.stays or (row is None and not _begins(place, state)):
             await keep(self._parts, self._caller, state)
@@ -147,9 +147,9 @@ class PeriodSummarizing:
         elif not summary.text:
             await remove(self._parts, self._caller, state, row)
         else:
-            await write(self._parts, self._caller, state, row, _anew(place, state, row, summary))
+            await write(self._parts, self._caller, state, row, _new_summary(place, state, row, summary))
 
-    async def _standing(
+    async def _state(
         self, place: _Place | None, share: _Share, held_up: Set[UUID], rules: SummaryRules | None
     ) -> SummaryState:
         row, sources = None, _by_id([])
@@ -205,14 +205,14 @@ class PeriodSummarizing:
                 namespace=place.namespace,
                 timestamp=_until(state),
                 tags=[PERIOD_TAG],
-                metadata={**_told_of(place, state), **summary.origin},
+                metadata={**_range_metadata(place, state), **summary.origin},
                 force=True,
                 supersede=False,
             ),
             self._caller,
         )
         each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
-        each.columns["provenance"] |= _made_of(place, state)
+        each.columns["provenance"] |= _provenance(place, state)
         return each
 
 
@@ -246,15 +246,15 @@ def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | 
     return gathered
 
 
-def _anew(place: _Place, state: SummaryState, row: Row, summary: SessionSummary) -> NewSummary:
+def _new_summary(place: _Place, state: SummaryState, row: Row, summary: SessionSummary) -> NewSummary:
     named = {*row["provenance"].get("sources", [])}
     new = [each for each in state.sources if str(each["memory_id"]) not in named]
-    metadata = {**metadata_of(row, summary), **_told_of(place, state)}
-    provenance = {**row["provenance"], **_made_of(place, state)}
+    metadata = {**metadata_of(row, summary), **_range_metadata(place, state)}
+    provenance = {**row["provenance"], **_provenance(place, state)}
     return NewSummary(summary, metadata, provenance, _until(state), ties(new))
 
 
-def _made_of(place: _Place, state: SummaryState) -> dict[str, Any]:
+def _provenance(place: _Place, state: SummaryState) -> dict[str, Any]:
     before = {} if state.row is None else state.row["provenance"]
     sources = [str(each["memory_id"]) for each in state.sources]
     gone = [each for each in before.get("sources", []) if each not in sources]
@@ -269,7 +269,7 @@ def _made_of(place: _Place, state: SummaryState) -> dict[str, Any]:
     }
 
 
-def _told_of(place: _Place, state: SummaryState) -> dict[str, Any]:
+def _range_metadata(place: _Place, state: SummaryState) -> dict[str, Any]:
     row, began = state.row, [_began(each) for each in state.sources]
     gone = 0
     if row is not None and not state.is_whole:

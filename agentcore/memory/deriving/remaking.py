@@ -129,29 +129,29 @@ class SummaryUpdate(Changing):
         self, parts: MemoryParts, caller: Caller, state: SummaryState, row: Row, new: NewSummary
     ) -> None:
         super().__init__(parts, caller, row["memory_id"], row["version"])
-        self._standing = state
-        self._anew = new
+        self._state = state
+        self._new = new
 
     async def _wanted(self, row: Row) -> Wanted:
-        sources = [str(each["memory_id"]) for each in self._standing.told]
-        told, degraded = {"sources": sources, "by": self._anew.summary.by}, self._anew.summary.degraded
+        sources = [str(each["memory_id"]) for each in self._state.told]
+        told, degraded = {"sources": sources, "by": self._new.summary.by}, self._new.summary.degraded
         return Wanted(
-            content=self._anew.summary.content,
-            columns={"metadata": dict(self._anew.metadata)},
-            links=self._anew.links,
+            content=self._new.summary.content,
+            columns={"metadata": dict(self._new.metadata)},
+            links=self._new.links,
             told=told if degraded is None else {**told, "degraded": degraded},
         )
 
     async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
-        columns = await super()._new_text({**row, "timestamp": self._anew.timestamp}, content)
-        if columns and self._anew.summary.key_facts:
-            columns["facts"] = [*self._anew.summary.key_facts]
+        columns = await super()._new_text({**row, "timestamp": self._new.timestamp}, content)
+        if columns and self._new.summary.key_facts:
+            columns["facts"] = [*self._new.summary.key_facts]
         return columns
 
     async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
         # Its new links lead to its sources, which are locked here.
-        await claim(transaction, self._standing)
-        await transaction.summaries.retell(self.memory_id, self._anew.provenance, self._anew.timestamp)
+        await claim(transaction, self._state)
+        await transaction.summaries.retell(self.memory_id, self._new.provenance, self._new.timestamp)
 
 
 async def claim(transaction: MemoryTransaction, state: SummaryState, going: Sequence[UUID] = ()) -> None:

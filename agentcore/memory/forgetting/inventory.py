@@ -234,7 +234,6 @@ class KeyedBy(StrEnum):
 # Every in-process cache that outlives a call, as `module:place`. A test fails if one is missing.
 CACHES: Mapping[str, KeyedBy] = {
     "agentcore.admission:BodyBudget._held": KeyedBy.AGENT,
-    "agentcore.migration:revisions()": KeyedBy.NO_DATA,
     "agentcore.auth:JwksKeys._keys": KeyedBy.NO_DATA,
     "agentcore.auth:TokenVerifier._seen": KeyedBy.CALLER,
     "agentcore.memory.embedding_cache:CachingEmbedder._entries": KeyedBy.AGENT,
@@ -252,6 +251,7 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.memory.scoring:is_person()": KeyedBy.WORD,
     "agentcore.memory.tokens:TokenCounters._made": KeyedBy.NO_DATA,
     "agentcore.memory.vector_store:PgVectorStore._statements": KeyedBy.NO_DATA,
+    "agentcore.migration:revisions()": KeyedBy.NO_DATA,
     "agentcore.providers.hashing:_features()": KeyedBy.WORD,
     "agentcore.providers.openai_chat:load_prompt()": KeyedBy.NO_DATA,
     "agentcore.ratelimit:RateLimit._older": KeyedBy.AGENT,

@@ -16,8 +16,8 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, archive_id, archive_memories, object_key
 from agentcore.memory.consequences.following import relink_superseded
 from agentcore.memory.consequences.pending_work import after_deletion
+from agentcore.memory.params.agent_settings import rules_of
 from agentcore.memory.params.memories import DEFAULT_SHARE, DeleteParams, PruneParams
-from agentcore.memory.params.own_rules import rules_of
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable, PruningPolicy, decide
 from agentcore.memory.rows.archive_rows import Tombstone

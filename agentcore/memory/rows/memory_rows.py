@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, query, shaped_query
 from agentcore.memory.models import SUPERSEDES, Link
-from agentcore.memory.params.own_rules import OwnRules
+from agentcore.memory.params.agent_settings import OwnRules
 from agentcore.summary_rules import SummaryRules, rules_in_force
 
 Row = Mapping[str, Any]

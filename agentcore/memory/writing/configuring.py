@@ -9,7 +9,7 @@ from agentcore.llm_options import MICROS, LlmUseOptions
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import QUEUE_PERIODS, watch_capacity
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.own_rules import (
+from agentcore.memory.params.agent_settings import (
     ConfigureParams,
     LayerRules,
     LlmUse,
