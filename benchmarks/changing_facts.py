@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 FREE_WORDINGS = Path(__file__).parent / "data" / "free_wordings.json"
-# A year back: a stream is some eleven months long, and a store refuses a time in the future.
+# A store refuses a time in the future: the longest stream, of 3,000 stores, ends in September 2026.
 BEGIN = datetime(2025, 1, 6, 8, 0, tzinfo=UTC)
 HALVES = ("development", "sealed")
 
