@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import MemoryType
+from agentcore.memory.params import agent_settings as rules
 from agentcore.memory.params import changes as past
 from agentcore.memory.params import memories as ask
-from agentcore.memory.params import agent_settings as rules
 from agentcore.memory.params import sessions as talk
 from agentcore.memory.params.agent_settings import ConsolidateParams
 from agentcore.memory.params.archived import EraseParams
