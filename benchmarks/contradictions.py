@@ -24,20 +24,19 @@ from benchmarks.service import Service, run, running_service
 
 PAIRS = Path(__file__).parent / "data" / "pairs.jsonl"
 TABLE = Path(__file__).parent / "results" / "contradictions.md"
-OPENED = """\
-The sealed half was opened on 2026-11-22 at 03:12 UTC, at the commit "Which memory takes another's place,
-decided by rules; frozen before the sealed pairs are opened"; it said 62 of 69 contradicting pairs superseded,
-nothing else. Afterwards rules were loosened and tightened, for the service's tests and the stream and
-not for a sealed pair ("the Atlas project" is one project; "is due" says what "the deadline" does; a
-change can itself be changed; a number behind a noun says which one). A first stream, before that, had
-two values in 45.2 % of its answers: the stream's plain wordings are therefore no unseen ones."""
-OPENED_WORDINGS = """\
-The free wordings are one author's, who wrote the rules, too. The sealed half was opened at 06:25 UTC on that
-day, at the commit "A fact's noun stands by itself; frozen ...": 31 of 500 answers (6.2 %) contradictory, 6 of
-815 supersessions wrong. What was wrong was mended, and the rules frozen again. Then the last set was written,
-and opened: 102 of 500 (20.4 %), 21 of 807 wrong (most by an older rule: "works for" and "works as"). What was
-wrong was mended, and some words were added. The figures below are those of rules that have seen all sets;
-what unseen wordings meet is told by those two first openings."""
+SEALED_PAIRS = """\
+The sealed half was opened on 2026-11-22, after the rules were frozen: 62 of 69 contradicting pairs were
+superseded (recall .899) and no other. Afterwards rules were changed for the service's tests and the
+stream, not for a sealed pair. The plain wordings of the stream were in view: its first run had 45.2 %
+contradictory answers. Since decision 63, a short correction supersedes nothing; that alone lowered the
+recall to .783 (development: .941 to .882)."""
+FREE_WORDINGS = """\
+The author of the rules also wrote the free wordings. The sealed half was opened on 2026-11-22, after the
+rules were frozen: 31 of 500 answers (6.2 %) were contradictory, 6 of 815 supersessions wrong. These
+errors were corrected and the rules frozen again. Then the last set was written and opened: 102 of 500
+(20.4 %), 21 of 807 wrong, most by an older rule ("works for" and "works as"). These were corrected, too,
+and some words added. So the rules have seen every set below; only those two first openings measure unseen
+wordings."""
 
 
 def pairs() -> list[dict[str, Any]]:
@@ -163,17 +162,17 @@ def rows(found: Mapping[str, Any]) -> Iterator[str]:
             f"| {half} | {each['pairs']} | {each['precision']:.3f} | {each['recall']:.3f} | "
             f"{each['false_supersessions']} | {each['false_merges']} |"
         )
-    yield f"\n{OPENED}\n"
+    yield f"\n{SEALED_PAIRS}\n"
     yield "| Label: verdict | development | sealed |"
     yield "|---|---|---|"
     for name in sorted({*found["development"]["verdicts"], *found["sealed"]["verdicts"]}):
         yield f"| {name} | {' | '.join(str(found[half]['verdicts'].get(name, 0)) for half in HALVES)} |"
     if "stream" not in found:
         return
-    yield f"\n{OPENED_WORDINGS}"
+    yield f"\n{FREE_WORDINGS}"
     yield (
-        "\n| Stream | Retrievals | Stores | Superseded | of it wrongly | Contradictory answers | "
-        "The value that holds |"
+        "\n| Stream | Retrievals | Stores | Superseded | Wrongly superseded | Contradictory answers | "
+        "Current value found |"
     )
     yield "|---|---|---|---|---|---|---|"
     for name, each in found["stream"].items():

@@ -18,27 +18,36 @@ from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.limits import MAX_METADATA_DEPTH
 from agentcore.memory.api import METHODS, MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
-from agentcore.memory.params import memories as ask
-from agentcore.memory.params.agent_settings import (
+from agentcore.params import (
+    AddSessionParams,
+    ArchivedParams,
+    CapabilitiesParams,
+    ClearParams,
+    CompleteTaskParams,
     ConfigureParams,
     ConsolidateParams,
-    LayerRules,
-    SettingsParams,
-)
-from agentcore.memory.params.archived import ArchivedParams, EraseParams, RestoreParams
-from agentcore.memory.params.changes import (
+    CountParams,
+    DeleteParams,
+    EndSessionParams,
+    EraseParams,
     FeedbackParams,
+    GetContextParams,
+    GetParams,
     HistoryParams,
+    LayerRules,
+    ListParams,
+    Message,
+    PruneParams,
+    RestoreParams,
+    RetrieveParams,
     RevertParams,
+    SettingsParams,
+    StatsParams,
+    StoreBatchParams,
+    StoreParams,
+    SummarizeParams,
     UpdateParams,
     Updates,
-)
-from agentcore.memory.params.sessions import (
-    AddSessionParams,
-    ClearParams,
-    EndSessionParams,
-    Message,
-    SummarizeParams,
 )
 from agentcore.runtime import Runtime
 from tests.fixtures.memory_faces import FACES
@@ -56,19 +65,19 @@ async def memory(request: pytest.FixtureRequest, runtime: Runtime) -> AsyncItera
 
 
 async def stored(memory: MemoryApi, content: str) -> UUID:
-    result = await memory.store(ask.StoreParams(content=content))
+    result = await memory.store(StoreParams(content=content))
     assert result.memory_id is not None
     return result.memory_id
 
 
 async def count(memory: MemoryApi) -> int:
-    return (await memory.count(ask.CountParams())).count
+    return (await memory.count(CountParams())).count
 
 
 async def test_what_is_stored_is_found_with_its_terms_and_a_receipt(memory: MemoryApi) -> None:
-    tea = await memory.store(ask.StoreParams(content=TEA, speaker="Ada", tags=["drinks"]))
+    tea = await memory.store(StoreParams(content=TEA, speaker="Ada", tags=["drinks"]))
     assert (tea.success, tea.status) == (True, "stored")
-    found = await memory.retrieve(ask.RetrieveParams(query="does Ada prefer tea or coffee?", explain=True))
+    found = await memory.retrieve(RetrieveParams(query="does Ada prefer tea or coffee?", explain=True))
     assert (found.memories[0].memory_id, found.memories[0].content) == (tea.memory_id, TEA)
     assert found.memories[0].terms
     assert found.receipt.candidates
@@ -82,25 +91,25 @@ async def test_the_named_methods_of_the_specification_are_there(memory: MemoryAp
 
 
 async def test_a_context_keeps_to_its_budget_and_names_its_memories(memory: MemoryApi) -> None:
-    tea = await memory.store(ask.StoreParams(content=TEA, task_id="breakfast"))
+    tea = await memory.store(StoreParams(content=TEA, task_id="breakfast"))
     built = await memory.get_context(
-        ask.GetContextParams(query="green tea in the morning", task_id="breakfast", max_tokens=200))
+        GetContextParams(query="green tea in the morning", task_id="breakfast", max_tokens=200))
     assert TEA in built.context
     assert 0 < built.token_count <= 200
     assert built.memory_ids == [tea.memory_id]
-    ended = await memory.complete_task(ask.CompleteTaskParams(task_id="breakfast"))
+    ended = await memory.complete_task(CompleteTaskParams(task_id="breakfast"))
     assert ended.cleared_count == 1
 
 
 async def test_a_batch_answers_for_each_item(memory: MemoryApi) -> None:
-    batch = await memory.store_batch(ask.StoreBatchParams(items=[
-        ask.StoreParams(content=BIKE), ask.StoreParams(content="hello there"),
-        ask.StoreParams(interaction=Interaction(query="Where is the key?", response="Under the mat."))]))
+    batch = await memory.store_batch(StoreBatchParams(items=[
+        StoreParams(content=BIKE), StoreParams(content="hello there"),
+        StoreParams(interaction=Interaction(query="Where is the key?", response="Under the mat."))]))
     assert [result.status for result in batch.results] == ["stored", "rejected", "stored"]
 
 
 async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone(memory: MemoryApi) -> None:
-    batch = await memory.store_batch(ask.StoreBatchParams.model_validate({"items": [
+    batch = await memory.store_batch(StoreBatchParams.model_validate({"items": [
         {"content": BIKE}, {"content": " "}, {"content": "x" * 300_000}, {},
         {"content": TEA, "importance": 7}, {"content": TEA}]}))
     assert [result.code for result in batch.results] == [None, -32602, -32602, -32602, -32602, None]
@@ -126,7 +135,7 @@ async def test_a_value_that_json_has_no_form_for_refuses_its_item_and_nothing_is
     memory: MemoryApi
 ) -> None:
     items = [{"content": BIKE} | wrong for wrong, _ in NOT_JSON]
-    batch = await memory.store_batch(ask.StoreBatchParams.model_validate({
+    batch = await memory.store_batch(StoreBatchParams.model_validate({
         "items": [*items, {"content": TEA}]}))
     added = await memory.add_session(AddSessionParams.model_validate({
         "session_id": "s", "messages": [*items, {"content": None}, {"content": TEA}]}))
@@ -138,11 +147,11 @@ async def test_a_value_that_json_has_no_form_for_refuses_its_item_and_nothing_is
     assert [(result.status, result.code) for result in added.results[len(items):]] == [
         ("rejected", None), ("stored", None)]
     assert (batch.success, added.success, added.stored_count, added.session_id) == (False, False, 1, "s")
-    assert [record.content for record in (await memory.list(ask.ListParams())).memories] == [TEA, TEA]
+    assert [record.content for record in (await memory.list(ListParams())).memories] == [TEA, TEA]
 
 
 async def test_where_every_item_is_refused_each_has_its_answer(memory: MemoryApi) -> None:
-    batch = await memory.store_batch(ask.StoreBatchParams.model_validate({"items": [
+    batch = await memory.store_batch(StoreBatchParams.model_validate({"items": [
         {"content": TEA, "importance": math.nan}]}))
     assert (batch.success, [result.code for result in batch.results]) == (False, [-32602])
     added = await memory.add_session(AddSessionParams.model_validate({
@@ -169,36 +178,36 @@ async def test_a_change_is_kept_in_history_and_can_be_taken_back(memory: MemoryA
     assert [change.operation for change in history.changes] == ["feedback", "update"]
     reverted = await memory.revert(RevertParams(memory_id=tea, version=1))
     assert reverted.version == 4
-    assert (await memory.get(ask.GetParams(memory_id=tea))).memory.content == TEA
+    assert (await memory.get(GetParams(memory_id=tea))).memory.content == TEA
 
 
 async def test_pages_hold_every_memory_once(memory: MemoryApi) -> None:
     kept = {await stored(memory, f"Locker {number} holds the key of door {number}.") for number in range(3)}
-    page = await memory.list(ask.ListParams(limit=2))
-    rest = await memory.list(ask.ListParams(limit=2, cursor=page.next_cursor))
+    page = await memory.list(ListParams(limit=2))
+    rest = await memory.list(ListParams(limit=2, cursor=page.next_cursor))
     assert {record.memory_id for record in [*page.memories, *rest.memories]} == kept
     assert rest.next_cursor is None
-    assert (await memory.stats(ask.StatsParams())).total == await count(memory) == 3
+    assert (await memory.stats(StatsParams())).total == await count(memory) == 3
 
 
 async def test_what_is_deleted_is_gone(memory: MemoryApi) -> None:
     tea, _ = await stored(memory, TEA), await stored(memory, BIKE)
-    assert (await memory.delete(ask.DeleteParams(memory_ids=[tea]))).deleted_count == 1
+    assert (await memory.delete(DeleteParams(memory_ids=[tea]))).deleted_count == 1
     with pytest.raises(NotFound):
-        await memory.get(ask.GetParams(memory_id=tea))
-    assert (await memory.delete(ask.DeleteParams(all=True, confirm=True))).deleted_count == 1
+        await memory.get(GetParams(memory_id=tea))
+    assert (await memory.delete(DeleteParams(all=True, confirm=True))).deleted_count == 1
     assert await count(memory) == 0
 
 
 async def test_what_is_pruned_can_be_restored(memory: MemoryApi) -> None:
     tea = await stored(memory, TEA)
-    pruned = await memory.prune(ask.PruneParams(memory_layer=MemoryType.EPISODIC, target=1))
+    pruned = await memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1))
     assert pruned.memory_ids == [tea]
     archived = await memory.archived(ArchivedParams())
     assert [each.memory_id for each in archived.memories] == [tea]
     restored = await memory.restore(RestoreParams(memory_ids=[tea]))
     assert restored.restored_count == 1
-    assert (await memory.get(ask.GetParams(memory_id=tea))).memory.content == TEA
+    assert (await memory.get(GetParams(memory_id=tea))).memory.content == TEA
 
 
 async def test_a_session_is_added_summarised_ended_and_cleared(memory: MemoryApi) -> None:
@@ -235,20 +244,20 @@ async def test_what_is_erased_leaves_nothing(memory: MemoryApi) -> None:
 
 
 async def test_the_service_tells_what_it_can_do(memory: MemoryApi) -> None:
-    told = await memory.capabilities(ask.CapabilitiesParams())
+    told = await memory.capabilities(CapabilitiesParams())
     assert MemoryType.SEMANTIC in told.memory_types
     assert told.limits
 
 
 async def test_failures_are_the_same_classes_with_the_same_words(memory: MemoryApi) -> None:
     with pytest.raises(NotFound, match=r"^No such memory\.$"):
-        await memory.get(ask.GetParams(memory_id=NOBODY))
+        await memory.get(GetParams(memory_id=NOBODY))
     with pytest.raises(InvalidParams) as refused:
-        await memory.list(ask.ListParams(cursor="made up"))
+        await memory.list(ListParams(cursor="made up"))
     assert "cursor" in f"{refused.value.message} {refused.value.data}"
-    await memory.store(ask.StoreParams(content=TEA, idempotency_key="one"))
+    await memory.store(StoreParams(content=TEA, idempotency_key="one"))
     with pytest.raises(Conflict):
-        await memory.store(ask.StoreParams(content=BIKE, idempotency_key="one"))
+        await memory.store(StoreParams(content=BIKE, idempotency_key="one"))
     assert await count(memory) == 1
 
 
@@ -256,10 +265,10 @@ async def test_what_json_has_no_type_for_is_stored_in_its_form_by_every_face(mem
     said = datetime(2026, 5, 1, 10, tzinfo=UTC)
     told = Interaction(
         query=TEA, actions=[{"at": said}], outcome=(NOBODY, 1), metadata={"at": said, "of": NOBODY})
-    kept = await memory.store(ask.StoreParams(interaction=told))
+    kept = await memory.store(StoreParams(interaction=told))
     assert kept.memory_id is not None
     await memory.update(UpdateParams(memory_id=kept.memory_id, updates=Updates(metadata={"seen": said})))
-    record = (await memory.get(ask.GetParams(memory_id=kept.memory_id))).memory
+    record = (await memory.get(GetParams(memory_id=kept.memory_id))).memory
     stands = "2026-05-01T10:00:00Z"
     assert record.metadata == {"at": stands, "of": str(NOBODY), "seen": stands}
     assert (record.actions, record.outcome) == ([{"at": stands}], [str(NOBODY), 1])
@@ -269,17 +278,17 @@ async def test_as_deep_as_a_value_may_nest_every_face_stores_it(memory: MemoryAp
     deep: Any = "deep"
     for _ in range(MAX_METADATA_DEPTH - 1):
         deep = [deep]
-    batch = await memory.store_batch(ask.StoreBatchParams(items=[
-        ask.StoreParams(interaction=Interaction(query=TEA, actions=[deep], metadata={"deep": deep}))]))
+    batch = await memory.store_batch(StoreBatchParams(items=[
+        StoreParams(interaction=Interaction(query=TEA, actions=[deep], metadata={"deep": deep}))]))
     [stored_one] = batch.results
     assert stored_one.memory_id is not None
-    assert (await memory.get(ask.GetParams(memory_id=stored_one.memory_id))).memory.metadata == {"deep": deep}
+    assert (await memory.get(GetParams(memory_id=stored_one.memory_id))).memory.metadata == {"deep": deep}
 
 
 async def test_what_json_cannot_say_reaches_no_face(memory: MemoryApi) -> None:
     for value in (float("nan"), float("inf"), object()):
         with pytest.raises(ValidationError, match=r"metadata\n.*at\[0\] is"):
-            await memory.store(ask.StoreParams(content=TEA, metadata={"at": [value]}))
+            await memory.store(StoreParams(content=TEA, metadata={"at": [value]}))
     assert await count(memory) == 0
 
 

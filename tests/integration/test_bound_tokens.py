@@ -15,11 +15,26 @@ from agentcore.client import MemoryClient
 from agentcore.errors import InvalidParams, NotAuthorised, NotFound
 from agentcore.memory.api import METHODS, SCOPES, AnyMethod
 from agentcore.memory.models import Link, MemorySummary, MemoryType
-from agentcore.memory.params import memories as ask
-from agentcore.memory.params.archived import ArchivedParams
-from agentcore.memory.params.changes import FeedbackParams, HistoryParams, UpdateParams
-from agentcore.memory.params.memories import RetrieveParams, StatsParams, StoreBatchParams, StoreParams
-from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, Message, SummarizeParams
+from agentcore.params import (
+    AddSessionParams,
+    ArchivedParams,
+    CountParams,
+    DeleteParams,
+    EndSessionParams,
+    FeedbackParams,
+    GetContextParams,
+    GetParams,
+    HistoryParams,
+    ListParams,
+    Message,
+    PruneParams,
+    RetrieveParams,
+    StatsParams,
+    StoreBatchParams,
+    StoreParams,
+    SummarizeParams,
+    UpdateParams,
+)
 from agentcore.runtime import Runtime
 from agentcore.server import MCP_ENDPOINT, create_app
 from tests.fixtures.edge import request
@@ -47,7 +62,7 @@ async def bound(runtime: Runtime) -> AsyncIterator[Bound]:
 
 
 async def contents(memory: MemoryClient, **filters: Any) -> set[str]:
-    found = await memory.list(ask.ListParams.model_validate(filters))
+    found = await memory.list(ListParams.model_validate(filters))
     return {each.content for each in found.memories}
 
 
@@ -60,17 +75,17 @@ async def test_a_filter_asks_for_a_users_memories_and_the_shared_ones_together(a
         await agent.stored_id(f"The kiln of {user or 'all'} is hot.", user_id=user, memory_type="semantic")
     memory, both = agent.memory, {"The kiln of anna is hot.", "The kiln of all is hot."}
     wanted: dict[str, Any] = {"user_id": ["anna", None]}
-    listed = await memory.list(ask.ListParams.model_validate(wanted))
+    listed = await memory.list(ListParams.model_validate(wanted))
     assert {each.content for each in listed.memories} == both
-    assert (await memory.count(ask.CountParams.model_validate({"user_id": [None]}))).count == 1
+    assert (await memory.count(CountParams.model_validate({"user_id": [None]}))).count == 1
     asked = {"query": "Whose kiln is hot?", "min_fit": 0.0, "distinct": False, **wanted}
     found = await memory.retrieve(RetrieveParams.model_validate({"k": 9, **asked}))
     assert {each.content for each in found.memories} == both
-    context = (await memory.get_context(ask.GetContextParams.model_validate(asked))).context
+    context = (await memory.get_context(GetContextParams.model_validate(asked))).context
     assert all(each in context for each in both) and "bob" not in context
     summary = await memory.summarize(SummarizeParams.model_validate(wanted))
     assert summary.memory_count == 2
-    await memory.prune(ask.PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
+    await memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
     archived = await memory.archived(ArchivedParams.model_validate(wanted))
     assert {each.user_id for each in archived.memories} == {"anna", None}
 
@@ -79,7 +94,7 @@ async def test_deleting_by_several_users_leaves_the_others(agent: Agent) -> None
     for user in ("anna", "bob", None):
         await agent.stored_id(f"The kiln of {user} is hot.", user_id=user)
     given = {"user_id": ["anna", None], "confirm": True}
-    assert (await agent.memory.delete(ask.DeleteParams.model_validate(given))).deleted_count == 2
+    assert (await agent.memory.delete(DeleteParams.model_validate(given))).deleted_count == 2
 
 
 # --- the matrix --------------------------------------------------------------------------------------------
@@ -147,11 +162,11 @@ async def test_reading_is_restricted_to_the_tokens_users(agent: Agent, bound: Bo
     assert await contents(shared) == {"The kiln of None is hot."}
     assert await contents(anna, user_id="bob") == set()
     assert await contents(both, user_id=["bob", None]) == {"The kiln of None is hot."}
-    assert (await both.count(ask.CountParams())).count == 2
+    assert (await both.count(CountParams())).count == 2
     assert (await anna.stats(StatsParams())).total == 1
     found = await both.retrieve(RetrieveParams(query="Whose kiln is hot?", distinct=False, min_fit=0.0))
     assert {each.content for each in found.memories} == await contents(both)
-    context = await anna.get_context(ask.GetContextParams(query="Whose kiln is hot?", min_fit=0.0))
+    context = await anna.get_context(GetContextParams(query="Whose kiln is hot?", min_fit=0.0))
     assert "anna" in context.context and "bob" not in context.context
 
 
@@ -176,7 +191,7 @@ async def test_a_memory_of_another_user_is_not_found_by_its_id(agent: Agent, bou
     anna = bound(agent, "anna")
     own = await anna.store(StoreParams(content="The kiln of anna is hot."))
     with pytest.raises(NotFound):
-        await anna.get(ask.GetParams(memory_id=theirs))
+        await anna.get(GetParams(memory_id=theirs))
     with pytest.raises(NotFound):
         await anna.update(UpdateParams.model_validate({"memory_id": theirs, "updates": {"importance": 0.1}}))
     with pytest.raises(NotFound):
@@ -185,7 +200,7 @@ async def test_a_memory_of_another_user_is_not_found_by_its_id(agent: Agent, bou
         await anna.feedback(FeedbackParams(memory_id=theirs, verdict="wrong"))
     with pytest.raises(NotFound):
         await anna.store(StoreParams(content="A neighbour.", links=[Link(target_id=theirs)]))
-    assert (await anna.delete(ask.DeleteParams(memory_ids=[theirs]))).deleted_count == 0
+    assert (await anna.delete(DeleteParams(memory_ids=[theirs]))).deleted_count == 0
     assert own.memory_id is not None
     change = {"memory_id": own.memory_id, "updates": {"importance": 0.9}}
     await anna.update(UpdateParams.model_validate(change))
@@ -204,7 +219,7 @@ async def test_a_deletion_by_a_bound_token_takes_summaries_of_several_users_with
 
     summaries = [each for each in (await agent.memory.list()).memories if each.user_id is None]
     assert any("blue kiln" in each.content for each in summaries)
-    await bound(agent, "anna").delete(ask.DeleteParams(all=True, confirm=True))
+    await bound(agent, "anna").delete(DeleteParams(all=True, confirm=True))
     left = " ".join(each.content for each in (await agent.memory.list()).memories)
     assert "blue kiln" not in left and said["bob"] in left
 
@@ -216,7 +231,7 @@ async def test_deleting_all_deletes_what_the_token_may_read_with_its_history(
     own = await agent.stored_id("The kiln of anna is hot.", user_id="anna")
     anna = bound(agent, "anna")
     await anna.update(UpdateParams.model_validate({"memory_id": own, "updates": {"content": "It is cold."}}))
-    assert (await anna.delete(ask.DeleteParams(all=True, confirm=True))).deleted_count == 1
+    assert (await anna.delete(DeleteParams(all=True, confirm=True))).deleted_count == 1
     assert {each.user_id for each in (await agent.memory.list()).memories} == {"bob"}
     shares = (await holdings(agent.runtime, agent.agent_id)).shares
     assert not shares["memory_history"]
@@ -238,7 +253,7 @@ async def test_the_words_of_others_neither_correct_nor_weigh_a_query(agent: Agen
     asked = RetrieveParams(query="themrostat", explain=True, min_fit=0.0)
     assert "corrected" in (await agent.memory.retrieve(asked)).receipt.searched
     assert "corrected" not in (await anna.retrieve(asked)).receipt.searched
-    await agent.memory.delete(ask.DeleteParams(user_id="bob", confirm=True))
+    await agent.memory.delete(DeleteParams(user_id="bob", confirm=True))
     gate = RetrieveParams(query="Which colour has the garden gate?", explain=True, min_fit=0.0)
     alone = (await anna.retrieve(gate)).memories
     await agent.stored_id("The gate of the garden has every colour.", user_id="bob")
@@ -250,7 +265,7 @@ async def test_a_task_shows_each_user_its_own_part(agent: Agent, bound: Bound) -
     for user in ("anna", "bob"):
         await agent.stored_id(f"The parcel of {user} has arrived.", user_id=user, task_id="post",
                               memory_type="working")
-    asked = ask.GetContextParams(query="Which parcel has arrived?", task_id="post")
+    asked = GetContextParams(query="Which parcel has arrived?", task_id="post")
     everybody = (await agent.memory.get_context(asked)).context
     assert "anna" in everybody and "bob" in everybody
     anna = await bound(agent, "anna").get_context(asked)
@@ -263,8 +278,8 @@ async def test_a_summary_of_several_users_shows_to_none_of_them_alone(agent: Age
     summary_id = await _summarized(agent)
     for users in (("anna",), ("anna", None), (None,)):
         assert summary_id not in {
-            each.memory_id for each in (await bound(agent, *users).list(ask.ListParams())).memories}
-    seen = await bound(agent, "anna", "bob", None).get(ask.GetParams(memory_id=summary_id))
+            each.memory_id for each in (await bound(agent, *users).list(ListParams())).memories}
+    seen = await bound(agent, "anna", "bob", None).get(GetParams(memory_id=summary_id))
     assert seen.memory.user_id is None
 
 
@@ -289,7 +304,7 @@ async def test_an_archived_summary_of_several_users_is_visible_to_tokens_bound_t
     own = await agent.stored_id("The kiln of anna is hot.", user_id="anna", memory_type="semantic")
     shared = await agent.stored_id("The kiln is hot.", memory_type="semantic")
     named = {await _summarized(agent): "summary", own: "own", shared: "shared"}
-    pruned = await agent.memory.prune(ask.PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
+    pruned = await agent.memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
     assert set(pruned.memory_ids) == set(named)
     memory = bound(agent, *users)
     listed = (await memory.archived(ArchivedParams())).memories
@@ -303,7 +318,7 @@ async def test_a_tombstone_without_recorded_users_is_hidden_from_bound_tokens(
 ) -> None:
     own = await agent.stored_id("The kiln of anna is hot.", user_id="anna", memory_type="semantic")
     await agent.stored_id("The kiln is hot.", memory_type="semantic")
-    await agent.memory.prune(ask.PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
+    await agent.memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
     async with agent.runtime.database.owner_transaction() as connection:  # as an older version wrote it
         await connection.execute(
             "UPDATE archived_memories SET users = NULL WHERE agent_id = %s", (agent.agent_id,))
@@ -316,7 +331,7 @@ async def test_an_update_by_a_bound_token_marks_a_summary_of_several_users_stale
     agent: Agent, bound: Bound, users: tuple[str | None, ...]
 ) -> None:
     summary_id = await _summarized(agent)
-    own = (await agent.memory.list(ask.ListParams(user_id="anna"))).memories[0].memory_id
+    own = (await agent.memory.list(ListParams(user_id="anna"))).memories[0].memory_id
     update = {"memory_id": own, "updates": {"content": "The parcel was lost in Ghent."}}
     await bound(agent, *users).update(UpdateParams.model_validate(update))
     await agent.runtime.jobs.run_pending()

@@ -28,12 +28,18 @@ from agentcore.memory.forgetting.inventory import ARCHIVE, TABLES, RedisKeys
 from agentcore.memory.forgetting.inventory import INVENTORY as PLACES
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType, Strict
-from agentcore.memory.params import memories as ask
-from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.memory.working import GENERATION_PREFIX, INSTANCE_KEY
+from agentcore.params import (
+    CompleteTaskParams,
+    DeleteParams,
+    GetContextParams,
+    PruneParams,
+    StoreBatchParams,
+    StoreParams,
+)
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.estates import Estate, Strange, clear, settle
@@ -188,7 +194,7 @@ async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_th
 
     owner, caller = await settle(runtime, {new_agent(): theirs, new_agent(): ours})
     # Another agent completes a task with the caller's task id; the caller's task must remain.
-    await owner.agent.memory.complete_task(ask.CompleteTaskParams(task_id=f"only-{ours}"))
+    await owner.agent.memory.complete_task(CompleteTaskParams(task_id=f"only-{ours}"))
     before = await holdings(runtime, owner.agent.agent_id)
     assert before.empty_places() == set()
     seen = await _outcomes(way(caller.agent), method, Strange.of(owner), caller)
@@ -271,7 +277,7 @@ async def test_hostile_ids_meet_nobody(
         assert (await memory.store_batch(StoreBatchParams(items=items))).success
         await memory.store(StoreParams(content=f"{word} can be pruned.", memory_type=MemoryType.SEMANTIC))
         assert (await memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1))).pruned_count == 1
-        context = await memory.get_context(ask.GetContextParams(query="note", task_id=task_id))
+        context = await memory.get_context(GetContextParams(query="note", task_id=task_id))
         assert [other for other in words if other in context.context] == [word]
     before = await holdings(runtime, agents[0].agent_id)
     assert {"memories", "working memory", "archive"} & before.empty_places() == set()
@@ -280,9 +286,9 @@ async def test_hostile_ids_meet_nobody(
 
     intruder = over_http(agents[1])
     for task_id in (first[1], second[1]):
-        await intruder.get_context(ask.GetContextParams(query="note", task_id=task_id))
-        await intruder.complete_task(ask.CompleteTaskParams(task_id=task_id))
-    assert (await intruder.delete(ask.DeleteParams(all=True, confirm=True))).deleted_count == 2
+        await intruder.get_context(GetContextParams(query="note", task_id=task_id))
+        await intruder.complete_task(CompleteTaskParams(task_id=task_id))
+    assert (await intruder.delete(DeleteParams(all=True, confirm=True))).deleted_count == 2
     before.assert_untouched(await holdings(runtime, agents[0].agent_id))
-    again = await over_http(agents[0]).get_context(ask.GetContextParams(query="note", task_id=first[1]))
+    again = await over_http(agents[0]).get_context(GetContextParams(query="note", task_id=first[1]))
     assert again.context.count("zebra") >= 2

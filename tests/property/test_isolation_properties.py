@@ -15,12 +15,34 @@ from hypothesis import strategies as st
 from agentcore.errors import AgentCoreError, Conflict, InvalidParams, NotFound
 from agentcore.memory.api import METHODS, Caller, MemoryApi
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params import agent_settings as rules
-from agentcore.memory.params import changes as past
-from agentcore.memory.params import memories as ask
-from agentcore.memory.params import sessions as talk
-from agentcore.memory.params.agent_settings import ConsolidateParams
-from agentcore.memory.params.archived import EraseParams
+from agentcore.memory.params.changes import Verdict
+from agentcore.params import (
+    AddSessionParams,
+    CapabilitiesParams,
+    ClearParams,
+    CompleteTaskParams,
+    ConfigureParams,
+    ConsolidateParams,
+    CountParams,
+    DeleteParams,
+    EndSessionParams,
+    EraseParams,
+    FeedbackParams,
+    GetContextParams,
+    GetParams,
+    HistoryParams,
+    LayerRules,
+    ListParams,
+    PruneParams,
+    RetrieveParams,
+    RevertParams,
+    SettingsParams,
+    StatsParams,
+    StoreBatchParams,
+    StoreParams,
+    SummarizeParams,
+    UpdateParams,
+)
 from agentcore.runtime import Runtime
 from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.isolation_model import Model, Stage, Turn
@@ -43,7 +65,7 @@ LAYERS = (MemoryType.EPISODIC, MemoryType.SEMANTIC, MemoryType.WORKING)
 
 
 async def store(turn: Turn, item: dict[str, Any]) -> None:
-    params = ask.StoreParams.model_validate({**item, "content": turn.model.said(item["content"])})
+    params = StoreParams.model_validate({**item, "content": turn.model.said(item["content"])})
     conflict = [Conflict] if turn.model.is_conflict(item) else []
     result = await turn.ask(turn.memory.store, params, *conflict)
     if result is not None:
@@ -53,7 +75,7 @@ async def store(turn: Turn, item: dict[str, Any]) -> None:
 
 async def store_batch(turn: Turn, items: list[dict[str, Any]]) -> None:
     said = [{**item, "content": turn.model.said(item["content"])} for item in items]
-    result = await turn.ask(turn.memory.store_batch, ask.StoreBatchParams.model_validate({"items": said}))
+    result = await turn.ask(turn.memory.store_batch, StoreBatchParams.model_validate({"items": said}))
     for item, each in zip(items, result.results, strict=True):
         turn.model.store(item, each)
         turn.stage.ids += [] if each.memory_id is None else [each.memory_id]
@@ -72,7 +94,7 @@ async def update(turn: Turn, place: int, change: dict[str, Any], target: int | N
             errors = [InvalidParams]
         elif not errors and target_id not in model.rows:
             errors = [NotFound]
-    params = past.UpdateParams.model_validate({"memory_id": memory_id, "updates": updates})
+    params = UpdateParams.model_validate({"memory_id": memory_id, "updates": updates})
     if await turn.ask(turn.memory.update, params, *errors) is not None:
         known = model.rows[memory_id]
         known.past.append((known.content, known.tags))
@@ -83,7 +105,7 @@ async def update(turn: Turn, place: int, change: dict[str, Any], target: int | N
 async def history(turn: Turn, place: int) -> None:
     memory_id = turn.stage.id_at(place)
     known = turn.model.visible().get(memory_id)
-    params = past.HistoryParams(memory_id=memory_id)
+    params = HistoryParams(memory_id=memory_id)
     result = await turn.ask(turn.memory.history, params, *([] if known is not None else [NotFound]))
     if known is not None:
         made = [change.version for change in result.changes if change.version is not None]
@@ -96,16 +118,16 @@ async def revert(turn: Turn, place: int, version: int) -> None:
     errors: list[type[AgentCoreError]] = [NotFound] if known is None else []
     if known is not None and version > len(known.past):
         errors = [InvalidParams]
-    params = past.RevertParams(memory_id=memory_id, version=version)
+    params = RevertParams(memory_id=memory_id, version=version)
     if await turn.ask(turn.memory.revert, params, *errors) is not None and known is not None:
         known.past.append((known.content, known.tags))
         known.content, known.tags = known.past[version - 1]
 
 
-async def feedback(turn: Turn, place: int, verdict: past.Verdict) -> None:
+async def feedback(turn: Turn, place: int, verdict: Verdict) -> None:
     memory_id = turn.stage.id_at(place)
     known = turn.model.visible().get(memory_id)
-    params = past.FeedbackParams(memory_id=memory_id, verdict=verdict, note=turn.model.said("{word}"))
+    params = FeedbackParams(memory_id=memory_id, verdict=verdict, note=turn.model.said("{word}"))
     await turn.ask(turn.memory.feedback, params, *([] if known is not None else [NotFound]))
     if known is not None:
         known.past.append((known.content, known.tags))
@@ -113,7 +135,7 @@ async def feedback(turn: Turn, place: int, verdict: past.Verdict) -> None:
 
 async def add_session(turn: Turn, session_id: str, texts: list[str]) -> None:
     said = [{"content": turn.model.said(text)} for text in texts]
-    params = talk.AddSessionParams.model_validate({"session_id": session_id, "messages": said})
+    params = AddSessionParams.model_validate({"session_id": session_id, "messages": said})
     result = await turn.ask(turn.memory.add_session, params)
     for text, each in zip(texts, result.results, strict=True):
         item = {"content": text, "memory_type": MemoryType.EPISODIC, "session_id": session_id,
@@ -124,10 +146,10 @@ async def add_session(turn: Turn, session_id: str, texts: list[str]) -> None:
 
 async def end_session(turn: Turn, session_id: str) -> None:
     working = turn.model.visible({"session_id": session_id, "memory_types": [MemoryType.WORKING]})
-    params = talk.EndSessionParams(session_id=session_id, summarize=False)
+    params = EndSessionParams(session_id=session_id, summarize=False)
     result = await turn.ask(turn.memory.end_session, params)
     assert result.promoted_count + result.ended_count == len(working)
-    left = await turn.ask(turn.memory.list, ask.ListParams(session_id=session_id, limit=1_000))
+    left = await turn.ask(turn.memory.list, ListParams(session_id=session_id, limit=1_000))
     lasting = {each.memory_id for each in left.memories} & set(working)
     assert len(lasting) == result.promoted_count
     for memory_id, known in working.items():
@@ -137,7 +159,7 @@ async def end_session(turn: Turn, session_id: str) -> None:
 
 
 async def summarize(turn: Turn, session_id: str) -> None:
-    result = await turn.ask(turn.memory.summarize, talk.SummarizeParams(session_id=session_id))
+    result = await turn.ask(turn.memory.summarize, SummarizeParams(session_id=session_id))
     held = turn.model.visible({"session_id": session_id})
     assert set(result.memory_ids) <= set(held)
     assert result.memory_count == len(held)
@@ -145,20 +167,20 @@ async def summarize(turn: Turn, session_id: str) -> None:
 
 async def clear(turn: Turn, session_id: str) -> None:
     going = turn.model.visible({"session_id": session_id})
-    result = await turn.ask(turn.memory.clear, talk.ClearParams(session_id=session_id))
+    result = await turn.ask(turn.memory.clear, ClearParams(session_id=session_id))
     assert result.cleared_count == len(going)
     for memory_id in going:
         del turn.model.rows[memory_id]
 
 
 async def show_settings(turn: Turn) -> None:
-    result = await turn.ask(turn.memory.settings, rules.SettingsParams())
+    result = await turn.ask(turn.memory.settings, SettingsParams())
     assert {layer: each.capacity for layer, each in result.own.items()} == turn.model.capacities
 
 
 async def configure(turn: Turn, layer: MemoryType, capacity: int) -> None:
-    changes = {layer: rules.LayerRules(capacity=capacity)}
-    await turn.ask(turn.memory.configure, rules.ConfigureParams(layers=changes))
+    changes = {layer: LayerRules(capacity=capacity)}
+    await turn.ask(turn.memory.configure, ConfigureParams(layers=changes))
     turn.model.capacities[layer] = capacity
 
 
@@ -173,25 +195,25 @@ async def get(turn: Turn, place: int) -> None:
     memory_id = turn.stage.id_at(place)
     known = turn.model.visible().get(memory_id)
     result = await turn.ask(
-        turn.memory.get, ask.GetParams(memory_id=memory_id), *([] if known is not None else [NotFound]))
+        turn.memory.get, GetParams(memory_id=memory_id), *([] if known is not None else [NotFound]))
     if known is not None:
         assert (result.memory.content, result.memory.task_id) == (known.content, known.task_id)
         assert set(result.memory.related_memory_ids) <= set(turn.model.rows)
 
 
 async def list_memories(turn: Turn, filters: dict[str, Any]) -> None:
-    result = await turn.ask(turn.memory.list, ask.ListParams.model_validate({**filters, "limit": 1_000}))
+    result = await turn.ask(turn.memory.list, ListParams.model_validate({**filters, "limit": 1_000}))
     assert {each.memory_id: each.content for each in result.memories} == {
         memory_id: known.content for memory_id, known in turn.model.visible(filters).items()}
 
 
 async def count_memories(turn: Turn, filters: dict[str, Any]) -> None:
-    result = await turn.ask(turn.memory.count, ask.CountParams.model_validate(filters))
+    result = await turn.ask(turn.memory.count, CountParams.model_validate(filters))
     assert result.count == len(turn.model.visible(filters))
 
 
 async def retrieve(turn: Turn, text: str, filters: dict[str, Any]) -> None:
-    params = ask.RetrieveParams.model_validate({"query": turn.model.said(text), "k": 200, **filters})
+    params = RetrieveParams.model_validate({"query": turn.model.said(text), "k": 200, **filters})
     result = await turn.ask(turn.memory.retrieve, params)
     visible = turn.model.visible(filters)
     assert {each.memory_id: each.content for each in result.memories}.items() <= {
@@ -200,7 +222,7 @@ async def retrieve(turn: Turn, text: str, filters: dict[str, Any]) -> None:
 
 
 async def get_context(turn: Turn, text: str, task_id: str | None) -> None:
-    params = ask.GetContextParams(query=turn.model.said(text), task_id=task_id, max_tokens=4_000)
+    params = GetContextParams(query=turn.model.said(text), task_id=task_id, max_tokens=4_000)
     result = await turn.ask(turn.memory.get_context, params)
     assert set(result.memory_ids) <= set(turn.model.visible())
 
@@ -209,10 +231,10 @@ async def delete(turn: Turn, places: list[int], filters: dict[str, Any] | None) 
     if filters is None:
         named = {turn.stage.id_at(place) for place in places}
         going = named & set(turn.model.visible())
-        params = ask.DeleteParams.model_validate({"memory_ids": list(named)})
+        params = DeleteParams.model_validate({"memory_ids": list(named)})
     else:
         going = set(turn.model.visible(filters))
-        params = ask.DeleteParams.model_validate({**(filters or {"all": True}), "confirm": True})
+        params = DeleteParams.model_validate({**(filters or {"all": True}), "confirm": True})
     result = await turn.ask(turn.memory.delete, params)
     assert result.deleted_count == len(going)
     for memory_id in going:
@@ -220,7 +242,7 @@ async def delete(turn: Turn, places: list[int], filters: dict[str, Any] | None) 
 
 
 async def prune(turn: Turn, layer: MemoryType, strategy: str, target: int, dry_run: bool) -> None:
-    params = ask.PruneParams.model_validate(
+    params = PruneParams.model_validate(
         {"memory_layer": layer, "strategy": strategy, "target": target, "dry_run": dry_run})
     result = await turn.ask(turn.memory.prune, params)
     layer_now = turn.model.visible({"memory_types": [layer]})
@@ -235,7 +257,7 @@ async def complete_task(turn: Turn, task_id: str) -> None:
     model = turn.model
     since = model.completed.get(task_id, -1)
     held = [known for known in model.visible({"task_id": task_id}).values() if known.place > since]
-    result = await turn.ask(turn.memory.complete_task, ask.CompleteTaskParams(task_id=task_id))
+    result = await turn.ask(turn.memory.complete_task, CompleteTaskParams(task_id=task_id))
     assert result.cleared_count == len(held)
     model.completed[task_id] = next(model.places)
     for known in model.visible({"task_id": task_id, "memory_types": [MemoryType.WORKING]}).values():
@@ -243,7 +265,7 @@ async def complete_task(turn: Turn, task_id: str) -> None:
 
 
 async def stats(turn: Turn) -> None:
-    result = await turn.ask(turn.memory.stats, ask.StatsParams())
+    result = await turn.ask(turn.memory.stats, StatsParams())
     assert (result.total, result.archived) == (len(turn.model.visible()), len(turn.model.archived))
 
 
@@ -255,7 +277,7 @@ async def erase_all(turn: Turn) -> None:
 
 
 async def capabilities(turn: Turn) -> None:
-    assert (await turn.ask(turn.memory.capabilities, ask.CapabilitiesParams())).limits
+    assert (await turn.ask(turn.memory.capabilities, CapabilitiesParams())).limits
 
 
 tasks, sessions = st.sampled_from(["t1", "t2"]), st.sampled_from(["s1", "s2"])
@@ -334,7 +356,7 @@ def test_each_agent_sees_what_it_did_itself_and_no_more(
         for who in range(len(NAMES)):
             await list_memories(Turn(stage, who), {})
             await stats(Turn(stage, who))
-        counted = [(await memory.count(ask.CountParams())).count for memory in stage.memories]
+        counted = [(await memory.count(CountParams())).count for memory in stage.memories]
         return counted, [len(model.visible()) for model in stage.models]
 
     counted, expected = in_service(play)
