@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 class LimitedProtocol(HttpToolsProtocol):
     """Adds limits to uvicorn's protocol, which has none for headers and unread responses."""
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
         # Bytes since the last complete header block or body part: headers, trailers, chunk sizes.
         self._unframed = 0

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from types import GenericAlias, UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin
 from uuid import UUID
 
 import typer
@@ -275,6 +275,5 @@ def _with(command: CommandT, added: Mapping[str, tuple[Any, Any]]) -> CommandT:
     def called(**values: Any) -> None:
         command(**{name: value for name, value in values.items() if name not in added})
 
-    called.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[*signature.parameters.values(), *options])
-    return called  # type: ignore[return-value]
+    vars(called)["__signature__"] = signature.replace(parameters=[*signature.parameters.values(), *options])
+    return cast(CommandT, called)

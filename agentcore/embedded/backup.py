@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -131,8 +131,8 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _add(tar: tarfile.TarFile, sums: dict[str, str], name: str, content: IO[bytes]) -> None:
-    sums[name] = hashlib.file_digest(content, "sha256").hexdigest()  # type: ignore[arg-type]
+def _add(tar: tarfile.TarFile, sums: dict[str, str], name: str, content: BytesIO | BufferedReader) -> None:
+    sums[name] = hashlib.file_digest(content, "sha256").hexdigest()
     member = tarfile.TarInfo(name)
     member.size, member.mode = content.seek(0, os.SEEK_END), 0o600
     content.seek(0)

@@ -9,6 +9,7 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, cast
 
@@ -190,7 +191,7 @@ class _Lane:
             if batch:
                 task = asyncio.create_task(self._run(batch), name=f"embed {self._kind}")
                 self._running.add(task)
-                task.add_done_callback(lambda done, batch=batch: self._ended(done, batch))  # type: ignore[misc]
+                task.add_done_callback(partial(self._ended, batch=batch))
 
     def _take(self) -> list[_Request]:
         batch: list[_Request] = []

@@ -88,6 +88,8 @@ class WorkingEntry:
 
 
 _ENTRY = TypeAdapter(WorkingEntry)
+# The type that `Redis.execute_command` lacks.
+Execute = Callable[..., Awaitable[Any]]
 
 
 class GuardedRedis(Redis):
@@ -97,9 +99,10 @@ class GuardedRedis(Redis):
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
         """Raises redis ConnectionError while the circuit is open. Any error reply closes the circuit."""
+        execute: Execute = super().execute_command
         try:
             with self.circuit.guard(RedisUnreachable, RedisTimeout, OSError, answers=(ResponseError,)):
-                return await super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+                return await execute(*args, **options)
         except CircuitOpen as cause:
             raise RedisUnreachable(str(cause)) from None
 
@@ -236,8 +239,10 @@ class WorkingMemory:
         return await self._ask("PING") is not None
 
     async def _ask(self, command: str, *arguments: Any) -> Any:
-        redis = self._redis
-        return None if redis is None else await _or_none(lambda: _execute(redis, command, *arguments))
+        if self._redis is None:
+            return None
+        execute: Execute = self._redis.execute_command
+        return await _or_none(lambda: execute(command, *arguments))
 
     async def _script(
         self,
@@ -291,11 +296,6 @@ def _load(stored: bytes, key: str) -> WorkingEntry | None:
         # The error is not logged: it quotes the memory's text.
         logger.warning("working memory: dropping the copy %s, which has a malformed entry", key)
         return None
-
-
-def _execute(redis: Redis, command: str, *arguments: Any) -> Awaitable[Any]:
-    answer: Awaitable[Any] = redis.execute_command(command, *arguments)  # type: ignore[no-untyped-call]
-    return answer
 
 
 async def _or_none(call: Callable[[], Awaitable[Any]]) -> Any:
