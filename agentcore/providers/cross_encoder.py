@@ -169,8 +169,8 @@ def _load(directory: Path) -> _Model:
 
 def _tokenizer(directory: Path) -> tuple[Tokenizer, int]:
     try:
-        tokenizer = Tokenizer.from_file(str(directory / TOKENIZER))
-    except Exception as cause:  # the library raises a bare Exception for an unreadable file
+        tokenizer = Tokenizer.from_buffer((directory / TOKENIZER).read_bytes())
+    except (OSError, ValueError) as cause:
         raise _wrong(directory, f"has a {TOKENIZER} that cannot be read") from cause
     padding = tokenizer.padding
     known = (tokenizer.token_to_id(token) for token in PADDING)
