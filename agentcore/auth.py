@@ -255,17 +255,26 @@ def _is_plain_id(value: Any) -> bool:
 def _principal(claims: Mapping[str, Any]) -> Principal:
     if not _is_plain_id(claims["sub"]):
         raise AuthenticationFailed("The token's sub is not 1 to 255 characters without control characters.")
+    token_id = claims.get("jti") if _is_plain_id(claims.get("jti")) else None
+    expires_at = float(min(int(claims["exp"]), FAR_FUTURE))
+    return Principal(claims["sub"], _scopes(claims), token_id, expires_at, _users(claims))
+
+
+def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
     scope = claims.get("scope") or ""
     scopes = scope.split() if isinstance(scope, str) else scope
     if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
         raise AuthenticationFailed("The token's scope is neither a text nor a list of texts.")
-    users = claims.get("users")
-    if "users" in claims and not (isinstance(users, list) and users and all(map(_is_user, users))):
+    return frozenset(scopes)
+
+
+def _users(claims: Mapping[str, Any]) -> frozenset[str | None] | None:
+    if "users" not in claims:
+        return None
+    users = claims["users"]
+    if not (isinstance(users, list) and users and all(map(_is_user, users))):
         raise AuthenticationFailed("The token's users is not a list of user ids and nulls.")
-    token_id = claims.get("jti") if _is_plain_id(claims.get("jti")) else None
-    expires_at = float(min(int(claims["exp"]), FAR_FUTURE))
-    return Principal(claims["sub"], frozenset(scopes), token_id, expires_at,
-                     None if users is None else frozenset(users))
+    return frozenset(users)
 
 
 def _is_user(value: Any) -> bool:

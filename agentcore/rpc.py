@@ -471,15 +471,16 @@ class MethodTable(Generic[ContextT]):
             session.report(Report("invalid", _outcome(member.error.code), 0.0))
             return error_answer(member.error, member.id)
         started = time.perf_counter()
-        method = self._methods.get(member.method)
         result, error = None, error_member(space.error())
         if space.left > 0:
             result, error = await self._dispatched(member, _Turn(member, session, is_large))
-        if result is not None and len(result) > space.left and method is not None and method.reads:
+        # Only a known method has a result.
+        if result is not None and len(result) > space.left and self._methods[member.method].reads:
             result, error, space.left = None, error_member(space.error()), 0
         outcome = "ok" if result is not None else _outcome(error["code"])
         seconds = time.perf_counter() - started
-        session.report(Report("unknown" if method is None else method.name, outcome, seconds, member))
+        name = member.method if member.method in self._methods else "unknown"
+        session.report(Report(name, outcome, seconds, member))
         if member.id is None:
             return None
         said = b'"result": ' + result if result is not None else _error_text(error)

@@ -152,6 +152,16 @@ class Method(Generic[P, ParamsT, ResultT]):
         """
         if len(given) == 1 and not fields and isinstance(given[0], self.params):
             return given[0]
+        named = self._by_name(given)
+        if twice := sorted(named.keys() & fields.keys()):
+            raise TypeError(f"{self.attribute} got {', '.join(twice)} twice")
+        try:
+            return self.params(**self._nested({**named, **fields}))
+        except ValidationError as cause:
+            # Not chained to `cause`, which quotes the values.
+            raise self._invalid(cause) from None
+
+    def _by_name(self, given: tuple[Any, ...]) -> dict[str, Any]:
         # JSON-RPC allows only an interaction by position; Python callers may also pass a text.
         says_content = self.attribute == "store" and bool(given) and isinstance(given[0], str)
         names = ("content",) if says_content else self.positional
@@ -160,18 +170,14 @@ class Method(Generic[P, ParamsT, ResultT]):
             kind = self.params.__name__
             raise TypeError(f"{self.attribute} takes a {kind} (from agentcore.params) or its fields by name, "
                             f"not a {type(given[0]).__name__}: {self.attribute}({kind}(...))")
-        named = dict(zip(names, given, strict=False))
-        if twice := sorted(named.keys() & fields.keys()):
-            raise TypeError(f"{self.attribute} got {', '.join(twice)} twice")
-        try:
-            return self.params(**self._nested({**named, **fields}))
-        except ValidationError as cause:
-            found = [(field_path(each["loc"]) or "params", problem_sentence(dict(each)))
-                     for each in cause.errors(include_url=False, include_context=False, include_input=False)]
-            problems = [{"field": field, "problem": problem} for field, problem in dict.fromkeys(found)]
-            said = "; ".join(f"{each['field']} {each['problem']}" for each in problems)
-            # Not chained to `cause`, which quotes the values.
-            raise InvalidParams(f"{self.name}: {said}", data={"errors": problems}) from None
+        return dict(zip(names, given, strict=False))
+
+    def _invalid(self, cause: ValidationError) -> InvalidParams:
+        found = [(field_path(each["loc"]) or "params", problem_sentence(dict(each)))
+                 for each in cause.errors(include_url=False, include_context=False, include_input=False)]
+        problems = [{"field": field, "problem": problem} for field, problem in dict.fromkeys(found)]
+        said = "; ".join(f"{each['field']} {each['problem']}" for each in problems)
+        return InvalidParams(f"{self.name}: {said}", data={"errors": problems})
 
     def _nested(self, fields: dict[str, Any]) -> dict[str, Any]:
         if self.rest is None:

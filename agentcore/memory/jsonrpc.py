@@ -115,12 +115,16 @@ def within_users(method: AnyMethod, params: Any, users: Set[str | None]) -> Any:
     if isinstance(params, DeleteParams) and (params.all or params.memory_ids):
         return params.model_copy(update={"all": False, "user_id": [*users]})
     if isinstance(params, Filters | ArchiveFilters):
-        asked = params.user_id if isinstance(params.user_id, list) else [params.user_id]
-        narrowed = [*users] if params.user_id is None else [each for each in asked if each in users]
-        return params.model_copy(update={"user_id": narrowed})
+        return params.model_copy(update={"user_id": _narrowed(params.user_id, users)})
     if isinstance(params, StoreBatchParams):
         return params.model_copy(update={"items": [_owned(each, users) for each in params.items]})
     return _owned(params, users) if isinstance(params, StoreParams | AddSessionParams) else params
+
+
+def _narrowed(user_id: Any, users: Set[str | None]) -> list[str | None]:
+    if user_id is None:
+        return [*users]
+    return [each for each in (user_id if isinstance(user_id, list) else [user_id]) if each in users]
 
 
 def _owned(params: Any, users: Set[str | None]) -> Any:

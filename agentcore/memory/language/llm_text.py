@@ -72,12 +72,30 @@ def _without_analysis(text: str) -> str:
 
 
 def _marks_of_blocks(text: str) -> list[re.Match[str]]:
-    code = [(found.start(), found.end()) for found in _CODE.finditer(text)] if "`" in text else []
     found: list[re.Match[str]] = []
     opened: dict[str, bool] = {}
+    for mark, code_start, is_quoted in _marks_in_context(text):
+        tag, start, closes = mark["tag"].lower(), mark.start(), bool(mark["closes"])
+        ends_block = closes and opened.get(tag)
+        if code_start is not None and not (ends_block and text.startswith("```", code_start)):
+            continue
+        before, after = text[max(0, start - _LOOK_BACK_CHARS) : start], text[mark.end() : mark.end() + 1]
+        begins = _SENTENCE_END.search(before) is not None
+        if closes:
+            counts = opened.pop(tag, (begins and not is_quoted) or after in ("", "\n", "\r"))
+        else:
+            counts = opened[tag] = begins
+        if counts:
+            found.append(mark)
+    return found
+
+
+def _marks_in_context(text: str) -> Iterator[tuple[re.Match[str], int | None, bool]]:
+    """Yields each tag, the start of the code that contains it, and whether it is inside a quotation."""
+    code = [found.span() for found in _CODE.finditer(text)] if "`" in text else []
     at = past = quotes = 0
     for mark in _MARK.finditer(text):
-        tag, start, closes = mark["tag"].lower(), mark.start(), bool(mark["closes"])
+        start = mark.start()
         while at < len(code) and code[at][1] <= start:
             at += 1
         between, past = text[past:start], mark.end()
@@ -85,16 +103,7 @@ def _marks_of_blocks(text: str) -> list[re.Match[str]]:
         # Odd inside a quotation, which ends at the latest with its line.
         quotes = line.count('"') - line.count('\\"') + (0 if "\n" in between else quotes)
         in_code = at < len(code) and code[at][0] < start
-        if in_code and not (closes and opened.get(tag) and text.startswith("```", code[at][0])):
-            continue
-        before, after = text[max(0, start - _LOOK_BACK_CHARS) : start], text[mark.end() : mark.end() + 1]
-        begins = _SENTENCE_END.search(before) is not None
-        alone = (begins and quotes % 2 == 0) or after in ("", "\n", "\r")
-        if opened.pop(tag, alone) if closes else begins:
-            found.append(mark)
-        if not closes:
-            opened[tag] = begins
-    return found
+        yield mark, code[at][0] if in_code else None, quotes % 2 == 1
 
 
 def _whole_thoughts(text: str, marks: Sequence[re.Match[str]] | None = None) -> Iterator[tuple[int, int]]:

@@ -321,6 +321,11 @@ def _abbreviated(before: Sequence[str], after: re.Match[str] | None) -> bool:
         return True
     if after is not None and after[1][0].isdigit() and word.endswith(_SUFFIXES_BEFORE_NUMBERS):
         return True
+    return _is_letter_of_several(bare, before, after)
+
+
+def _is_letter_of_several(bare: str, before: Sequence[str], after: re.Match[str] | None) -> bool:
+    """Returns whether a letter is part of an abbreviation of spaced letters, as in "z. b."."""
     if len(bare) != 1 or not bare.isalpha():
         return False
     begins = after is not None and _LETTER_BEFORE_STOP.match(after.string, after.start(1)) is not None

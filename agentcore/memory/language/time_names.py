@@ -186,7 +186,7 @@ def _after_month(said: Said, at: int) -> int:
 
 def _month_and_day(said: Said, at: int, after: int, dates: tuple[int, int], stance: Stance) -> Found | None:
     ordinal = _is_ordinal(said, after + 1)
-    end = after + 2 if ordinal else after + 1
+    end = after + 1 + ordinal
     last = _last_of_range(said, end)
     dated = _dated(said, end if last is None else last[1], dates, stance, at)
     if dated is None:

@@ -137,8 +137,6 @@ def with_linked(ranking: Ranking, k: int) -> Ranking:
     Each takes the score of the memory before it. Returns at most `k` memories.
     """
     ranked = [*ranking.ranked]
-    if not ranked or not ranking.links:
-        return shortened(ranking, k)
     others = {each.memory_id: each for each in (*ranked, *ranking.linkable)}
     close = sum(each.score >= CLOSE_SHARE * ranked[0].score for each in ranked[:BEHIND_BEST])
     targets = [close, BEHIND_NEXT, BEHIND_NEXT]
