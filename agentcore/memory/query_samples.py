@@ -6,9 +6,11 @@ import hashlib
 import json
 import logging
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -43,18 +45,10 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
     data = [files("agentcore.memory").joinpath(name).read_bytes() for name in names]
     key = hashlib.sha256(f"{embedder.model}/{embedder.dimensions}/".encode() + b"".join(data)).hexdigest()
     cached = cache_directory / "models" / f"queries-{key[:32]}.npy"
-    rows = [[json.loads(line) for line in each.decode().splitlines()] for each in data]
-    prompts, queries = rows[0], rows[1] if fitted is None else []
-    vectors = _cached(cached, (len(prompts) + len(queries), embedder.dimensions))
+    prompts, queries = _json_lines(data[0]), _json_lines(data[1]) if fitted is None else []
+    vectors = await _embedded(embedder, [each["text"] for each in (*prompts, *queries)], cached)
     if vectors is None:
-        try:
-            vectors = await embedder.embed([each["text"] for each in (*prompts, *queries)], "query")
-        except DependencyUnavailable as failure:
-            logger.warning(
-                "the embedder does not answer: until the next start abstention falls back to defaults, "
-                "historical queries to the times that they name: %s", failure.message)
-            return None
-        _cache(cached, vectors)
+        return None
     if fitted is None:
         are_historical = np.array([each["historical"] for each in queries], bool)
         fitted = HistoricalQueries.of(vectors[len(prompts) :], are_historical)
@@ -67,6 +61,25 @@ def fitted_to(model: str) -> HistoricalQueries | None:
         if str(arrays["model"]) != model:
             return None
         return HistoricalQueries(arrays["weights"].astype(np.float64), float(arrays["bias"]))
+
+
+def _json_lines(data: bytes) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in data.decode().splitlines()]
+
+
+async def _embedded(embedder: Embedder, texts: Sequence[str], path: Path) -> Vectors | None:
+    """Returns the vectors of the texts, cached in a file; None if the embedder fails."""
+    vectors = _cached(path, (len(texts), embedder.dimensions))
+    if vectors is None:
+        try:
+            vectors = await embedder.embed(texts, "query")
+        except DependencyUnavailable as failure:
+            logger.warning(
+                "the embedder does not answer: until the next start abstention falls back to defaults, "
+                "historical queries to the times that they name: %s", failure.message)
+            return None
+        _cache(path, vectors)
+    return vectors
 
 
 def _cached(path: Path, shape: tuple[int, int]) -> Vectors | None:

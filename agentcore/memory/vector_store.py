@@ -91,6 +91,11 @@ class Found:
     near_vectors: Mapping[UUID, NDArray[np.float32]]
     changes: Sequence[Tie]
 
+    @property
+    def passages(self) -> dict[UUID, tuple[int, int]]:
+        """The offsets of the later passages by which long memories matched."""
+        return {each.memory_id: each.passage for each in self.candidates if each.passage is not None}
+
 
 class VectorStore(Protocol):
     """Retrieves candidates."""
@@ -181,13 +186,12 @@ class PgVectorStore:
         """Returns the candidates of all retrievers with the values that ranking needs."""
         index, passage_index = await self._serving(agent_id, request)
         values = self._values(agent_id, request)
-        mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
-        passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
+        modes = _modes(request, index, passage_index)
         served = together(index, passage_index)
-        rows = await self._candidate_rows(agent_id, (mode, passages), request, values, served)
+        rows = await self._candidate_rows(agent_id, modes, request, values, served)
         if served is not None and served.may_come_short and _near(rows) < values["limit"]:
-            mode, passages = "exact", "exact" if request.by_passages else "none"
-            rows = await self._candidate_rows(agent_id, (mode, passages), request, values, None)
+            modes = _modes(request, None, None)
+            rows = await self._candidate_rows(agent_id, modes, request, values, None)
 
         def read() -> list[Candidate]:
             shares = _session_matches(rows, request.bm25)
@@ -199,7 +203,7 @@ class PgVectorStore:
             list(_ties(rows, changes=False)),
             [Tie(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
             _counts(rows, request),
-            mode,
+            modes[0],
             {row["memory_id"]: row["vector"].to_numpy() for row in rows if row["vector"] is not None},
             list(_ties(rows, changes=True)),
         )
@@ -324,6 +328,15 @@ class PgVectorStore:
         )
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
+
+
+def _modes(
+    request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None
+) -> tuple[str, str]:
+    """Returns how the vectors of memories and those of passages are searched."""
+    mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
+    passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
+    return mode, passages
 
 
 def _near(rows: Sequence[Row]) -> int:

@@ -140,10 +140,27 @@ class Search:
             found = await self._parts.vectors.search(self._agent_id, request)
         if self._parts.metrics is not None:
             self._parts.metrics.searched(found.mode)
-        settles = self._params.distinct and not windows and not (back or asks_of_the_past(self._params.query))
+        settles = self._resolves_contradictions(windows, back)
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, back, historical)
+        ranking = await self._ranked(found, question, wanted, cut_offs)
+        passages = found.passages
+        ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
+        ranking = with_linked(ranking, wanted)
+        with self._steps("fetch"):
+            if settles:
+                memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
+            else:
+                memories = await self._read(ranking.ranked)
+        return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
 
+    def _resolves_contradictions(self, windows: Sequence[Span], back: LookingBack | None) -> bool:
+        """Returns whether contradicted memories are left out: not if the query concerns the past."""
+        is_past = windows or back or asks_of_the_past(self._params.query)
+        return self._params.distinct and not is_past
+
+    async def _ranked(self, found: Found, question: Question, wanted: int, cut_offs: CutOffs) -> Ranking:
+        """Ranks the candidates, in a thread if they have many terms."""
         arguments = (
             found.candidates,
             found.ties,
@@ -155,16 +172,7 @@ class Search:
         )
         with self._steps("rank"):
             is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
-            ranking = await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
-        passages = {each.memory_id: each.passage for each in found.candidates if each.passage is not None}
-        ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
-        ranking = with_linked(ranking, wanted)
-        with self._steps("fetch"):
-            if settles:
-                memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
-            else:
-                memories = await self._read(ranking.ranked)
-        return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
+            return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
 
     def _looking_back(
         self, named: Sequence[tuple[str, Span]], now: datetime, historical: float = 0.0
