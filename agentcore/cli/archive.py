@@ -198,13 +198,18 @@ def erase(context: typer.Context) -> None:
         if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
             fail("nothing was erased")
     result = _to_its_end(context, params)
-    erased = {place: count for place, count in result.erased.items() if count}
     purged = True
     if purge and result.signed_receipt is not None:
         signed, purged = resolve("purge", SERVER_PARTS, kind="command")(result.signed_receipt)
         result = result.model_copy(update={"signed_receipt": signed})
     if not options.printed_as_json(context, result):
         typer.echo(result.signed_receipt)
+    _tell_erased(result, purge=purge, purged=purged)
+
+
+def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
+    """Prints what was erased from where. Fails if anything is left."""
+    erased = {place: count for place, count in result.erased.items() if count}
     for place, count in sorted(erased.items()):
         say(f"{place}: {count}")
     if result.unreachable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,28 +76,33 @@ class Purge:
     async def _rewrite_tables(self, connection: Connection) -> None:
         [start] = await _rows(connection, "purge_start", lock_timeout=LOCK_TIMEOUT)
         await self._wait_for_snapshots(connection, start["xid"])
-        before = {row["name"]: row for row in await _rows(connection, "purge_relations")}
+        before = await _relations(connection)
         tables = [name for name, row in before.items() if row["filenode"] is not None and name != STATISTICS]
         self.tell(f"PostgreSQL: rewriting {len(tables)} tables")
         for name in tables:
             rewritten = await self._retried(connection, _vacuum_full(name))
             self.result.purged["tables"] = self.result.purged.get("tables", 0) + rewritten
-        if start["version"] < CLEARS_STATISTICS:
-            self.result.failed.append("column statistics of empty tables: PostgreSQL 18 can clear them")
-        for name in before.keys() - {STATISTICS}:
-            clear = query("purge_clear_statistics") if start["version"] >= CLEARS_STATISTICS else None
-            analyze = shaped_query("purge_analyze", table=sql.Identifier(name))
-            if not ((clear is None or await self._retried(connection, clear, table=name))
-                    and await self._retried(connection, analyze)):
-                self.result.failed.append(f"column statistics of {name}: another process locks it")
+        await self._renew_statistics(connection, before.keys() - {STATISTICS}, start["version"])
         await self._retried(connection, _vacuum_full(STATISTICS))
-        after = {row["name"]: row for row in await _rows(connection, "purge_relations")}
+        after = await _relations(connection)
         # VACUUM FULL skips a table of another owner with a warning only.
         kept = [name for name in (*tables, STATISTICS)
                 if name in after and after[name]["filenode"] == before[name]["filenode"]]
         self.result.failed.extend(f"table {name}: not rewritten, another process uses it" for name in kept)
         sizes = [sum(row["bytes"] for row in rows.values()) for rows in (before, after)]
         self.result.purged.update(tables=len({*tables} - {*kept}), table_bytes=sizes[0] - sizes[1])
+
+    async def _renew_statistics(self, connection: Connection, tables: Set[str], version: int) -> None:
+        """Replaces column statistics, which contain values of deleted rows."""
+        clears = version >= CLEARS_STATISTICS
+        if not clears:
+            self.result.failed.append("column statistics of empty tables: PostgreSQL 18 can clear them")
+        clear = query("purge_clear_statistics")
+        for name in tables:
+            analyze = shaped_query("purge_analyze", table=sql.Identifier(name))
+            if not ((not clears or await self._retried(connection, clear, table=name))
+                    and await self._retried(connection, analyze)):
+                self.result.failed.append(f"column statistics of {name}: another process locks it")
 
     async def _wait_for_snapshots(self, connection: Connection, xid: str) -> None:
         holders: list[Mapping[str, Any]] = []
@@ -186,6 +191,10 @@ async def _until(reached: Callable[[], Awaitable[bool]], seconds: float) -> bool
             return False
         await asyncio.sleep(POLL_SECONDS)
     return True
+
+
+async def _relations(connection: Connection) -> dict[str, Mapping[str, Any]]:
+    return {row["name"]: row for row in await _rows(connection, "purge_relations")}
 
 
 async def _rows(connection: Connection, name: str, **values: str) -> list[Mapping[str, Any]]:

@@ -229,12 +229,23 @@ class Erasing:
             )
         place = None if archive is None else await archive_id(archive)
         listed = [] if archive is None else await archive.keys(ARCHIVE.folder(self._agent_id))
-        copies = {memory_id: key for key in listed if (memory_id := memory_of(key)) is not None}
         unreachable = _elsewhere(tombstones, recorded, place)
         other_redis = await self._parts.storage.other_redis(await self._parts.working.instance_id())
         unreachable.update({f"redis {each}": 1 for each in other_redis})
-        if self._user_id is not None:
-            return await self._of_the_user(archive, place, rows, tombstones, copies, recorded, unreachable)
+        planned = self._of_the_agent if self._user_id is None else self._of_the_user
+        return await planned(archive, place, rows, tombstones, listed, recorded, unreachable)
+
+    async def _of_the_agent(
+        self,
+        archive: Archive | None,
+        place: UUID | None,
+        rows: Sequence[UUID],
+        tombstones: Mapping[UUID, Row],
+        listed: Sequence[str],
+        recorded: Sequence[Row],
+        unreachable: Counter[str],
+    ) -> _Plan:
+        copies = _by_memory(listed)
         own = {row["memory_id"] for row in recorded if row["archive_id"] == place}
         known = {*rows, *tombstones, *own}
         strays = [(each, key) for each, key in copies.items() if each not in known]
@@ -264,10 +275,11 @@ class Erasing:
         place: UUID | None,
         rows: Sequence[UUID],
         tombstones: Mapping[UUID, Row],
-        copies: Mapping[UUID, str],
+        listed: Sequence[str],
         recorded: Sequence[Row],
         unreachable: Counter[str],
     ) -> _Plan:
+        copies = _by_memory(listed)
         archived = {each for each, row in tombstones.items() if _is_of(row, self._user_id)}
         own = [*rows, *archived]
         named = {row["memory_id"] for row in recorded
@@ -349,11 +361,7 @@ class Erasing:
             keys |= {each["object_key"] for each in tombstones}
             rows = await erasing.hold(memory_ids)
             failpoint("erase.held")
-            if self._parts.archive is not None:
-                await self._parts.archive.delete(keys)
-                if await archive_id(self._parts.archive) != plan.archive_id:
-                    raise DependencyUnavailable("The archive was replaced during the call: call again.")
-                erased[ARCHIVE.name] = len(keys & plan.keys)
+            erased[ARCHIVE.name] = await self._delete_copies(keys, plan)
             failpoint("erase.unarchived")
             await self._erase_rows(transaction, memory_ids, kept, erased)
             erased["archived_copies"] = await erasing.erase_copies(memory_ids, plan.archive_id)
@@ -365,6 +373,15 @@ class Erasing:
         failpoint("erase.committed")
         self._done.erased += erased
         return True
+
+    async def _delete_copies(self, keys: set[str], plan: _Plan) -> int:
+        archive = self._parts.archive
+        if archive is None:
+            return 0
+        await archive.delete(keys)
+        if await archive_id(archive) != plan.archive_id:
+            raise DependencyUnavailable("The archive was replaced during the call: call again.")
+        return len(keys & plan.keys)
 
     async def _erase_rows(
         self, transaction: MemoryTransaction, plan_ids: Sequence[UUID], kept: set[UUID], erased: Counter[str]
@@ -419,6 +436,10 @@ class Erasing:
                 jobs = await transaction.jobs.forget()
             self._done.erased[JOBS.name] += jobs
         return dict(+left)
+
+
+def _by_memory(keys: Sequence[str]) -> dict[UUID, str]:
+    return {memory_id: key for key in keys if (memory_id := memory_of(key)) is not None}
 
 
 def _is_of(tombstone: Row, user_id: str | None) -> bool:
