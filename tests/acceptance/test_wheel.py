@@ -179,7 +179,10 @@ def test_the_client_of_the_readme_runs_in_the_base_install(
 def test_each_integration_imports_over_the_base_install(environment: Callable[[str], Environment]) -> None:
     extras = environment("[a2a,google-adk,langchain,langgraph,mcp,openai-agents]")
     script = "".join(f"import agentcore.integrations.{name}\n" for name in FRAMEWORKS)
-    extras.python(f"{script}import a2a, agentcore.integrations.own_loop, agentcore.client")
+    modules = json.loads(extras.python(
+        f"{script}import a2a, agentcore.integrations.own_loop, agentcore.client\n"
+        "import json, sys; print(json.dumps(list(sys.modules)))"))
+    assert HEAVY & {name.partition(".")[0] for name in modules} <= {"starlette"}  # the frameworks' own
 
 
 # --- the service -------------------------------------------------------------------------------------------

@@ -118,14 +118,17 @@ async def test_a_closed_connection_whose_response_is_not_read_is_aborted(
     with theirs:
         transport, protocol = await asyncio.get_running_loop().connect_accepted_socket(
             lambda: Observed(config, ServerState(), {}), ours)
-        while not transport.get_write_buffer_size():
+        written = 0
+        while not (unsent := transport.get_write_buffer_size()):
             transport.write(b"a" * 4_096)
-        transport.write(b"a" * 4_096)
+            written += 4_096
         if end == "on_response_complete":
             transport.close()
         getattr(protocol, end)()
         async with asyncio.timeout(10):
             await lost.wait()
+        with theirs.makefile("rb") as received:
+            assert len(received.read()) == written - unsent
 
 
 def test_files_are_left_for_the_pools() -> None:

@@ -89,6 +89,7 @@ def test_an_example_of_the_help_is_a_command_that_is_understood(
     lines = Text.from_markup(COMMANDS[name].epilog or "").plain.splitlines()
     examples = [line.split("   ")[0] for line in (line.strip() for line in lines) if "agentcore" in line]
     root: Any = typer.main.get_command(app)
+    shown = set()
     for example in examples:
         for part in example.replace("$(", "| ").replace(")", "").split("|"):
             words = shlex.split(part, comments=True)
@@ -96,10 +97,13 @@ def test_an_example_of_the_help_is_a_command_that_is_understood(
                 continue
             typed = words[words.index("agentcore") + 1:]
             typed = typed[:typed.index(">")] if ">" in typed else typed
-            command, context = root, typer.Context(root, info_name="agentcore")
+            command, context, path = root, typer.Context(root, info_name="agentcore"), []
             while hasattr(command, "commands"):
-                _, command, typed = command.resolve_command(context, typed)
+                word, command, typed = command.resolve_command(context, typed)
+                path.append(word)
             command.make_context(name, [*typed], resilient_parsing=False)
+            shown.add(" ".join(path))
+    assert name in shown
 
 
 def typed(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
