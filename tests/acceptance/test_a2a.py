@@ -23,7 +23,8 @@ from agentcore.embedded import Home
 from agentcore.errors import AuthenticationFailed, NotAuthorised
 from agentcore.memory.params.memories import ListParams
 from agentcore.server import ENDPOINT
-from tests.fixtures.serving import ROOT, START_SECONDS, STOP_SECONDS, Done, Serving
+from tests.fixtures.forked_commands import Done
+from tests.fixtures.serving import ROOT, START_SECONDS, STOP_SECONDS, Serving
 
 EXAMPLES = ROOT / "examples"
 GUIDE = (ROOT / "docs" / "integrations" / "a2a.md").read_text(encoding="utf-8")
@@ -32,10 +33,10 @@ QUESTION = "What bird did I like?"
 SECRET = "the librarian's own, of which the memory service knows nothing"
 
 
-def calling(caller: str, secret: str = SECRET, ttl_seconds: float = 600, **claims: str) -> str:
+def calling(caller: str, secret: str = SECRET, ttl_seconds: float = 600, *,
+            issuer: str = "librarian", audience: str = "librarian") -> str:
     """Returns a caller's token for the librarian agent."""
-    return mint_token(
-        secret, caller, (), ttl_seconds, **{"issuer": "librarian", "audience": "librarian"} | claims)
+    return mint_token(secret, caller, (), ttl_seconds, issuer=issuer, audience=audience)
 
 
 @contextmanager

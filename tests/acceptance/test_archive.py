@@ -13,7 +13,8 @@ from agentcore.limits import MAX_RESTORED
 from agentcore.memory.archival import object_key
 from agentcore.memory.params.archived import ArchivedParams, RestoreParams
 from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
-from tests.fixtures.serving import Done, Serving
+from tests.fixtures.forked_commands import Done
+from tests.fixtures.serving import Serving
 
 
 @pytest.fixture

@@ -22,8 +22,9 @@ from agentcore.config import Settings
 from agentcore.embedded import Home
 from agentcore.errors import AuthenticationFailed
 from agentcore.memory.params.memories import CountParams, ListParams
+from tests.fixtures.forked_commands import Done
 from tests.fixtures.scripted_http import Reply, ScriptedServer, scripted_http
-from tests.fixtures.serving import Done, Serving
+from tests.fixtures.serving import Serving
 
 JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\n")
 

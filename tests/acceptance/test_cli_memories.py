@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from agentcore.cli.memory_commands import SHOWN_CHARS
-from tests.fixtures.serving import Done, Serving
+from tests.fixtures.forked_commands import Done
+from tests.fixtures.serving import Serving
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import pytest
 from agentcore.client import MemoryClient
 from agentcore.memory.forgetting.erase_receipt import sign_receipt
 from agentcore.memory.params.memories import CountParams, StoreBatchParams, StoreParams
+from tests.fixtures.forked_commands import Done
 from tests.fixtures.scripted_http import Received, Reply, scripted_http
-from tests.fixtures.serving import Done, Serving
+from tests.fixtures.serving import Serving
 
 
 @pytest.fixture

@@ -18,7 +18,8 @@ from agentcore.client import MemoryClient
 from agentcore.integrations.langgraph import AgentCoreStore
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.memories import CountParams, ListParams
-from tests.fixtures.serving import ROOT, Done, Serving
+from tests.fixtures.forked_commands import Done
+from tests.fixtures.serving import ROOT, Serving
 
 EXPORTS = ROOT / "tests" / "fixtures" / "exports"
 PORTO = "0f1e2d3c-0000-4000-8000-000000000001"

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.fixtures.serving import Done, Serving
+from tests.fixtures.forked_commands import Done
+from tests.fixtures.serving import Serving
 
 
 @pytest.fixture

@@ -20,14 +20,14 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS
+from mcp.types import INVALID_PARAMS, TextContent, TextResourceContents
 
 from agentcore.agents.tools import ALL_TOOLS, TOOLS, memory_instructions
 from agentcore.client import MemoryClient
 from agentcore.integrations.mcp import PAGE, PROMPT
 from agentcore.memory.params.memories import CountParams, GetParams, StoreBatchParams, StoreParams
 from agentcore.server import MCP_ENDPOINT
-from tests.fixtures.mcp_clients import WAYS, failure, opened, told
+from tests.fixtures.mcp_clients import WAYS, failure, opened, text_of, told
 from tests.fixtures.serving import ROOT, START_SECONDS, Serving
 
 Connected = Callable[[], AbstractAsyncContextManager[Client]]
@@ -126,7 +126,7 @@ async def test_a_memory_lives_its_life_by_tools_alone(connected: Connected) -> N
                              content="The Hawaii budget is 4,500 dollars.")
         assert changed["version"] == 2
         prefetched = await client.call_tool("prefetch_memory", {"message": "What is the budget for Hawaii?"})
-        assert "4,500" in prefetched.content[0].text
+        assert "4,500" in text_of(prefetched)
         around = await told(client, "memory_session", memory_id=saved["memory_id"])
         assert [each["memory_id"] for each in around["memories"]] == [saved["memory_id"]]
         proposed = await told(client, "forget_memory", query="Hawaii budget")
@@ -164,6 +164,7 @@ async def test_memories_are_resources_a_page_at_a_time(connected: Connected, mem
         assert {each.name for each in (*first.resources, *second.resources)} == texts
         chosen = first.resources[0]
         [content] = (await client.read_resource(chosen.uri)).contents
+        assert isinstance(content, TextResourceContents)
         assert json.loads(content.text)["content"] == chosen.name
         [template] = (await client.list_resource_templates()).resource_templates
         assert template.uri_template == "memory://{memory_id}"
@@ -175,6 +176,7 @@ async def test_the_instructions_are_told_and_there_as_a_prompt(connected: Connec
         assert client.instructions == memory_instructions(ALL_TOOLS)
         assert [prompt.name for prompt in (await client.list_prompts()).prompts] == [PROMPT]
         [message] = (await client.get_prompt(PROMPT)).messages
+        assert isinstance(message.content, TextContent)
         assert message.content.text == memory_instructions(ALL_TOOLS)
         with pytest.raises(MCPError, match="There is no prompt"):
             await client.get_prompt("another")
@@ -237,7 +239,7 @@ async def test_the_memory_of_another_agent_is_not_to_be_reached(
 
 
 async def client_text(client: Client, tool: str, **arguments: Any) -> str:
-    return str((await client.call_tool(tool, arguments)).content[0].text)
+    return text_of(await client.call_tool(tool, arguments))
 
 
 @pytest.mark.parametrize(("ttl_seconds", "reason"), [(-60, "expired"), (None, "malformed")])

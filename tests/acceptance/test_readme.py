@@ -21,8 +21,9 @@ import pytest
 
 from agentcore.memory.api import METHODS
 from tests.fixtures.embedded_parts import new_home
+from tests.fixtures.forked_commands import Done
 from tests.fixtures.services import Services
-from tests.fixtures.serving import ROOT, Done, Serving
+from tests.fixtures.serving import ROOT, Serving
 
 README = (ROOT / "README.md").read_text()
 OPERATIONS = (ROOT / "docs" / "operations.md").read_text()

@@ -9,7 +9,8 @@ import sys
 
 import pytest
 
-from tests.fixtures.serving import COMMAND_SECONDS, ROOT, Serving
+from tests.fixtures.forked_commands import COMMAND_SECONDS
+from tests.fixtures.serving import ROOT, Serving
 
 PAGE = (ROOT / "docs" / "session-memory.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)

@@ -23,7 +23,8 @@ from agentcore.memory.params.memories import (
     StoreBatchParams,
     StoreParams,
 )
-from tests.fixtures.serving import Done, Serving
+from tests.fixtures.forked_commands import Done
+from tests.fixtures.serving import Serving
 
 # Fields that an import sets anew: ids, storage times and access counts.
 OF_THE_STORE = {"memory_id", "created_at", "updated_at", "provenance", "access_count", "last_accessed",

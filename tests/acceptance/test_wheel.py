@@ -18,8 +18,8 @@ import httpx
 import pytest
 
 from tests.acceptance.test_readme import PRINTED_URL, README, blocks
-from tests.fixtures.forked_commands import SETTINGS
-from tests.fixtures.serving import ROOT, Done, Serving
+from tests.fixtures.forked_commands import SETTINGS, Done
+from tests.fixtures.serving import ROOT, Serving
 
 UV = Path(sys.prefix) / "bin" / "uv"
 INSTALL_SECONDS = 600

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from agentcore.memory.models import MAX_TEXT_CHARS
+from agentcore.limits import MAX_QUERY_CHARS, MAX_TEXT_CHARS
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.memories import MAX_QUERY_CHARS, GetContextParams, RetrieveParams
+from agentcore.memory.params.memories import GetContextParams, RetrieveParams
 from tests.fixtures.memory import Agent
 
 # CPU time of this thread per step of the loop, independent of other threads and processes.

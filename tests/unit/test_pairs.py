@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.contradictions import HALVES, judged, pairs
+from benchmarks.changing_facts import HALVES
+from benchmarks.contradictions import judged, pairs
 
 DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
 PAGE = (DATA / "README.md").read_text(encoding="utf-8")
