@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -56,7 +56,7 @@ async def test_when_a_memory_was_valid_and_what_replaced_it_travels(
     assert tally(serving.cli("import", "-", "--agent", other, said=exported)) == {"stored": 4}
     async with serving.client(other) as copy:
         after = {record.content: record for record in await everything(copy)}
-        says = {record.memory_id: record.content for record in after.values()}
+        says: dict[UUID | None, str] = {record.memory_id: record.content for record in after.values()}
         assert {text: (record.valid_from, record.valid_to, says.get(record.superseded_by))
                 for text, record in after.items()} == {
             "The budget is 14,000.": (day(4), None, None),

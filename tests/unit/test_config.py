@@ -86,7 +86,7 @@ def test_a_model_beside_the_embedder_with_what_it_needs_is_taken(values: dict[st
     {}, {"database_url": "postgres://db/x", "database_read_url": "postgresql://replica/x"},
     {"redis_url": "rediss://cache:6379/1"}, {"redis_url": "unix:///run/redis.sock"},
 ])
-def test_what_is_right_is_taken(values: dict[str, str]) -> None:
+def test_what_is_right_is_taken(values: dict[str, Any]) -> None:
     settings = Settings(_env_file=None, **values)
     for name, url in values.items():
         assert getattr(settings, name).get_secret_value() == url

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import TypedDict, Unpack
 
 import pytest
 from hypothesis import given
@@ -175,7 +176,13 @@ CORRECTIONS = [
 ]
 
 
-def said(content: str, *, days: float = 0.0, minutes: float = 0.0, **values: str) -> Told:
+class Origin(TypedDict, total=False):
+    speaker: str
+    session_id: str
+    task_id: str
+
+
+def said(content: str, *, days: float = 0.0, minutes: float = 0.0, **values: Unpack[Origin]) -> Told:
     """Returns a memory from March, or this much later."""
     return Told(content, MARCH + timedelta(days=days, minutes=minutes), **values)
 
@@ -198,14 +205,15 @@ def test_what_only_looks_like_a_change_stands_beside_the_first(old: str, new: st
 @pytest.mark.parametrize(("old", "new"), CORRECTIONS)
 def test_a_short_correction_supersedes_nothing(old: str, new: str) -> None:
     """It often changes one of several values without naming its attribute."""
-    scope = {"session_id": "s", "speaker": "user"}
+    scope: Origin = {"session_id": "s", "speaker": "user"}
     assert judge(said(old, **scope), said(new, minutes=3, **scope)).relation != "superseding"
 
 
 @pytest.mark.parametrize("old,new", [("The deadline is Friday.", "The deadline is Monday.")])
 def test_what_has_no_name_is_the_same_thing_within_a_session_or_a_task_alone(old: str, new: str) -> None:
     assert judge(said(old), said(new, days=1)).relation == "possible"
-    for scope in ({"session_id": "s"}, {"task_id": "t"}):
+    scopes: list[Origin] = [{"session_id": "s"}, {"task_id": "t"}]
+    for scope in scopes:
         assert judge(said(old, **scope), said(new, days=1, **scope)).relation == "superseding"
     marked = "The deadline is now Monday."
     assert judge(said(old), said(marked, days=1)).relation == "superseding"

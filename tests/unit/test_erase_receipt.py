@@ -26,7 +26,7 @@ def test_what_is_signed_is_read_again() -> None:
 
 @pytest.mark.parametrize("receipt", [
     sign_receipt("k1", bytes(32), {}), jwt.encode({}, KEY, ALGORITHM),
-    jwt.encode({}, None, "none", headers={"typ": KIND}), "a.b.c", ""],
+    jwt.encode({}, "", "none", headers={"typ": KIND}), "a.b.c", ""],
     ids=["another key", "another type", "unsigned", "no JWS", "empty"])
 def test_what_this_service_did_not_sign_as_a_receipt_is_none(receipt: str) -> None:
     with pytest.raises(InvalidParams):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from benchmarks.context_efficiency import reached, table
 from benchmarks.evidence import Given, WordIndex, evidence, share_contained, share_in_full, words_of
 
@@ -37,7 +39,7 @@ def test_rare_words_rank_before_common_ones() -> None:
 
 
 def test_what_was_reached_is_told_of_those_that_ran_alone() -> None:
-    results = {
+    results: dict[str, dict[str, Any]] = {
         "own, 500: get_context": {"questions": 9, "all evidence": 70.0},
         "own, 1,000: get_context": {
             "questions": 9, "all evidence": 85.0, "all evidence interval": (80.1, 90.2)},

@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,9 +31,10 @@ def test_each_name_is_passed_at_one_place_and_no_other_is() -> None:
 
 def test_nothing_happens_where_none_or_another_is_armed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
-    told = [failpoint(name) for name in FAILPOINTS]
+    reach: Callable[[str], object] = failpoint
+    told = [reach(name) for name in FAILPOINTS]
     monkeypatch.setenv(VARIABLE, "prune.buried")
-    told += [failpoint(name) for name in FAILPOINTS if name != "prune.buried"]
+    told += [reach(name) for name in FAILPOINTS if name != "prune.buried"]
     assert told == [None] * (2 * len(FAILPOINTS) - 1)  # and this process is alive
 
 

@@ -25,6 +25,7 @@ from agentcore.agents.recordable import discreet
 from agentcore.agents.tool_contract import SaveMemory, failure_sentence
 from agentcore.cli.imports.pieces import clean, text_of
 from agentcore.cli.lines import read_lines, store_params
+from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.pending_work import is_worth_reading
 from agentcore.memory.consolidation import judge
@@ -37,7 +38,6 @@ from agentcore.memory.language.moments import windows
 from agentcore.memory.language.passages import passages
 from agentcore.memory.language.rejection import Screen, rejection
 from agentcore.memory.language.text import normal_form, sentences, words
-from agentcore.memory.models import MAX_TEXT_CHARS
 from agentcore.memory.query import asks_for_time, complete, split
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.statements.statements import Told
@@ -177,8 +177,8 @@ def import_line(text: str) -> Any:
 
 SCREEN = Screen()
 ADA = SourceTexts([source("Ada lives in Ghent.")])
-COLUMNS = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW, "session_id": "s",
-           "task_id": None, "provenance": {}}
+COLUMNS: Mapping[str, Any] = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW,
+                              "session_id": "s", "task_id": None, "provenance": {}}
 READERS: Mapping[str, Callable[[str], Any]] = {
     "words": words,
     "sentences": sentences,

@@ -95,7 +95,7 @@ def weights(memory_count: int, everyday: float = 0.05) -> tuple[float, float]:
 
 
 def test_the_weight_of_a_word_counts_three_hundred_everyday_memories_as_the_agents_own() -> None:
-    assert weights(30) == (pytest.approx(idf(16, 330)), pytest.approx(idf(1, 330)))
+    assert weights(30) == pytest.approx((idf(16, 330), idf(1, 330)))
     assert LexicalStatistics(30, 4.0, {}).greatest_weight() == pytest.approx(idf(0, 330))
     assert LexicalStatistics(30, 4.0, {1: 40, 2: -1}).weight(1) == pytest.approx(idf(30, 330))
     assert LexicalStatistics(30, 4.0, {1: 40, 2: -1}).weight(2) == pytest.approx(idf(0, 330))

@@ -15,7 +15,7 @@ from agentcore.summary_rules import SummaryRules, rules_in_force
 
 def test_without_a_word_the_budget_is_a_million_tokens_and_nothing_is_extracted() -> None:
     options = read_llm_options(None)
-    assert (options.tokens_a_day, options.cost_a_day, options.extract_facts) == (1_000_000, 0, False)
+    assert (options.tokens_a_day, options.cost_a_day, options.extract_facts) == (1_000_000, Decimal(0), False)
 
 
 def test_prices_are_of_a_million_tokens_and_exact() -> None:
@@ -74,8 +74,8 @@ NO_MODEL = "summaries: this service has no language model; llm is done by extrac
 def test_the_matrix_of_summaries_and_vectors_warns_of_what_is_unwise(
     rules: SummaryRules | None, has_model: bool, has_embedder: bool, warned: list[str]
 ) -> None:
-    has = {"has_extractor": has_model, "has_summariser": has_model, "has_embedder": has_embedder}
-    warnings = warnings_of(rules, extract_facts=False, **has)
+    warnings = warnings_of(rules, extract_facts=False, has_extractor=has_model, has_summariser=has_model,
+                           has_embedder=has_embedder)
     assert len(warnings) == len(warned)
     assert all(said.startswith(expected) for said, expected in zip(warnings, warned, strict=True))
 

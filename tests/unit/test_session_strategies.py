@@ -155,9 +155,10 @@ async def test_a_context_says_how_many_tokens_it_has_and_what_it_leaves_out(coun
 
 async def test_numbers_that_cannot_be_are_refused() -> None:
     memory = InMemorySessionMemory()
-    for numbers in ({"max_tokens": 0}, {"max_tokens": 9, "message_tokens": -1}):
+    for max_tokens, message_tokens in ((0, 0), (9, -1)):
         with pytest.raises(InvalidParams, match="max_tokens"):
-            await session_context(memory, "s", count=len, **numbers)
+            await session_context(
+                memory, "s", count=len, max_tokens=max_tokens, message_tokens=message_tokens)
     for wrong in (lambda: SlidingWindow(window=0), lambda: ImportanceWeighting(threshold=1.5),
                   lambda: Summarization(summary_share=-0.1)):
         with pytest.raises(ValidationError):
