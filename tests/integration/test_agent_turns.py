@@ -43,7 +43,8 @@ class Doing(MemoryEnabledAgent):
     async def process_query(self, query: str, task_id: str) -> str:
         self.seen = self.prompt(query)
         given = self.work(self)
-        return await given if asyncio.iscoroutine(given) else given
+        answer: str = await given if asyncio.iscoroutine(given) else given
+        return answer
 
 
 class ByItself(MemoryEnabledAgent):

@@ -8,7 +8,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypedDict
 
 import httpx
 import pytest
@@ -18,7 +18,7 @@ from google.adk.events import Event
 from google.adk.memory.memory_entry import MemoryEntry
 from google.adk.sessions import InMemorySessionService
 from google.genai import types
-from langgraph.store.base import GetOp, PutOp, SearchOp
+from langgraph.store.base import GetOp, Op, PutOp, SearchOp
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
@@ -42,9 +42,15 @@ from tests.fixtures.unreached import NOBODY
 QUESTION = "What is the budget for the Hawaii trip?"
 ASKED: list[Any] = [{"role": "user", "content": QUESTION}]
 MINE = ("memories", "ada")
-USER = {"app_name": "app", "user_id": "ada"}
-
 Use = Callable[[MemoryApi], Awaitable[Any]]
+
+
+class Owner(TypedDict):
+    app_name: str
+    user_id: str
+
+
+USER: Owner = {"app_name": "app", "user_id": "ada"}
 
 
 class Echo(MemoryEnabledAgent):
@@ -137,7 +143,7 @@ async def test_what_a_binding_would_lose_raises(unreached: MemoryApi, binding: s
 
 async def test_a_batch_of_reads_of_langgraph_is_empty_and_one_with_a_put_raises(unreached: MemoryApi) -> None:
     store = AgentCoreStore(unreached)
-    reads = [GetOp(MINE, "bird"), SearchOp(MINE, query=QUESTION)]
+    reads: list[Op] = [GetOp(MINE, "bird"), SearchOp(MINE, query=QUESTION)]
     assert await store.abatch(reads) == [None, []]
     with pytest.raises(DependencyUnavailable):
         await store.abatch([*reads, PutOp(MINE, "bird", {"data": "parrot"})])
@@ -291,6 +297,7 @@ async def test_a_session_of_adk_is_kept_by_the_next_call(line: Line, remote: Mem
     assert (await service.search_memory(**USER, query=QUESTION)).memories == []
     await service.add_session_to_memory(session)
     [entry] = (await service.search_memory(**USER, query=QUESTION)).memories
+    assert entry.content.parts is not None
     assert entry.content.parts[0].text == fact
 
 

@@ -67,7 +67,7 @@ async def make_due(runtime: Runtime) -> None:
 
 
 async def count(agent: Agent, layer: str = "episodic") -> int:
-    return (await agent.memory.count(CountParams(memory_types=[layer]))).count  # type: ignore[list-item]
+    return (await agent.memory.count(CountParams(memory_types=[layer]))).count
 
 
 async def test_a_thousand_stores_side_by_side_make_one_job_and_end_at_the_capacity(agent: Agent) -> None:
@@ -137,7 +137,7 @@ async def test_neither_pinned_memories_nor_only_copies_are_taken(agent: Agent) -
     assert left == {*pinned, only_copy, *ids[24:]}
     # The memory that it superseded is gone, so no supersession protects it from pruning.
     pruned = await agent.memory.prune(
-        PruneParams(memory_layer="episodic", strategy="oldest_first", target=1))  # type: ignore[arg-type]
+        PruneParams(memory_layer="episodic", strategy="oldest_first", target=1))
     assert pruned.memory_ids == [only_copy]
 
 

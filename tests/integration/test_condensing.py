@@ -40,14 +40,14 @@ async def made(agent: Agent) -> MemoryRecord:
     return summary
 
 
-BY_MODEL = {"summaries": SummaryRules(provider="llm")}
+BY_MODEL = SummaryRules(provider="llm")
 
 
 async def test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them(services: Services) -> None:
     async with talking(services) as talk:
         talk.model.answers["session_summary"] = lambda document: {
             "summary": WRITTEN, "topics": [], "key_facts": []}
-        agent, other = await wishing(talk, **BY_MODEL), await wishing(talk)
+        agent, other = await wishing(talk, summaries=BY_MODEL), await wishing(talk)
         await talk.work()
         summary = await made(agent)
         assert (summary.content, summary.metadata["by"]) == (WRITTEN, "openai/small")
@@ -66,7 +66,7 @@ async def test_what_the_model_does_not_tell_the_sentences_themselves_do(
 ) -> None:
     async with talking(services) as talk:
         talk.model.answers["session_summary"] = lambda document: answer
-        agent = await wishing(talk, **BY_MODEL)
+        agent = await wishing(talk, summaries=BY_MODEL)
         await talk.work()
         summary = await made(agent)
         assert set(summary.content.splitlines()) <= {*BOILER}
@@ -76,7 +76,7 @@ async def test_what_the_model_does_not_tell_the_sentences_themselves_do(
 async def test_a_cluster_longer_than_a_request_is_told_in_its_own_sentences(services: Services) -> None:
     async with talking(services) as talk:
         long = " The pressure of the water in it was low." * 200
-        agent = await wishing(talk, tuple(each + long for each in BOILER), **BY_MODEL)
+        agent = await wishing(talk, tuple(each + long for each in BOILER), summaries=BY_MODEL)
         await talk.work()
         assert (await made(agent)).metadata["degraded"] == "it is more than one request to a model holds"
         assert talk.model.asked == []
@@ -84,7 +84,7 @@ async def test_a_cluster_longer_than_a_request_is_told_in_its_own_sentences(serv
 
 async def test_a_call_that_consolidates_waits_for_no_model(services: Services) -> None:
     async with talking(services) as talk:
-        agent = await wishing(talk, **BY_MODEL)
+        agent = await wishing(talk, summaries=BY_MODEL)
         [cluster] = (await agent.memory.consolidate(ConsolidateParams())).clusters
         assert set(cluster.summary.splitlines()) <= {*BOILER}
         assert talk.model.asked == []

@@ -95,8 +95,8 @@ async def test_a_connection_beyond_the_limit_is_answered_with_503() -> None:
         assert b"\r\nretry-after: 1\r\n" in told
         await others[0][0].readuntil(b'{"status":"ok"}')
         assert await answered(others[0], HEALTH + b"\r\n") == b"HTTP/1.1 200 OK\r\n"
-        for _, each in [*others, (reader, writer)]:
-            each.close()
+        for _, opened_writer in [*others, (reader, writer)]:
+            opened_writer.close()
 
 
 @pytest.mark.parametrize("end", ["timeout_keep_alive_handler", "shutdown", "on_response_complete"])

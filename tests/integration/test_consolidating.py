@@ -173,8 +173,8 @@ async def test_what_comes_back_from_the_archive_is_looked_at_though_newer_episod
 
 @pytest.mark.usefixtures("settled")
 async def test_what_was_promoted_is_looked_at_once_it_has_a_vector(agent: Agent) -> None:
-    kept = {"memory_type": MemoryType.WORKING, "session_id": "s", "importance": 0.9}
-    sources = await told(agent, *BOILER, **kept)
+    sources = await told(
+        agent, *BOILER, memory_type=MemoryType.WORKING, session_id="s", importance=0.9)
     await told(agent, "Meter 7 was read in the cellar.")
     await consolidated(agent)
     ended = await agent.memory.end_session(EndSessionParams(session_id="s", summarize=False))
@@ -310,7 +310,7 @@ async def test_a_search_gives_the_sources_and_their_summary_only_where_they_are_
     assert [each.memory_id for each in after.memories] == [each.memory_id for each in before.memories]
     assert {each.reason for each in after.receipt.dropped} == {"summary_of_what_is_found"}
     of_layer = await agent.memory.retrieve(
-        RetrieveParams(query=query, k=10, memory_types=["semantic"]))  # type: ignore[list-item]
+        RetrieveParams(query=query, k=10, memory_types=["semantic"]))
     assert [each.memory_id for each in of_layer.memories] == [summary.memory_id]
     await consolidated(agent, archive_sources=True)
     archived = await agent.memory.retrieve(RetrieveParams(query=query, k=10))
@@ -379,5 +379,5 @@ async def test_a_job_archives_sources_where_the_agent_wishes_it_and_goes_on_unti
     while await queue.jobs.queue.page(agent_id=agent.agent_id):
         await queue.jobs.run_pending()
     assert await summaries(agent) == 2
-    assert (await agent.memory.count(CountParams(memory_types=["episodic"]))).count == 0  # type: ignore[list-item]
+    assert (await agent.memory.count(CountParams(memory_types=["episodic"]))).count == 0
     assert len(sources) == 6

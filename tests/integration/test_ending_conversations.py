@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import pytest
 from google.adk.events import Event
@@ -31,7 +31,14 @@ from tests.fixtures.memory_faces import listening
 FLOOD = "Our warehouse in Antwerp flooded on Friday, the claim is HX-2210."
 QUESTION = "Which claim is it about the flooded warehouse in Antwerp?"
 SUMMARY = "session_summary"
-USER = {"app_name": "app", "user_id": "ada"}
+
+
+class Owner(TypedDict):
+    app_name: str
+    user_id: str
+
+
+USER: Owner = {"app_name": "app", "user_id": "ada"}
 
 
 class Noting(MemoryEnabledAgent):

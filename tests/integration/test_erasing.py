@@ -497,8 +497,9 @@ def _add_strays(agent: Agent, count: int, content: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for _ in range(count):
         memory_id = str(uuid4())
-        copy = {"agent_id": agent.agent_id, "memory_id": memory_id, "user_id": None, "links": [],
-                "parent_memory_id": None, "provenance": {}, "content": content}
+        copy: dict[str, object] = {
+            "agent_id": agent.agent_id, "memory_id": memory_id, "user_id": None, "links": [],
+            "parent_memory_id": None, "provenance": {}, "content": content}
         (folder / f"{memory_id}.json").write_bytes(gzip.compress(json.dumps(copy).encode()))
 
 

@@ -69,8 +69,9 @@ async def test_facts_become_memories_beside_the_one_they_were_read_from(talk: Ta
     assert told == {"memories": [
         {"number": 0, "speaker": "Ada", "said_at": "2026-06-01T12:00:00+00:00", "text": SAID}]}
     history = await agent.memory.history(HistoryParams(memory_id=parent))
-    assert [(each.operation, each.after["by"]) for each in history.changes] == [
-        ("extract_facts", "openai/small")]
+    [change] = history.changes
+    assert change.after is not None
+    assert (change.operation, change.after["by"]) == ("extract_facts", "openai/small")
 
 
 async def test_each_memory_is_read_once_and_facts_are_not_read_again(talk: Talking) -> None:
@@ -197,7 +198,8 @@ async def test_two_processes_at_once_store_each_fact_once(services: Services) ->
 async def test_what_was_deleted_or_changed_meanwhile_leaves_no_facts_of_its_old_words(
     services: Services, change: str
 ) -> None:
-    model, changed, tasks = ChatModel(), asyncio.Event(), []
+    model, changed = ChatModel(), asyncio.Event()
+    tasks: list[asyncio.Task[None]] = []
     async with talking(services, model) as talk:
         agent = await reader(talk)
         parent = await agent.stored_id(SAID)
@@ -257,7 +259,9 @@ async def test_a_text_that_the_model_refuses_does_not_keep_the_others_from_being
         await agent.stored_id("My aunt Maren Holt keeps goats in the garden of Ghent.")
         await talk.work()
         history = await agent.memory.history(HistoryParams(memory_id=bad))
-        assert "refused" in history.changes[0].after["degraded"]
+        after = history.changes[0].after
+        assert after is not None
+        assert "refused" in after["degraded"]
         assert "Maren Holt keeps goats." in [each.content for each in await facts(agent)]
 
 

@@ -64,7 +64,7 @@ async def waiting(talk: Talking, agent: Agent) -> set[UUID]:
 async def degraded(agent: Agent, memory_id: UUID) -> list[str]:
     """Returns the reasons why a memory was completed without a model's facts."""
     changes = (await agent.memory.history(HistoryParams(memory_id=memory_id))).changes
-    return [each.after["degraded"] for each in changes if "degraded" in (each.after or {})]
+    return [each.after["degraded"] for each in changes if each.after and "degraded" in each.after]
 
 
 def poisoned(bad: Reply | str) -> Callable[[Document], Any]:

@@ -17,7 +17,7 @@ from agentcore.auth import mint_token
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
-from agentcore.database import Database
+from agentcore.database import Database, Statement
 from agentcore.embedded import Home
 from agentcore.errors import (
     AgentCoreError,
@@ -46,8 +46,8 @@ REDIS_SECONDS = 3.0
 # The delay after its timeout with which a call may end on busy cores.
 SLACK_SECONDS = 3.0
 CIRCUIT = "agentcore.circuit_breaker"
-SLEEP = [(sql.SQL("SELECT pg_sleep(20) AS slept"), {})]
-NUMBER = [(sql.SQL("SELECT 7 AS seven"), {})]
+SLEEP: list[Statement] = [(sql.SQL("SELECT pg_sleep(20) AS slept"), {})]
+NUMBER: list[Statement] = [(sql.SQL("SELECT 7 AS seven"), {})]
 
 
 @pytest.fixture(scope="module")
@@ -286,7 +286,7 @@ async def test_the_limit_of_a_reply_grows_with_the_statements_of_a_pipeline(serv
     database = Database(services.database_url, pool_size=1, timeout_seconds=1.5)
     await database.open()
     try:
-        naps = [(sql.SQL("SELECT 7 AS seven FROM pg_sleep(0.9)"), {})] * 4
+        naps: list[Statement] = [(sql.SQL("SELECT 7 AS seven FROM pg_sleep(0.9)"), {})] * 4
         assert [rows[0]["seven"] for rows in await database.fetch("anyone", naps)] == [7] * 4
         assert database.circuits[0].openings == 0
     finally:

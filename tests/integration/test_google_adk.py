@@ -6,7 +6,7 @@ import json
 import uuid
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import httpx
 import pytest
@@ -20,7 +20,7 @@ from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import Runner
 from google.adk.sessions import InMemorySessionService
 from google.adk.sessions.session import Session
-from google.adk.tools import load_memory
+from google.adk.tools.load_memory_tool import load_memory_tool
 from google.genai import types
 from pydantic import PrivateAttr
 from starlette.types import ASGIApp
@@ -38,9 +38,23 @@ from agentcore.server import create_app
 from tests.fixtures.memory import Agent
 from tests.fixtures.memory_faces import FACES, token_of
 
-ADA = {"app_name": "shop", "user_id": "ada"}
 PARROTS = "I love African Grey parrots"
 BICYCLE = "The blue bicycle needs a new chain"
+
+
+class Owner(TypedDict):
+    app_name: str
+    user_id: str
+
+
+class OtherOwner(TypedDict, total=False):
+    """Replaces a part of ADA."""
+
+    app_name: str
+    user_id: str
+
+
+ADA: Owner = {"app_name": "shop", "user_id": "ada"}
 
 
 @pytest.fixture(params=("manager", "HTTP client"))
@@ -95,7 +109,7 @@ def event(said: str, event_id: str = "", *, author: str = "user", at: float = 1_
                  content=types.Content(role=role, parts=[text(said)]), **more)
 
 
-def session(*events: Event, session_id: str = "monday", **owner: str) -> Session:
+def session(*events: Event, session_id: str = "monday", **owner: Unpack[OtherOwner]) -> Session:
     return Session(id=session_id, events=list(events), **(ADA | owner))
 
 
@@ -104,7 +118,7 @@ async def kept(memory: MemoryApi) -> list[MemoryRecord]:
     return (await memory.list(ListParams(descending=False))).memories
 
 
-async def found(service: BaseMemoryService, query: str, **owner: str) -> list[str]:
+async def found(service: BaseMemoryService, query: str, **owner: Unpack[OtherOwner]) -> list[str]:
     response = await service.search_memory(**(ADA | owner), query=query)
     return [entry.content.parts[0].text or "" for entry in response.memories if entry.content.parts]
 
@@ -131,7 +145,7 @@ async def test_what_one_session_of_a_runner_said_the_model_loads_in_the_next(
     await service.add_session_to_memory(first)
     model = Scripted.of(call("load_memory", query="African Grey parrots"), text("African Grey parrots."))
     answer, _ = await conversation(
-        LlmAgent(name="helper", model=model, tools=[load_memory]), service, "What bird did I like?")
+        LlmAgent(name="helper", model=model, tools=[load_memory_tool]), service, "What bird did I like?")
     assert answer == "African Grey parrots."
     loaded = model.asked[1].contents[-1].model_dump_json()
     assert PARROTS in loaded
@@ -226,7 +240,8 @@ async def test_an_event_keeps_who_when_where_and_whose(
     said, answered = sorted(await kept(memory), key=lambda record: record.external_id != "e1")
     assert (said.namespace, said.user_id, said.session_id, said.speaker) == ("shop", "ada", "monday", "user")
     assert said.timestamp == datetime(2026, 1, 1, 10, tzinfo=UTC)
-    assert (answered.speaker, answered.relevance_score) == ("assistant", pytest.approx(0.4))
+    assert answered.speaker == "assistant"
+    assert answered.relevance_score == pytest.approx(0.4)
     response = await service.search_memory(**ADA, query="parrots")
     entries = {entry.id: entry for entry in response.memories}
     entry = entries[str(answered.memory_id)]
@@ -253,7 +268,8 @@ async def test_events_alone_are_kept_with_what_custom_metadata_says(
         "ttl_seconds": 600, "importance": 0.9, "tags": ["birds"], "channel": "phone"})
     [record] = await kept(memory)
     assert record.expires_at is not None
-    assert (record.session_id, record.tags, record.relevance_score) == (None, ["birds"], pytest.approx(0.9))
+    assert (record.session_id, record.tags) == (None, ["birds"])
+    assert record.relevance_score == pytest.approx(0.9)
     [entry] = (await service.search_memory(**ADA, query="parrots")).memories
     assert entry.custom_metadata == {"channel": "phone"}
 
@@ -278,11 +294,12 @@ async def test_facts_are_kept_as_they_are_given_once_for_each_id(
 async def test_apps_users_and_agents_do_not_meet(
     memory: MemoryApi, service: AgentCoreMemoryService, new_agent: Callable[..., Agent]
 ) -> None:
-    others = [{"user_id": "bo"}, {"app_name": "bank"}]
-    for owner in ({}, *others):
+    others: list[OtherOwner] = [{"user_id": "bo"}, {"app_name": "bank"}]
+    owners: list[OtherOwner] = [{}, *others]
+    for owner in owners:
         await service.add_session_to_memory(session(event(f"{PARROTS} {owner}", "e1"), **owner))
     assert len(await kept(memory)) == 3
-    for owner in ({}, *others):
+    for owner in owners:
         assert await found(service, "African Grey parrots", **owner) == [f"{PARROTS} {owner}"]
     assert await found(AgentCoreMemoryService(new_agent().memory), "African Grey parrots") == []
     [entry] = (await service.search_memory(**ADA, query="parrots")).memories
@@ -317,12 +334,20 @@ async def test_a_model_uses_the_tools_of_the_one_definition_for_its_own_user(
     tools = memory_tools(memory)
     agent = LlmAgent(name="helper", model=model, tools=tools)
     assert (await conversation(agent, service, "Remember my parrots"))[0] == "Saved."
-    declared = {each.name: each for each in model.asked[0].config.tools[0].function_declarations}
+    given = model.asked[0].config.tools
+    assert given is not None
+    assert isinstance(given[0], types.Tool)
+    assert given[0].function_declarations is not None
+    declared = {each.name: each for each in given[0].function_declarations}
     assert {name: (each.description, each.parameters_json_schema) for name, each in declared.items()} == {
         tool.name: (tool.description, tool.parameters) for tool in TOOLS if tool.name in USUAL_TOOLS}
     [record] = await kept(memory)
     assert (record.content, record.namespace, record.user_id) == (PARROTS, "shop", "ada")
     asking = Scripted.of(call("recall_memory", query="African Grey parrots"), text("Parrots."))
     await conversation(LlmAgent(name="helper", model=asking, tools=tools), service, "What bird?")
-    part = asking.asked[1].contents[-1].parts[0]
-    assert json.loads(part.function_response.response["result"])["memories"][0]["content"] == PARROTS
+    parts = asking.asked[1].contents[-1].parts
+    assert parts is not None
+    answer = parts[0].function_response
+    assert answer is not None
+    assert answer.response is not None
+    assert json.loads(answer.response["result"])["memories"][0]["content"] == PARROTS

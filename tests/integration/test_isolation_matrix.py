@@ -155,7 +155,8 @@ async def past_it_as_a_large_agent(runtime: Runtime, services: Services) -> Asyn
 @pytest.fixture(params=["over_http", "past_the_second_wall", "past_it_as_a_large_agent"])
 def way(request: pytest.FixtureRequest) -> Way:
     """Each path to call a method."""
-    return request.getfixturevalue(request.param)
+    chosen: Way = request.getfixturevalue(request.param)
+    return chosen
 
 
 def _logged(services: Services, captured: str) -> str:
@@ -246,7 +247,9 @@ async def test_every_key_in_redis_belongs_to_a_place(runtime: Runtime, agent: Ag
     others = {key for key in keys if not key.startswith(prefixes)} - {INSTANCE_KEY}
     for key in others:
         assert key.startswith(GENERATION_PREFIX)
-        assert re.fullmatch(rb"[0-9a-f]{32}", await runtime.redis.get(key) or b"")
+        generation = await runtime.redis.get(key)
+        assert isinstance(generation, bytes)
+        assert re.fullmatch(rb"[0-9a-f]{32}", generation)
 
 
 @pytest.mark.parametrize(("first", "second"), [

@@ -337,14 +337,14 @@ async def test_what_has_expired_is_not_there_for_links_and_deletes(agent: Agent)
 async def test_every_write_carries_a_receipt_with_its_time(agent: Agent) -> None:
     [memory_id, *_] = await fill(agent, 3)
     updating = UpdateParams.model_validate({"memory_id": memory_id, "updates": {"tags": ["x"]}})
-    results = [
-        await agent.memory.update(updating),
-        await agent.memory.get(GetParams(memory_id=memory_id)),
-        await agent.memory.complete_task(CompleteTaskParams(task_id="t")),
-        await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1)),
-        await agent.memory.delete(DeleteParams(memory_ids=[memory_id])),
+    receipts = [
+        (await agent.memory.update(updating)).receipt,
+        (await agent.memory.get(GetParams(memory_id=memory_id))).receipt,
+        (await agent.memory.complete_task(CompleteTaskParams(task_id="t"))).receipt,
+        (await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1))).receipt,
+        (await agent.memory.delete(DeleteParams(memory_ids=[memory_id]))).receipt,
     ]
-    assert all(next(iter(each.receipt.timings_ms.values())) > 0 for each in results)
+    assert all(next(iter(each.timings_ms.values())) > 0 for each in receipts)
     assert (await agent.memory.capabilities(CapabilitiesParams())).receipt.degraded == []
 
 

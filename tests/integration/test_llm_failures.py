@@ -115,7 +115,9 @@ async def test_of_a_model_that_goes_on_failing_plain_code_does_the_work_and_says
     # Rule-based facts were found when it was stored.
     assert memory.facts == [SAID]
     history = await agent.memory.history(HistoryParams(memory_id=memory.memory_id))
-    assert history.changes[0].after["degraded"].startswith("The language model")
+    after = history.changes[0].after
+    assert after is not None
+    assert after["degraded"].startswith("The language model")
     asked = len(talk.model.asked)
     await talk.later()
     assert len(talk.model.asked) == asked

@@ -18,6 +18,7 @@ from agentcore.maintenance.rounds import Maintenance, embed_pending, leadership
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Vectors
 from agentcore.memory.manager import MemoryManager
+from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import (
     CountParams,
     DeleteParams,
@@ -26,6 +27,7 @@ from agentcore.memory.params.memories import (
     StoreParams,
 )
 from agentcore.memory.rows.vector_index import IndexPolicy
+from agentcore.memory.vector_store import PgVectorStore
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import migrated_database
 from tests.fixtures.memory import Agent, settings_for
@@ -70,10 +72,10 @@ async def test_what_could_not_be_embedded_is_stored_and_embedded_later(agent: Ag
     assert result.success
     assert result.receipt is not None
     assert "embedded later" in result.receipt.degraded[0]
-    assert (await agent.memory.stats(StatsParams())).layers["episodic"].waiting_for_embedding == 1
+    assert (await agent.memory.stats(StatsParams())).layers[MemoryType.EPISODIC].waiting_for_embedding == 1
     done = await agent.runtime.maintenance.round()
     assert done["embed"] >= 1
-    assert (await agent.memory.stats(StatsParams())).layers["episodic"].waiting_for_embedding == 0
+    assert (await agent.memory.stats(StatsParams())).layers[MemoryType.EPISODIC].waiting_for_embedding == 0
     assert result.memory_id is not None
     assert (await agent.get(result.memory_id)).embedding_model == parts.embedder.model
 
@@ -227,6 +229,7 @@ async def test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_i
             keeper = IndexKeeper(database, parts.vector_model, 64, IndexPolicy())
             assert await keeper.round() == 1
             assert await keeper.round() == 0
+            assert isinstance(parts.vectors, PgVectorStore)
             parts = replace(parts, vectors=replace_limit(parts.vectors))
             memory = MemoryManager(parts, Caller(agent.agent_id))
             indexed = await memory.retrieve_memories("Reading 77 of sensor 12", k=1)
@@ -234,7 +237,7 @@ async def test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_i
     assert indexed[0].memory_id == exact[0].memory_id
 
 
-def replace_limit(vectors: object) -> object:
+def replace_limit(vectors: PgVectorStore) -> PgVectorStore:
     """Returns the same store, searching through the index from the first memory on."""
     store = vectors.__class__.__new__(vectors.__class__)
     store.__dict__.update(vectors.__dict__)

@@ -60,8 +60,9 @@ class Reference:
         hidden = self.norm("embeddings.LayerNorm", words[ids] + positions[:len(ids)] + kinds[0])
         for layer in range(6):
             hidden = self.layer(f"encoder.layer.{layer}", hidden)
-        mean = hidden.mean(axis=0)
-        return mean / np.linalg.norm(mean)
+        mean: NDArray[np.float64] = hidden.mean(axis=0)
+        unit: NDArray[np.float64] = mean / np.linalg.norm(mean)
+        return unit
 
     def layer(self, name: str, hidden: NDArray[np.float64]) -> NDArray[np.float64]:
         context = np.empty_like(hidden)
@@ -83,7 +84,8 @@ class Reference:
     def norm(self, name: str, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         centred = rows - rows.mean(axis=1, keepdims=True)
         deviation = np.sqrt((centred ** 2).mean(axis=1, keepdims=True) + 1e-12)
-        return centred / deviation * self.weights[f"{name}.weight"] + self.weights[f"{name}.bias"]
+        scaled: NDArray[np.float64] = centred / deviation * self.weights[f"{name}.weight"]
+        return scaled + self.weights[f"{name}.bias"]
 
 
 async def test_vectors_are_those_of_the_reference(embedder: MiniLmEmbedder) -> None:

@@ -158,9 +158,9 @@ async def test_beside_a_service_that_is_starting_the_error_says_to_try_again(hom
 
 async def test_opening_a_memory_needs_one_place() -> None:
     bare = Settings(_env_file=None, agentcore_token=None)
-    for named in ({}, {"agent_id": "a", "token": "t.o.k"}):
+    for agent_id, token in ((None, None), ("a", "t.o.k")):
         with pytest.raises(ConfigurationError):
-            async with open_memory(settings=bare, **named):
+            async with open_memory(settings=bare, agent_id=agent_id, token=token):
                 raise AssertionError("it opened")
 
 

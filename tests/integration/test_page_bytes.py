@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from agentcore.limits import LIMITS, MAX_PAGE_BYTES
@@ -17,7 +19,9 @@ LARGE = {"note": "x" * (MAX_PAGE_BYTES // 3)}
 @pytest.mark.parametrize("order", ["timestamp", "importance", "access_count"])
 async def test_a_page_of_large_memories_ends_early_and_the_cursor_continues(agent: Agent, order: str) -> None:
     stored = {await agent.stored_id(f"Fact number {number}", metadata=LARGE) for number in range(5)}
-    found, sizes, cursor = set(), [], None
+    found: set[UUID] = set()
+    sizes: list[int] = []
+    cursor: str | None = None
     while not sizes or cursor is not None:
         page = await agent.memory.list(ListParams.model_validate({"order_by": order, "cursor": cursor}))
         sizes.append(len(page.memories))

@@ -14,13 +14,13 @@ from psycopg import sql
 
 from agentcore import migration
 from agentcore.agents.open_memory import open_memory
-from agentcore.database import Database
+from agentcore.database import Database, Statement
 from agentcore.embedded import EmbeddedParts, Home
 from agentcore.errors import DependencyUnavailable
 from tests.fixtures.embedded_parts import new_home
 from tests.integration.test_open_memory import HAWAII, found, settings_of, stored
 
-NUMBER = [(sql.SQL("SELECT 7 AS seven"), {})]
+NUMBER: list[Statement] = [(sql.SQL("SELECT 7 AS seven"), {})]
 # A call used to take 10 s. The bounds include a margin for a busy machine.
 FIRST_SECONDS, LATER_SECONDS, BACK_SECONDS = 8.0, 5.0, 20.0
 

@@ -79,12 +79,15 @@ async def test_a_cross_encoder_decides_the_order_and_each_score_still_adds_up(
         await store_all(agent)
         result = await asked(agent)
         assert contents(result)[:2] == [REPEATED, NEAREST]
-        scores = [each.score for each in result.memories]
-        assert scores == sorted(scores, reverse=True)
+        scores: list[float] = []
+        fused: dict[str, float] = {}
         for each in result.memories:
+            assert each.score is not None
             assert each.terms is not None
             assert sum(term.contribution for term in each.terms.values()) == pytest.approx(each.score)
-        fused = {each.content: each.score - each.terms["reranker"].contribution for each in result.memories}
+            scores.append(each.score)
+            fused[each.content] = each.score - each.terms["reranker"].contribution
+        assert scores == sorted(scores, reverse=True)
         assert max(fused, key=fused.__getitem__) == NEAREST
         assert result.receipt.searched["reranked"] == 5
         assert result.receipt.degraded == []
@@ -112,7 +115,8 @@ async def test_it_chooses_among_more_than_are_given_back(
         assert contents(best) == contents(everything)[:1]
         assert [(each.reason, each.count) for each in best.receipt.dropped] == [("beyond_k", 4)]
         assert [len(request.json["documents"]) for request in server.received] == [3, 3]
-        assert [("reranker" in each.terms) for each in everything.memories] == [True] * 3 + [False] * 2
+        terms = [each.terms for each in everything.memories if each.terms is not None]
+        assert [("reranker" in each) for each in terms] == [True] * 3 + [False] * 2
 
 
 def backwards(request: Received) -> Reply:

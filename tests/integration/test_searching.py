@@ -20,7 +20,9 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
 from agentcore.memory.params.memories import (
     GetContextParams,
+    GetContextResult,
     RetrieveParams,
+    RetrieveResult,
     StoreBatchParams,
     StoreParams,
     Turn,
@@ -137,6 +139,7 @@ async def with_link(
 async def test_a_memory_linked_to_the_best_hit_is_given_and_says_why(agent: Agent, method: str) -> None:
     await with_link(agent)
     query = "When is the boiler inspection on Monday?"
+    found: RetrieveResult | GetContextResult
     if method == "retrieve":
         found = await agent.memory.retrieve(RetrieveParams(query=query, k=5, explain=True))
     else:

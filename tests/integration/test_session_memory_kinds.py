@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -141,12 +141,14 @@ async def test_in_redis_another_process_hears_what_happens(redis: Redis, service
     memory = RedisSessionMemory(redis, agent_id)
     async with Redis.from_url(services.agents_redis_url()) as other:
         listener = RedisSessionMemory(other, agent_id)
-        async with listener.listening("s") as events, aclosing(events), asyncio.timeout(30):
-            await memory.store("another", note(1))
-            stored = await memory.store("s", note(2))
-            await memory.store("s", note(2))
-            await memory.clear("s")
-            heard = [await anext(events), await anext(events)]
+        async with listener.listening("s") as events, asyncio.timeout(30):
+            assert isinstance(events, AsyncGenerator)
+            async with aclosing(events):
+                await memory.store("another", note(1))
+                stored = await memory.store("s", note(2))
+                await memory.store("s", note(2))
+                await memory.clear("s")
+                heard = [await anext(events), await anext(events)]
     assert [each.event for each in heard] == ["stored", "cleared"]
     assert heard[0].message == stored
 

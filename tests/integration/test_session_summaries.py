@@ -288,7 +288,8 @@ async def test_two_workers_share_the_sessions_and_summarise_each_once(services: 
 
 async def test_what_changes_while_the_model_reads_is_read_again(services: Services) -> None:
     """A summary contains no text of a deleted memory and none from before a correction."""
-    model, tasks = ChatModel(), []
+    model = ChatModel()
+    tasks: list[asyncio.Task[None]] = []
     answer = model.answers["session_summary"]
     async with talking(services, model) as talk:
         agent = talk.agent()

@@ -275,7 +275,7 @@ async def test_a_retried_end_of_a_session_with_working_memory_keeps_one_summary(
 async def test_what_only_calls_a_tool_is_passed_over_and_of_parts_the_texts_are_kept(agent: Agent) -> None:
     """Messages of OpenAI's chat completions, as their clients write them."""
     calls = [{"id": "c-1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]
-    unused = {"refusal": None, "annotations": [], "audio": None, "function_call": None}
+    unused: dict[str, object] = {"refusal": None, "annotations": [], "audio": None, "function_call": None}
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
     added = await add(agent, messages=[
         {"role": "user", "content": [{"type": "text", "text": "Is it cold in Oslo?"}, picture]},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -47,7 +47,7 @@ def found(memory_ids: Sequence[UUID]) -> list[ContextEntry]:
 
 
 async def looked_up(
-    agent: Agent, memory_ids: Sequence[UUID], conditions: dict[str, object] = NOW, max_tokens: int = 200
+    agent: Agent, memory_ids: Sequence[UUID], conditions: Mapping[str, object] = NOW, max_tokens: int = 200
 ) -> list[ContextEntry]:
     caller = Caller(agent.agent_id)
     return await stand_ins(agent.runtime.parts, caller, found(memory_ids), conditions, max_tokens)
@@ -96,6 +96,7 @@ async def test_a_summary_that_no_search_finds_stands_in_a_context_for_what_has_n
     found_there = {each.memory_id for each in result.memories}
     assert found_there < {*of}
     assert {*result.memory_ids} == {summary, *found_there}
+    assert words.content is not None
     assert words.content in result.context
     assert result.token_count <= ROOM
     assert {each.reason for each in result.left_out} == {"beyond_max_tokens"}

@@ -106,7 +106,8 @@ async def test_reasoning_alone_is_neither_stored_nor_summarized(talk: Talking) -
     assert (stored.status, stored.memory_id) == ("rejected", None)
     await end(agent)
     await talk.work()
-    assert talk.model.asked == await summaries(agent) == []
+    assert talk.model.asked == []
+    assert await summaries(agent) == []
 
 
 async def test_what_lies_between_compactions_is_summarised(talk: Talking) -> None:

@@ -38,7 +38,7 @@ async def history_of(agent: Agent, memory_id: object) -> list[Row]:
             " WHERE agent_id = %s AND memory_id = %s ORDER BY change_id",
             (agent.agent_id, memory_id),
         )
-        return await cursor.fetchall()
+        return [*await cursor.fetchall()]
 
 
 async def test_a_changed_fact_takes_the_place_of_the_old_one(agent: Agent) -> None:
