@@ -39,7 +39,7 @@ SHOWN_PATH_CHARS = 80
 def without_nul(text: str) -> str:
     """Returns the text. Raises ValueError for a NUL, which text columns cannot store."""
     if "\x00" in text:
-        raise ValueError("contains a NUL character, which text cannot hold")
+        raise ValueError("contains a NUL character")
     return text
 
 
@@ -58,7 +58,7 @@ class _Reading:
     def read(self, value: Any, path: str, depth: int) -> Any:
         self._count += 1
         if self._count > MAX_METADATA_NODES + 1:
-            raise ValueError(f"holds more than {MAX_METADATA_NODES} values")
+            raise ValueError(f"contains more than {MAX_METADATA_NODES} values")
         if depth > MAX_METADATA_DEPTH:
             raise ValueError(f"{_at(path)}is nested deeper than {MAX_METADATA_DEPTH} levels")
         kind = type(value)
@@ -73,7 +73,7 @@ class _Reading:
         for key, member in value.items():
             name = self._name(key, path)
             if name in read:
-                raise ValueError(f"{_at(path)}has {name[:SHOWN_PATH_CHARS]!r} twice as a name in JSON")
+                raise ValueError(f"{_at(path)}has the key {name[:SHOWN_PATH_CHARS]!r} twice in JSON")
             read[name] = self.read(member, f"{path}.{name}" if path else name, depth + 1)
         return read
 
@@ -90,9 +90,9 @@ _LEAVES = (str, int, float, bool, type(None))
 def _leaf(value: Any, path: str) -> Any:
     match value:
         case float() if not math.isfinite(value):
-            raise ValueError(f"{_at(path)}is {value}, which JSON has no number for")
+            raise ValueError(f"{_at(path)}is {value}, which JSON cannot represent")
         case int() if value.bit_length() > MAX_NUMBER_BITS:
-            raise ValueError(f"{_at(path)}is a longer number than {MAX_NUMBER_BITS} bits hold")
+            raise ValueError(f"{_at(path)}is a number of more than {MAX_NUMBER_BITS} bits")
         case str():
             without_nul(value).encode()  # a lone surrogate raises UnicodeEncodeError, which is a ValueError
     return value
@@ -102,7 +102,8 @@ def _plain(value: Any, path: str) -> Any:
     try:
         return to_jsonable_python(value)
     except (PydanticSerializationError, ValueError) as cause:
-        raise ValueError(f"{_at(path)}is of {type(value).__name__}, which JSON has no form for") from cause
+        kind = type(value).__name__
+        raise ValueError(f"{_at(path)}is of type {kind}, which JSON cannot represent") from cause
 
 
 def _at(path: str) -> str:
@@ -155,7 +156,7 @@ def _iso_8601(moment: Any) -> Any:
 
 def _in_utc(moment: datetime) -> datetime:
     if not FIRST_YEAR <= moment.year <= LAST_YEAR:
-        raise ValueError(f"lies outside the years {FIRST_YEAR} to {LAST_YEAR}")
+        raise ValueError(f"is outside the years {FIRST_YEAR} to {LAST_YEAR}")
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
@@ -168,7 +169,7 @@ def _at_most_all(amount: Any) -> Any:
     if not isinstance(amount, int | float) or isinstance(amount, bool):
         raise ValueError("is a number: a count such as 500, or a share such as 0.2 for 20 %")
     if isinstance(amount, float) and amount > 1:
-        raise ValueError("is a share above 1.0, more than there is; a count is a whole number, such as 500")
+        raise ValueError("is a share above 1.0; a count is an integer, such as 500")
     return amount
 
 
@@ -176,7 +177,7 @@ def _fits_half_precision(vector: list[float]) -> list[float]:
     largest = max(abs(value) for value in vector)
     if not HALF_SMALLEST <= largest <= HALF_LARGEST:
         raise ValueError(
-            f"has no length or no bound: its largest value lies outside {HALF_SMALLEST} to {HALF_LARGEST}"
+            f"is zero or too large: its largest value is outside {HALF_SMALLEST} to {HALF_LARGEST}"
         )
     return vector
 
@@ -191,7 +192,7 @@ FilledText = Annotated[
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(_printable)]
 FilterUsers = Annotated[
     Identifier | Annotated[list[Identifier | None], Field(min_length=1, max_length=64)],
-    Field(description="A user, or a list; null in the list stands for the memories without a user."),
+    Field(description="A user id, or a list; null in the list selects memories without a user."),
 ]
 Label = Annotated[
     str,
@@ -230,24 +231,24 @@ class Strict(BaseModel):
 class Interaction(Strict):
     """An exchange with an agent: the query, the response, the actions and their outcome."""
 
-    query: Text | None = Field(None, description="What was asked or said to the agent.")
+    query: Text | None = Field(None, description="What the user said or asked.")
     response: Text | None = Field(None, description="What the agent answered.")
     actions: Annotated[list[JsonValue], Field(max_length=256)] = Field(
-        default_factory=list, description="What was done: texts or objects, in order."
+        default_factory=list, description="Actions of the agent, texts or objects, in order."
     )
-    outcome: JsonValue = Field(None, description="How it ended: a text or an object.")
+    outcome: JsonValue = Field(None, description="Result of the actions, a text or an object.")
     interaction_id: Identifier | None = None
     task_id: Identifier | None = None
     session_id: Identifier | None = None
     user_id: Identifier | None = None
     speaker: Identifier | None = None
-    timestamp: Moment | None = Field(None, description="When it happened; now if absent.")
+    timestamp: Moment | None = Field(None, description="When it was said or happened; now if absent.")
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _says_something(self) -> Interaction:
         if self.query is None and self.response is None and not self.actions and self.outcome is None:
-            raise ValueError("needs at least one of query, response, actions, outcome")
+            raise ValueError("requires at least one of query, response, actions, outcome")
         return self
 
 
@@ -300,7 +301,7 @@ class MemoryRecord(Strict):
     outcome: Any = None
     action_outcomes: list[ActionOutcome] = Field(default_factory=list)
     response: str | None = Field(
-        None, description="What the assistant said, with reasoning blocks; only with `keep_reasoning`."
+        None, description="The assistant's text with reasoning blocks; only if stored with `keep_reasoning`."
     )
     entities: list[str] = Field(default_factory=list)
     facts: list[str] = Field(default_factory=list)
@@ -312,21 +313,21 @@ class MemoryRecord(Strict):
     flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     expires_at: datetime | None = None
     event_from: datetime | None = Field(
-        None, description="Where the time its words speak of begins; null where they name none."
+        None, description="Start of the time that the text mentions; null if it mentions none."
     )
-    event_to: datetime | None = Field(None, description="Where that time ends, not included.")
+    event_to: datetime | None = Field(None, description="End of that time, exclusive.")
     valid_from: datetime | None = None
     valid_to: datetime | None = None
     superseded_by: UUID | None = None
     parent_memory_id: UUID | None = None
-    related_memory_ids: list[UUID] = Field(default_factory=list, description="Tied to it, either way.")
-    links: list[Link] = Field(default_factory=list, description="Its own ties to others.")
+    related_memory_ids: list[UUID] = Field(default_factory=list, description="Linked in either direction.")
+    links: list[Link] = Field(default_factory=list, description="Links from this memory to others.")
     access_count: int = 0
     last_accessed: datetime | None = None
     provenance: dict[str, Any] = Field(default_factory=dict)
     embedding_model: str | None = None
     embedding: list[float] | None = Field(
-        None, description="The vector its caller gave, where memory.list was asked for `vectors`; else null."
+        None, description="The vector passed by the caller; only from memory.list with `vectors`."
     )
     content_hash: str = ""
     version: int = 1
@@ -353,8 +354,8 @@ class MemorySummary(Strict):
     content: str
     summary: str
     timestamp: datetime
-    score: float | None = Field(None, description="The fused ranking value, 0 to 1.")
-    similarity: float | None = Field(None, description="The cosine alone; null without a vector.")
+    score: float | None = Field(None, description="Ranking score, 0 to 1.")
+    similarity: float | None = Field(None, description="Cosine similarity; null without a vector.")
     relevance_score: float
     speaker: str | None = None
     task_id: str | None = None
@@ -370,23 +371,23 @@ class MemorySummary(Strict):
     flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     stands_for: list[UUID] = Field(
         default_factory=list,
-        description="Of a search: what was left out because this one says the same in nearly the same words.",
+        description="Search results omitted as near-duplicates of this memory.",
     )
     instead_of: list[UUID] = Field(
         default_factory=list,
-        description="Of a search: what was left out because this one, which is newer, contradicts it.",
+        description="Search results omitted since this newer memory contradicts them.",
     )
     outdated_by: UUID | None = Field(
-        None, description="Of a search: a newer memory, ranked above it, that probably changes it."
+        None, description="A newer search result, ranked above, that probably changes this memory."
     )
     linked_to: UUID | None = Field(
-        None, description="Of a search: the better match whose link moved this memory up or brought it in."
+        None, description="The better search result whose link raised or added this memory."
     )
     superseded_by: UUID | None = Field(
-        None, description="Of a search that looked at history, too: the memory that took this one's place."
+        None, description="The memory that superseded this one; only from searches that include history."
     )
-    valid_from: datetime | None = Field(None, description="Where it is superseded: from when it held.")
-    valid_to: datetime | None = Field(None, description="Where it is superseded: until when it held.")
+    valid_from: datetime | None = Field(None, description="Start of validity, if superseded.")
+    valid_to: datetime | None = Field(None, description="End of validity, if superseded.")
     terms: dict[str, ScoreTerm] | None = None
     # Private: it may be large, and only context building uses it.
     _sources: frozenset[UUID] = PrivateAttr(frozenset())
@@ -421,14 +422,14 @@ class Dropped(Strict):
 class Receipt(Strict):
     """What a call searched, found and dropped, and the duration of each step."""
 
-    searched: dict[str, Any] = Field(default_factory=dict, description="What was searched, and how.")
-    candidates: dict[str, int] = Field(default_factory=dict, description="Candidates by arm.")
+    searched: dict[str, Any] = Field(default_factory=dict, description="What was searched and how.")
+    candidates: dict[str, int] = Field(default_factory=dict, description="Number of candidates by retriever.")
     dropped: list[Dropped] = Field(default_factory=list)
     fit: float | None = Field(
-        None, description="How likely it is that anything found answers the query, 0 to 1, of a search."
+        None, description="Probability that any search result answers the query, 0 to 1."
     )
     degraded: list[str] = Field(
-        default_factory=list, description="Parts that did not answer, and what was done."
+        default_factory=list, description="Unavailable components, and what the service did instead."
     )
     timings_ms: dict[str, float] = Field(default_factory=dict)
 

@@ -115,7 +115,7 @@ async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone
     assert [result.code for result in batch.results] == [None, -32602, -32602, -32602, -32602, None]
     assert [result.reason for result in batch.results[1:5]] == [
         "content is empty", "content is longer than 262144 characters",
-        "needs either interaction or content, and not both", "importance must be less than or equal to 1"]
+        "requires either interaction or content, not both", "importance must be less than or equal to 1"]
     assert (batch.success, await count(memory)) == (False, 2)
 
 
@@ -123,9 +123,9 @@ async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone
 NOT_JSON: list[tuple[dict[str, Any], str]] = [
     ({"importance": math.nan}, "importance must be a finite number"),
     ({"importance": math.inf}, "importance must be a finite number"),
-    ({"metadata": {"weight": math.nan}}, "metadata weight is nan, which JSON has no number for"),
-    ({"metadata": {"weights": [-math.inf]}}, "metadata weights[0] is -inf, which JSON has no number for"),
-    ({"metadata": {"by": object()}}, "metadata by is of object, which JSON has no form for"),
+    ({"metadata": {"weight": math.nan}}, "metadata weight is nan, which JSON cannot represent"),
+    ({"metadata": {"weights": [-math.inf]}}, "metadata weights[0] is -inf, which JSON cannot represent"),
+    ({"metadata": {"by": object()}}, "metadata by is of type object, which JSON cannot represent"),
     ({"metadata": {"name": "\ud800"}}, "metadata "),
     ({"content": "half a pair: \ud800"}, "content "),
 ]

@@ -152,7 +152,7 @@ async def test_a_batch_of_reads_of_langgraph_is_empty_and_one_with_a_put_raises(
 async def test_the_tools_of_a_model_say_that_memory_does_not_answer(unreached: MemoryApi) -> None:
     for tool in memory_tools(unreached, tools=["recall_memory", "prefetch_memory"]):
         asked = {"query": QUESTION} if tool.name == "recall_memory" else {"message": QUESTION}
-        assert "Memory does not answer at the moment" in await tool.ainvoke(asked)
+        assert "Memory is not available at the moment" in await tool.ainvoke(asked)
 
 
 async def seconds_of(use: Awaitable[Any]) -> float:

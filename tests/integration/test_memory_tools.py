@@ -210,7 +210,7 @@ async def test_a_session_named_by_its_id_is_read_from_its_end_within_the_scope(a
     assert around["memories"][0]["content"] == "Reading 0 of the meter."
     assert "There is no such session" in (await told(bob, "memory_session", session_id="s-1"))["note"]
     for wrong in ({}, {"memory_id": first, "session_id": "s-1"}):
-        assert "give either memory_id or session_id" in await refused(ada, "memory_session", wrong)
+        assert "pass either memory_id or session_id" in await refused(ada, "memory_session", wrong)
 
 
 async def test_the_lines_of_a_prefetched_block_are_named_for_the_other_tools(agent: Agent) -> None:
@@ -278,11 +278,11 @@ async def test_a_summary_leads_to_what_it_was_made_of(tools: MemoryTools, agent:
     ("recall_memory", "[1]", "not a JSON object"),
     ("save_memory", {"content": "  "}, "content is empty"),
     ("update_memory", {"memory_id": "the first one", "content": "x"}, "memory_id "),
-    ("update_memory", {"memory_id": str(uuid4())}, "give content"),
-    ("update_memory", {"memory_id": str(uuid4()), "content": "x", "context": "y"}, "give either content"),
+    ("update_memory", {"memory_id": str(uuid4())}, "pass content"),
+    ("update_memory", {"memory_id": str(uuid4()), "content": "x", "context": "y"}, "pass either content"),
     ("update_memory", {"memory_id": str(uuid4()), "content": "x"}, "recall_memory"),
-    ("forget_memory", {}, "give either query or memory_ids"),
-    ("forget_memory", {"query": "tea", "confirmation": "x"}, "needs the memory_ids"),
+    ("forget_memory", {}, "pass either query or memory_ids"),
+    ("forget_memory", {"query": "tea", "confirmation": "x"}, "requires the listed memory_ids"),
     ("remember", {"content": "x"}, "There is no tool 'remember'"),
 ])
 async def test_a_bad_call_is_answered_with_what_to_do(
@@ -363,7 +363,7 @@ async def test_memory_that_does_not_answer_is_told_and_not_taken_for_an_empty_on
         async with MemoryClient("http://127.0.0.1:9", "t.o.k", max_attempts=1, fail_open=fail_open) as nobody:
             tools = MemoryTools(nobody)
             for name in ("recall_memory", "forget_memory"):
-                assert "does not answer" in await refused(tools, name, {"query": "parrots"})
+                assert "is not available" in await refused(tools, name, {"query": "parrots"})
             question = [{"role": "user", "content": "What is the budget for Hawaii?"}]
             assert await with_memory(nobody, question) == question
     assert "the chat begins without memory" in caplog.text

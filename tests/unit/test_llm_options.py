@@ -40,7 +40,7 @@ def test_what_is_wrong_is_said_in_a_sentence(given: str, problem: str) -> None:
 
 
 NOT_RECOMMENDED = "summaries: embedding without summarization is not recommended: "
-NO_MODEL = "summaries: this service has no language model; llm is done by extraction."
+NO_MODEL = "summaries: this service has no language model; llm uses extraction."
 
 
 @pytest.mark.parametrize(("rules", "has_model", "has_embedder", "warned"), [
@@ -57,12 +57,12 @@ NO_MODEL = "summaries: this service has no language model; llm is done by extrac
     (SummaryRules(provider="passthrough", trigger="compaction"), True, False, []),
     (SummaryRules(trigger="compaction"), True, True, []),
     (SummaryRules(trigger="compaction"), False, True, [
-        "summaries: this service has no language model; what no compaction is of is done by extraction."]),
+        "summaries: this service has no language model; text not covered by a compaction uses extraction."]),
     (SummaryRules(trigger="compaction", provider="extractive"), False, True, []),
     (SummaryRules(trigger="compaction", provider="llm"), True, True, [
         "summaries: llm does not use the summaries of the compactions that trigger it."]),
     (SummaryRules(prompt="Be brief."), True, True, [
-        "summaries: extractive asks no model, so the prompt has no effect."]),
+        "summaries: extractive uses no model, so the prompt has no effect."]),
     (SummaryRules(trigger="inactivity", user_turns=3), True, True, [
         "summaries: user_turns has no effect with the trigger inactivity."]),
     (SummaryRules(trigger="session_end", user_turns=3, message_count=4), True, True, [
@@ -84,9 +84,9 @@ def test_the_matrix_of_summaries_and_vectors_warns_of_what_is_unwise(
     (SummaryRules(provider="none"), []),
     (SummaryRules(provider="default"), []),
     (SummaryRules(provider="none", trigger="session_end"), [
-        "summaries: none keeps no rules, so those given with it have no effect."]),
+        "summaries: none has no rules, so those passed with it have no effect."]),
     (SummaryRules(provider="default", period="day"), [
-        "summaries: default keeps no rules, so those given with it have no effect."]),
+        "summaries: default has no rules, so those passed with it have no effect."]),
 ])
 def test_rules_beside_none_are_told_to_have_no_effect(given: SummaryRules, warned: list[str]) -> None:
     has = {"extract_facts": False, "has_extractor": False, "has_summariser": False, "has_embedder": False}

@@ -143,7 +143,7 @@ def test_the_instructions_speak_of_the_tools_there_are_by_their_names(names: tup
 def test_a_failure_that_is_not_the_models_tells_no_inner_word_and_to_go_on(failure: AgentCoreError) -> None:
     sentence = failure_sentence(failure)
     assert failure.message not in sentence
-    assert "Go on without" in sentence
+    assert "Continue without" in sentence
 
 
 def test_a_conflict_is_told_in_the_services_words() -> None:

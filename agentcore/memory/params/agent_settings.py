@@ -13,7 +13,10 @@ from agentcore.summary_rules import BY_MODEL, KEEPS_NO_RULES, SummaryRules, Summ
 
 # Setting to the trigger that uses it.
 _COUNTED_BY: Mapping[str, SummaryTrigger] = {
-    "user_turns": "user_turns", "message_count": "message_count", "inactivity_seconds": "inactivity"}
+    "user_turns": "user_turns",
+    "message_count": "message_count",
+    "inactivity_seconds": "inactivity",
+}
 
 
 class LlmUse(Strict):
@@ -59,15 +62,16 @@ def warnings_of(
 
 def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) -> list[str]:
     name, by_model = rules.provider, rules.provider in BY_MODEL
-    theirs = "what no compaction is of" if name == "compaction_aware" else name
+    theirs = "text not covered by a compaction" if name == "compaction_aware" else name
     said = {
-        f"summaries: this service has no language model; {theirs} is done by extraction.":
-            by_model and not has_summariser,
+        f"summaries: this service has no language model; {theirs} uses extraction.": by_model
+        and not has_summariser,
         NOT_RECOMMENDED: name == "passthrough" and has_embedder,
-        "summaries: llm does not use the summaries of the compactions that trigger it.":
-            rules.trigger == "compaction" and name == "llm",
-        f"summaries: {name} asks no model, so the prompt has no effect.":
-            rules.prompt is not None and not by_model,
+        "summaries: llm does not use the summaries of the compactions that trigger it.": rules.trigger
+        == "compaction"
+        and name == "llm",
+        f"summaries: {name} uses no model, so the prompt has no effect.": rules.prompt is not None
+        and not by_model,
     }
     return [sentence for sentence, holds in said.items() if holds] + _idle(rules)
 
@@ -75,7 +79,7 @@ def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) 
 def _not_kept(given: SummaryRules) -> list[str]:
     name = given.provider
     kept = name not in KEEPS_NO_RULES or given == SummaryRules(provider=name)
-    return [] if kept else [f"summaries: {name} keeps no rules, so those given with it have no effect."]
+    return [] if kept else [f"summaries: {name} has no rules, so those passed with it have no effect."]
 
 
 def _idle(rules: SummaryRules) -> list[str]:
@@ -95,23 +99,21 @@ Days = Annotated[int, Field(strict=True, ge=1, le=36_500)]
 class ConsolidateParams(Strict):
     """Options of a consolidation: dry run, starting point, archiving of sources."""
 
-    dry_run: Flag = Field(False, description="List what it would make; nothing is written.")
-    again: Flag = Field(False, description="Look at every episodic memory again, not only at new ones.")
-    archive_sources: Flag = Field(
-        False, description="Then archive the sources of standing summaries that are old enough."
-    )
+    dry_run: Flag = Field(False, description="Return the planned summaries; write none.")
+    again: Flag = Field(False, description="Process all episodic memories, not only new ones.")
+    archive_sources: Flag = Field(False, description="Also archive old sources of current summaries.")
     archive_sources_after_days: Days = Field(
-        DEFAULT_ARCHIVE_AFTER_DAYS, description="How old a source must be for that, counted from its time."
+        DEFAULT_ARCHIVE_AFTER_DAYS, description="Minimum age of an archived source, from its timestamp."
     )
 
 
 class ConsolidatedCluster(Strict):
     """A cluster of similar memories, and its summary, existing or planned."""
 
-    memory_id: UUID | None = Field(description="The summary's memory; null in a dry run.")
-    source_ids: list[UUID] = Field(description="What it is of, the oldest first.")
-    summary: str = Field(description="Sentences of the sources themselves.")
-    facts: list[str] = Field(description="The sources' facts, each once.")
+    memory_id: UUID | None = Field(description="Id of the summary; null in a dry run.")
+    source_ids: list[UUID] = Field(description="Its sources, oldest first.")
+    summary: str = Field(description="Sentences of the sources.")
+    facts: list[str] = Field(description="The distinct facts of the sources.")
     replaces: UUID | None = Field(description="The older summary that it supersedes.")
 
 
@@ -119,9 +121,9 @@ class ConsolidateResult(Strict):
     success: bool
     dry_run: bool
     clusters: list[ConsolidatedCluster]
-    looked_at_count: int = Field(description="New episodic memories that were looked at.")
-    archived_count: int = Field(description="Sources that went to the archive; of a dry run, that would.")
-    complete: bool = Field(description="False: time or number ran out; a call without `again` goes on.")
+    looked_at_count: int = Field(description="New episodic memories processed.")
+    archived_count: int = Field(description="Sources archived, or to archive in a dry run.")
+    complete: bool = Field(description="False: the call reached a limit; call without `again` to continue.")
     receipt: Receipt
 
 
@@ -135,15 +137,15 @@ class LayerRules(Strict):
     """Forgetting rules of one layer. Null in `memory.configure`: reset to the service's default."""
 
     ttl_seconds: Annotated[int, Field(strict=True, ge=0, le=MAX_TTL_SECONDS)] | None = Field(
-        None, description="Seconds a memory lives that is stored without a time to live; 0: for ever."
+        None, description="TTL of memories stored without one, in seconds; 0: they never expire."
     )
     capacity: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = Field(
-        None, description="Memories the layer holds before it is pruned; 0: unlimited."
+        None, description="Number of memories above which the layer is pruned; 0: unlimited."
     )
     extend_after_uses: Annotated[int, Field(strict=True, ge=0, le=2**31 - 1)] | None = Field(
         None,
-        description="Used so often within its life, a memory gets its time to live again; 0: never. No "
-        "effect on a memory stored without a time to live.",
+        description="Number of uses within its TTL after which a memory's TTL restarts; 0: never. No effect "
+        "on memories without a TTL.",
     )
 
 
@@ -152,24 +154,25 @@ class ConfigureParams(Strict):
 
     layers: Annotated[dict[MemoryType, LayerRules], Field(min_length=1)] | None = None
     consolidate: Flag | None = Field(
-        None, description="Whether episodic memories that tell one thing get a summary, in the background."
+        None, description="Whether clusters of similar episodic memories are summarized."
     )
     archive_sources_after_days: SourceDays | None = Field(
-        None, description="Sources so old go to the archive then, their summary stays; 0: never."
+        None, description="Age in days at which sources of such summaries are archived; 0: never."
     )
     extract_facts: Flag | None = Field(
-        None, description="Whether a model reads new episodic memories for facts, in the background."
+        None,
+        description="Whether a language model extracts facts from new episodic memories in the background.",
     )
     summaries: SummaryRules | None = Field(
         None,
-        description="How stretches of sessions are summarised, all of it; provider none: in none; default: "
-        "as the service has it.",
+        description="Rules of session summaries; replaces all of them. Provider none: no summaries; default: "
+        "the service's rules.",
     )
 
     @model_validator(mode="after")
     def _changes_something(self) -> ConfigureParams:
         if all(getattr(self, name) is None for name in type(self).model_fields):
-            raise ValueError(f"give at least one of {', '.join(type(self).model_fields)}")
+            raise ValueError(f"pass at least one of {', '.join(type(self).model_fields)}")
         return self
 
 
@@ -178,21 +181,20 @@ class SettingsParams(Strict):
 
 
 class SettingsResult(Strict):
-    layers: dict[MemoryType, LayerRules] = Field(description="What holds for this agent.")
+    layers: dict[MemoryType, LayerRules] = Field(description="The rules in force for this agent.")
     own: dict[MemoryType, LayerRules] = Field(
-        description="What of it is set for this agent alone; the rest is the service's."
+        description="The agent's own rules; the others are the service's."
     )
-    consolidate: bool = Field(description="Whether episodes are consolidated in the background.")
+    consolidate: bool = Field(description="Whether episodic memories are consolidated in the background.")
     archive_sources_after_days: int = Field(
-        description="How old sources go to the archive once they have a summary; 0: never."
+        description="Age in days at which summarized sources are archived; 0: never."
     )
-    extract_facts: bool = Field(description="Whether new episodic memories are read for facts by a model.")
+    extract_facts: bool = Field(description="Whether a language model extracts facts from new memories.")
     summaries: SummaryRules | None = Field(
-        description="How stretches of sessions are summarised, by the agent's rules or the service's; null: "
-        "their ends keep what was said, by extraction."
+        description="Rules of session summaries in force; null: sessions end with extractive summaries."
     )
-    llm_use: LlmUse = Field(description="What language models cost this agent today.")
-    warnings: list[str] = Field(description="What of these settings works less well than it may seem.")
+    llm_use: LlmUse = Field(description="This agent's use of language models today.")
+    warnings: list[str] = Field(description="Settings with less effect than expected.")
     receipt: Receipt
 
 
@@ -216,8 +218,8 @@ def rules_of(service: Mapping[str, LayerRules], own: OwnRules) -> dict[MemoryTyp
 def layer_warnings(rules: Mapping[MemoryType, LayerRules]) -> list[str]:
     """Returns warnings about rules with no effect, or less than expected."""
     return [
-        f"layers: {layer.value} gives memories no time to live, so extend_after_uses applies only to those "
-        "stored with ttl_seconds of their own."
+        f"layers: {layer.value} has no default TTL, so extend_after_uses applies only to memories stored "
+        "with ttl_seconds."
         for layer, each in rules.items()
         if each.extend_after_uses and not each.ttl_seconds
     ]

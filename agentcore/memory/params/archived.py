@@ -31,9 +31,9 @@ class ArchiveFilters(Strict):
     @model_validator(mode="after")
     def _ranges_have_sense(self) -> ArchiveFilters:
         if _are_turned_round(self.after, self.before):
-            raise ValueError("after must lie before 'before'")
+            raise ValueError("after must be earlier than 'before'")
         if _are_turned_round(self.archived_after, self.archived_before):
-            raise ValueError("archived_after must lie before archived_before")
+            raise ValueError("archived_after must be earlier than archived_before")
         return self
 
     def conditions(self) -> dict[str, Any]:
@@ -50,7 +50,7 @@ class ArchivedParams(ArchiveFilters):
 
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_ARCHIVED_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
-        None, description="`next_cursor` of the page before."
+        None, description="`next_cursor` of the previous page."
     )
 
 
@@ -60,29 +60,29 @@ class ArchivedMemory(Strict):
     memory_id: UUID
     memory_type: MemoryType
     version: int
-    timestamp: datetime | None = Field(None, description="Null where an older version archived it.")
+    timestamp: datetime | None = Field(None, description="Null if archived by an older version.")
     task_id: str | None = None
     session_id: str | None = None
     user_id: str | None = None
     namespace: str | None = None
     tags: list[str] = Field(default_factory=list)
     object_key: str
-    sha256: str = Field(description="Of the compressed copy before it is sealed, in hexadecimal digits.")
-    size_bytes: int = Field(description="Of the compressed copy.")
-    reason: str = Field(description="The strategy that took it.")
+    sha256: str = Field(description="SHA-256 of the compressed copy before encryption, hexadecimal.")
+    size_bytes: int = Field(description="Size of the compressed copy.")
+    reason: str = Field(description="The pruning strategy that archived it.")
     archived_at: datetime
     archive_id: UUID | None = Field(
-        None, description="The archive that contains the copy; null where an older version archived it."
+        None, description="The archive that contains the copy; null if archived by an older version."
     )
     elsewhere: bool | None = Field(
         None,
         description="True: the copy is not in this server's archive, so it can neither restore nor erase it. "
-        "Null: not known, or the archive does not answer.",
+        "Null: unknown, or the archive is not available.",
     )
 
 
 class ArchivedResult(Strict):
-    memories: list[ArchivedMemory] = Field(description="Those archived last come first.")
+    memories: list[ArchivedMemory] = Field(description="Most recently archived first.")
     next_cursor: str | None
     receipt: Receipt
 
@@ -91,21 +91,22 @@ class RestoreParams(ArchiveFilters):
     """Selects the archived memories to restore: by ids, by filters, or `all`."""
 
     memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_RESTORED)] | None = None
-    all: Flag = Field(False, description="Everything in the archive; instead of ids and filters.")
+    all: Flag = Field(False, description="Restore all archived memories; without ids and filters.")
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_RESTORED)] = Field(
-        MAX_RESTORED, description="How many at most by filter, those archived last first."
+        MAX_RESTORED, description="Maximum number by filters or `all`, most recently archived first."
     )
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
-        None, description="`next_cursor` of the call before: goes on behind what was refused. Not beside ids."
+        None,
+        description="`next_cursor` of the previous call, to continue after refused memories. Not with ids.",
     )
-    dry_run: Flag = Field(False, description="Read and check the copies, and bring nothing back.")
+    dry_run: Flag = Field(False, description="Read and check the copies; restore none.")
 
     @model_validator(mode="after")
     def _says_what(self) -> RestoreParams:
         if sum((self.memory_ids is not None, bool(self.conditions()), self.all)) != 1:
-            raise ValueError("give either memory_ids, or filters, or all: true")
+            raise ValueError("pass either memory_ids, or filters, or all: true")
         if self.memory_ids is not None and self.cursor is not None:
-            raise ValueError("memory_ids are restored all at once: give no cursor")
+            raise ValueError("memory_ids are restored in one call: pass no cursor")
         return self
 
 
@@ -118,91 +119,93 @@ class LostLink(Strict):
 
 
 class RestoreResult(Strict):
-    restored_count: int = Field(description="How many are back; 0 in a dry run.")
-    memory_ids: list[UUID] = Field(description="What is back, or would be in a dry run.")
+    restored_count: int = Field(description="Memories restored; 0 in a dry run.")
+    memory_ids: list[UUID] = Field(description="The memories restored, or to restore in a dry run.")
     lost_links: list[LostLink] = Field(
         default_factory=list,
-        description="Ties left out, since the other memory has gone. Always empty in a dry run.",
+        description="Links not restored, since the other memory no longer exists. Empty in a dry run.",
     )
     renewed_ids: list[UUID] = Field(
         default_factory=list,
-        description="Memories whose time to live ran out in the archive: they got what they had left when "
-        "they were archived, counted from now, and a day at least.",
+        description="Memories that expired in the archive. Their TTL is now what remained when they were "
+        "archived, at least one day.",
     )
     superseded_ids: list[UUID] = Field(
         default_factory=list,
-        description="Memories that came back superseded: a fact stored meanwhile has their place, or that of "
-        "the memory they were read from. Always empty in a dry run.",
+        description="Memories restored as superseded: a fact stored meanwhile replaced them or their source. "
+        "Empty in a dry run.",
     )
     refused_ids: list[UUID] = Field(
         default_factory=list,
-        description="Memories that match and stay archived: facts and summaries of a memory that was deleted "
-        "meanwhile, and facts of one that has other words; 1,000 at most. Named by its id, such "
-        "a memory is a conflict.",
+        description="Matching memories that remain archived: facts and summaries whose source was deleted, "
+        "and facts whose source has another text; at most 1,000. Requested by id, such a memory raises a "
+        "conflict.",
     )
     unreadable_ids: list[UUID] = Field(
         default_factory=list,
-        description="Memories that match and stay archived: their copy is missing, damaged, or in another "
-        "archive; 1,000 at most. Where ids are given and none of their copies can be read, the call "
-        "fails with the error of the first.",
+        description="Matching memories that remain archived: their copy is missing, damaged, or in another "
+        "archive; at most 1,000. If ids are passed and none of the copies is readable, the call fails with "
+        "the error of the first.",
     )
     waiting_for_embedding_ids: list[UUID] = Field(
         default_factory=list,
-        description="Memories archived with another model's vector, or none: found by their words until they "
-        "are embedded again, in the background. Always empty in a dry run.",
+        description="Memories archived without a vector or with one of another model. They are found by "
+        "words until the background job embeds them. Empty in a dry run.",
     )
     dry_run: bool = False
     complete: bool = Field(
         True,
-        description="False: more match than `limit`, or time was over: call again, with `next_cursor` to go "
-        "on behind what was refused.",
+        description="False: more memories match than `limit`, or the call reached its time limit. Call "
+        "again, with `next_cursor` to continue after refused ones.",
     )
-    next_cursor: str | None = Field(None, description="Where to go on; null once all that matches was met.")
+    next_cursor: str | None = Field(None, description="Cursor of the next call; null after the last match.")
     receipt: Receipt
 
 
 class EraseParams(Strict):
     """Erases memories permanently, from every place: all of the agent's, or those of one user."""
 
-    user_id: Identifier | None = Field(None, description="This user's memories, and what was made of them.")
-    all: Flag = Field(False, description="Everything that the agent has; instead of user_id.")
-    confirm: Flag = Field(False, description="Needed: nothing brings it back.")
+    user_id: Identifier | None = Field(
+        None, description="Erase the memories of this user and what was derived from them."
+    )
+    all: Flag = Field(False, description="Erase all data of the agent; instead of user_id.")
+    confirm: Flag = Field(False, description="Required: erasing cannot be undone.")
     continues: Annotated[str, Field(max_length=16_384)] | None = Field(
         None,
-        description="`signed_receipt` of the call before, where that was not complete: this call's `erased` "
-        "and receipt include what it erased.",
+        description="`signed_receipt` of the previous incomplete call; the result and the receipt of this "
+        "call include its counts.",
     )
 
     @model_validator(mode="after")
     def _says_whose(self) -> EraseParams:
         if self.all == (self.user_id is not None):
-            raise ValueError("give either user_id, or all: true")
+            raise ValueError("pass either user_id, or all: true")
         if not self.confirm:
-            raise ValueError("erasing needs confirm: true")
+            raise ValueError("erasing requires confirm: true")
         return self
 
 
 class EraseResult(Strict):
     erased: dict[str, int] = Field(
-        description="How much was erased by this call, and by those that it `continues`, by place: rows of "
-        "tables, objects, jobs, copies."
+        description="Rows, objects, jobs and copies erased by this call and by those that it `continues`, by "
+        "place."
     )
     verified: bool = Field(
-        description="Afterwards every place was searched, and nothing was left or out of reach."
+        description="A final search of every place found no data, and every place was reachable."
     )
     left: dict[str, int] = Field(
-        default_factory=dict, description="What was left, by place: written meanwhile, or not to be read."
+        default_factory=dict, description="Data left, by place: written meanwhile, or not readable."
     )
     unreachable: dict[str, int] = Field(
         default_factory=dict,
-        description="Copies in archives that this server does not use, by the archive's id; 'unknown' where "
-        "none is recorded. They and their tombstones stay: erase again on a server that uses the archive. "
-        "'redis <id>': another Redis, which may contain working memory of any agent; it expires.",
+        description="Copies in archives that this server does not use, by archive id; 'unknown' if none is "
+        "recorded. They and their tombstones remain: erase again on a server that uses the archive. "
+        "'redis <id>': another Redis that may contain working memory until it expires.",
     )
     complete: bool = Field(
-        True, description="False: the call's time ran out; call again, with `continues`, to go on."
+        True, description="False: the call reached its time limit; call again with `continues`."
     )
     signed_receipt: str | None = Field(
-        None, description="What was erased from `since` to `at`, signed by the service."
+        None, description="The counts of all calls from `since` to `at`, signed by the service."
     )
     receipt: Receipt

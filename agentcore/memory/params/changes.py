@@ -31,30 +31,32 @@ VersionNumber = Annotated[int, Field(strict=True, ge=1)]
 class Updates(Strict):
     """Fields to change; absent fields stay unchanged, and only ttl_seconds may be null."""
 
-    content: FilledText | None = Field(None, description="The corrected text; summary and vector follow.")
-    context: FilledText | None = Field(None, description="New information, added below the content.")
+    content: FilledText | None = Field(
+        None, description="The corrected text; summary and vector are derived from it."
+    )
+    context: FilledText | None = Field(None, description="New information, appended to the content.")
     relevance_score: Share | None = None
-    importance: Share | None = Field(None, description="The same as relevance_score.")
+    importance: Share | None = Field(None, description="Alias of relevance_score.")
     tags: Labels | None = None
     metadata: Metadata | None = Field(None, description="Merged into the metadata; null removes a key.")
     pinned: Flag | None = None
     ttl_seconds: TtlSeconds | None = Field(
-        None, description="Seconds from now until it expires; null: it never does."
+        None, description="Seconds from now until it expires; null: never."
     )
     links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(
         default_factory=list, description="Links to add."
     )
     unlink: Annotated[list[UUID], Field(max_length=MAX_LINKS_A_CALL)] = Field(
-        default_factory=list, description="Targets whose links go."
+        default_factory=list, description="Targets of the links to remove."
     )
-    current: Literal[True] | None = Field(None, description="A superseded memory holds again.")
+    current: Literal[True] | None = Field(None, description="Make a superseded memory current again.")
     renew: Literal[True] | None = Field(
         None,
-        description="Its time to live begins anew, once a twentieth of it is over. Stands alone: a use is no "
-        "change; version and history stay.",
+        description="Restart its TTL, if at least a twentieth of it has passed. Not with other fields; "
+        "version and history do not change.",
     )
     if_version: Annotated[int, Field(strict=True, ge=1)] | None = Field(
-        None, description="Change only this version; else a conflict."
+        None, description="Fail with a conflict if the memory has another version."
     )
 
     @model_validator(mode="before")
@@ -69,16 +71,16 @@ class Updates(Strict):
     @model_validator(mode="after")
     def _changes_something(self) -> Updates:
         if not self.model_fields_set - {"if_version"}:
-            raise ValueError("names no field to change")
+            raise ValueError("has no field to change")
         for name in sorted(self.model_fields_set - {"ttl_seconds"}):
             if getattr(self, name) is None:
                 raise ValueError(f"{name} is null")
         if self.renew is not None and self.model_fields_set != {"renew"}:
-            raise ValueError("renew stands alone")
+            raise ValueError("renew cannot be combined with other fields")
         if self.relevance_score is not None and self.importance is not None:
-            raise ValueError("relevance_score and importance are the same field: give one")
+            raise ValueError("relevance_score and importance are the same field: pass one")
         if self.content is not None and self.context is not None:
-            raise ValueError("give either content (a correction) or context (an addition)")
+            raise ValueError("pass either content (a correction) or context (an addition)")
         return self
 
 
@@ -102,30 +104,32 @@ class HistoryParams(Strict):
     memory_id: UUID
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_CHANGES)] = 50
     cursor: Annotated[int, Field(strict=True, ge=1, lt=2**63)] | None = Field(
-        None, description="`next_cursor` of the page before."
+        None, description="`next_cursor` of the previous page."
     )
 
 
 class HistoryEntry(Strict):
     """One change: operation, resulting version, time, author and differences."""
 
-    number: int = Field(description="Its place among the memory's changes, from 1.")
+    number: int = Field(description="Sequence number of the change, from 1.")
     operation: str
-    version: int | None = Field(None, description="The version it made; null for changes of older services.")
+    version: int | None = Field(
+        None, description="The resulting version; null for changes by older versions of the service."
+    )
     changed_at: datetime
-    token_id: str | None = Field(None, description="The `jti` of the token that was used.")
+    token_id: str | None = Field(None, description="The `jti` of the caller's token.")
     trace_id: str | None = None
-    before: dict[str, Any] | None = Field(None, description="The fields that changed, as they were.")
+    before: dict[str, Any] | None = Field(None, description="The previous values of the changed fields.")
     after: dict[str, Any] | None = Field(
-        None, description="The same fields as they became; `links`: ties that went (before) or came (after)."
+        None, description="The new values of these fields. `links`: those removed (before) or added (after)."
     )
 
 
 class HistoryResult(Strict):
-    changes: list[HistoryEntry] = Field(description="The latest first; empty where nothing was changed.")
-    version: int = Field(description="The version the memory stands at.")
+    changes: list[HistoryEntry] = Field(description="Latest first; empty if the memory never changed.")
+    version: int = Field(description="The memory's current version.")
     created_at: datetime
-    provenance: dict[str, Any] = Field(description="Who stored it, and on which trace.")
+    provenance: dict[str, Any] = Field(description="Who stored it: token, trace and form.")
     next_cursor: int | None
     receipt: Receipt
 
@@ -134,14 +138,16 @@ class RevertParams(Strict):
     """The memory to revert, and the version to revert to."""
 
     memory_id: UUID
-    version: VersionNumber = Field(description="What the memory held at this version, it holds again.")
-    if_version: VersionNumber | None = Field(None, description="Revert only this version; else a conflict.")
+    version: VersionNumber = Field(description="Restore the fields of this version.")
+    if_version: VersionNumber | None = Field(
+        None, description="Fail with a conflict if the memory has another version."
+    )
 
 
 class RevertResult(Strict):
     success: bool
     memory_id: UUID
-    version: int = Field(description="The new version: a revert is a change like any other.")
+    version: int = Field(description="The resulting version; a revert is a new change.")
     receipt: Receipt
 
 
@@ -150,10 +156,10 @@ class FeedbackParams(Strict):
 
     memory_id: UUID
     verdict: Verdict = Field(
-        description="helpful: a tenth of the way to 1; unhelpful: a tenth of the way to 0; wrong: half of it."
+        description="helpful: moves the score 10 % towards 1; unhelpful: 10 % towards 0; wrong: halves it."
     )
     note: Annotated[FilledText, Field(max_length=MAX_NOTE_CHARS)] | None = Field(
-        None, description="Why; kept in the memory's history."
+        None, description="Reason; stored in the memory's history."
     )
 
 
@@ -161,5 +167,5 @@ class FeedbackResult(Strict):
     success: bool
     memory_id: UUID
     version: int
-    relevance_score: float = Field(description="After the verdict, 0 to 1.")
+    relevance_score: float = Field(description="The new relevance score, 0 to 1.")
     receipt: Receipt

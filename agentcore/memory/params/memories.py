@@ -107,8 +107,9 @@ DEFAULT_SHARE = 0.2
 # A list matches any of its values. An empty one is rejected: it could mean no filter or no match.
 FilterLabels = Annotated[Labels, Field(min_length=1)]
 MemoryTypes = Annotated[list[MemoryType], Field(min_length=1, max_length=len(MemoryType))]
-Consistent = Annotated[Flag, Field(
-    description="Read past a replica that lags, what was changed just now: for what then decides a write.")]
+Consistent = Annotated[
+    Flag, Field(description="Read from the primary, not from a replica, which may lag behind recent writes.")
+]
 PruningStrategyName = Literal["least_relevant", "oldest_first", "frequency_based", "retention_curve"]
 
 
@@ -130,7 +131,7 @@ class Filters(Strict):
     @model_validator(mode="after")
     def _range_has_sense(self) -> Filters:
         if self.after is not None and self.before is not None and self.after >= self.before:
-            raise ValueError("after must lie before 'before'")
+            raise ValueError("after must be earlier than 'before'")
         return self
 
     def conditions(self) -> dict[str, Any]:
@@ -148,7 +149,7 @@ class StoreParams(Strict):
     interaction: Interaction | None = None
     content: FilledText | None = None
     memory_type: MemoryType | None = Field(None, description="The layer; episodic if absent.")
-    importance: Share | None = Field(None, description="The memory's own worth; 0.5 if absent.")
+    importance: Share | None = Field(None, description="Importance of the memory, 0 to 1; 0.5 if absent.")
     tags: Labels = Field(default_factory=list)
     namespace: Identifier | None = None
     user_id: Identifier | None = None
@@ -156,43 +157,47 @@ class StoreParams(Strict):
     task_id: Identifier | None = None
     speaker: Identifier | None = None
     timestamp: Moment | None = Field(
-        None, description="When it happened; now if absent. More than 24 hours ahead is refused."
+        None, description="When it was said or happened; now if absent. Rejected if more than 24 hours ahead."
     )
     ttl_seconds: TtlSeconds | None = Field(
-        None, description="Seconds until it expires; null: never. Absent: as its layer has it."
+        None, description="Seconds until it expires; null: never. Absent: the default of its layer."
     )
     pinned: Flag = Field(False, description="Never pruned, never expired.")
-    external_id: Identifier | None = Field(None, description="The caller's own id, given back as it is.")
+    external_id: Identifier | None = Field(None, description="The caller's own id; returned unchanged.")
     idempotency_key: Identifier | None = Field(
-        None, description="The same key gives the same memory_id and stores nothing twice."
+        None, description="A repeated key returns the first memory_id and stores nothing."
     )
-    embedding: Vector | None = Field(None, description="A vector of the caller's, instead of the embedder's.")
+    embedding: Vector | None = Field(
+        None, description="The caller's own vector, used instead of the embedder's."
+    )
     parent_memory_id: UUID | None = None
-    valid_from: Moment | None = Field(None, description="Since when it holds; its timestamp if absent.")
-    valid_to: Moment | None = Field(None, description="Until when it held; it still does if absent.")
+    valid_from: Moment | None = Field(None, description="Start of validity; the timestamp if absent.")
+    valid_to: Moment | None = Field(None, description="End of validity; still valid if absent.")
     superseded_by: UUID | None = Field(None, description="The memory that replaced it.")
     links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(default_factory=list)
-    force: Flag = Field(False, description="Store what the gate or the duplicate check would hold back.")
-    supersede: Flag = Field(True, description="A changed fact takes the place of the one stored before.")
+    force: Flag = Field(
+        False, description="Store it even if it has no content worth storing or is a duplicate."
+    )
+    supersede: Flag = Field(True, description="Supersede memories whose fact this one changes.")
     keep_reasoning: Flag = Field(
-        False, description="Keep what an assistant said with its reasoning blocks as the record's `response`."
+        False, description="Keep an assistant's text with its reasoning blocks in the record's `response`."
     )
     metadata: Metadata = Field(default_factory=dict)
 
     @model_validator(mode="after")
     def _one_source(self) -> StoreParams:
         if (self.interaction is None) == (self.content is None):
-            raise ValueError("needs either interaction or content, and not both")
+            raise ValueError("requires either interaction or content, not both")
         return self
 
     @model_validator(mode="after")
     def _does_not_contradict_itself(self) -> StoreParams:
         if self.valid_from is not None and self.valid_to is not None and self.valid_from > self.valid_to:
-            raise ValueError("valid_from lies after valid_to")
+            raise ValueError("valid_from is later than valid_to")
         for name in ("session_id", "user_id", "task_id"):
             inner = getattr(self.interaction, name, None)
             if inner is not None and getattr(self, name) not in (None, inner):
-                raise ValueError(f"{name} and interaction.{name} name two: give one, or the same")
+                raise ValueError(f"{name} and interaction.{name} differ: pass one, or the same value")
         return self
 
 
@@ -200,20 +205,20 @@ class StoreResult(Strict):
     success: bool
     memory_id: UUID | None
     status: StoreStatus
-    superseded: list[UUID] = Field(default_factory=list, description="The memories whose place it took.")
+    superseded: list[UUID] = Field(default_factory=list, description="The memories that it superseded.")
     superseded_by: UUID | None = Field(
-        None, description="Told late: what was told before it, of a later time, has its place already."
+        None, description="Set if a memory with a later timestamp, stored earlier, supersedes this one."
     )
-    near_duplicate_of: UUID | None = Field(None, description="An earlier memory saying nearly the same.")
+    near_duplicate_of: UUID | None = Field(None, description="An earlier memory with nearly the same text.")
     reason: str | None = Field(None, description="Why it was rejected.")
     flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     flags: list[str] = Field(default_factory=list, description="The names of the patterns it matches.")
     code: int | None = Field(
         None,
-        description="In a batch, the code of the error that a memory.store of this item would answer with; "
-        "null where it was merely not worth storing.",
+        description="In a batch, the error code that memory.store would return for this item; null if it was "
+        "rejected for its content only.",
     )
-    receipt: Receipt | None = Field(None, description="In a batch, the batch's receipt stands for all.")
+    receipt: Receipt | None = Field(None, description="Null in a batch, which has one receipt.")
 
 
 class RefusedStore(RefusedItem, StoreParams):
@@ -235,7 +240,7 @@ class StoreBatchParams(Strict):
 
 class StoreBatchResult(Strict):
     success: bool
-    results: list[StoreResult] = Field(description="One for each item, in order.")
+    results: list[StoreResult] = Field(description="One result for each item, in order.")
     receipt: Receipt
 
 
@@ -253,25 +258,31 @@ class RetrieveParams(Filters):
     """The query, and filters of the memories to search."""
 
     query: Query
-    k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(5, description="How many memories at most.")
-    min_score: Share | None = Field(None, description="The least similarity (cosine) of a memory.")
+    k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(
+        5, description="Maximum number of memories."
+    )
+    min_score: Share | None = Field(None, description="Minimum cosine similarity of a memory.")
     min_fit: Share | None = Field(
         None,
-        description="Below this probability that anything found answers, nothing is returned. Absent: 0.2, "
-        "or 0 with the embedding model hashing. Not applied if only words were searched.",
+        description="Minimum probability that any result answers the query; below it, none is returned. "
+        "Absent: 0.2, or 0 with the embedding model hashing. Not applied to searches by words only.",
     )
-    asked_at: Moment | None = Field(None, description="The time 'now' of the question.")
+    asked_at: Moment | None = Field(
+        None, description="The time that counts as now; the current time if absent."
+    )
     history: Annotated[list[Turn], Field(max_length=64)] = Field(
-        default_factory=list, description="Earlier turns, oldest first: they complete a vague query."
+        default_factory=list,
+        description="Earlier turns of the conversation, oldest first; they complete a vague query.",
     )
-    as_of: Moment | None = Field(None, description="Answer as of this time.")
+    as_of: Moment | None = Field(None, description="Search the memories that were valid at this time.")
     query_vector: Vector | None = Field(
-        None, description="A vector of the caller's, instead of the embedder's."
+        None, description="The caller's own vector, used instead of the embedder's."
     )
     distinct: Flag = Field(
-        True, description="Of memories that say nearly the same, or contradict each other, the newest alone."
+        True,
+        description="Return only the newest of memories that are nearly equal or contradict each other.",
     )
-    explain: Flag = Field(False, description="Say where each score came from.")
+    explain: Flag = Field(False, description="Return the terms of each score.")
 
 
 class RetrieveResult(Strict):
@@ -288,7 +299,9 @@ class GetContextParams(Filters):
     """The query of the context, its token budget, and filters of the memories to search."""
 
     query: Query
-    task_id: Identifier | None = Field(None, description="The task whose working memory comes first.")
+    task_id: Identifier | None = Field(
+        None, description="The task whose working memory is the first section."
+    )
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
     min_fit: Share | None = Field(None, description="As for memory.retrieve.")
@@ -296,23 +309,24 @@ class GetContextParams(Filters):
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
     as_of: Moment | None = None
     query_vector: Vector | None = None
-    distinct: Flag = Field(True, description="As for memory.retrieve; working memory stays as it is.")
+    distinct: Flag = Field(True, description="As for memory.retrieve; does not apply to working memory.")
     include_flagged: Flag = Field(
         False, description="Include memories that match a pattern of injected instructions."
     )
-    format: ContextFormat = Field("markdown", description="How the context is written.")
+    format: ContextFormat = Field("markdown", description="Output format of the context.")
     model: Identifier | None = Field(
-        None, description="The model whose tokens are counted; one whose encoding is not here is refused."
+        None, description="Count tokens with this model's encoding. Rejected if the encoding is unknown."
     )
     encoding: EncodingName | None = Field(
-        None, description="The tiktoken encoding to count in, instead of `model`; absent: TOKEN_ENCODING."
+        None,
+        description="Count tokens with this tiktoken encoding, instead of `model`; absent: TOKEN_ENCODING.",
     )
-    explain: Flag = Field(False, description="Give back what was found with its score terms, too.")
+    explain: Flag = Field(False, description="Also return the memories found, with their score terms.")
 
     @model_validator(mode="after")
     def _counted_one_way(self) -> GetContextParams:
         if self.model is not None and self.encoding is not None:
-            raise ValueError("give either model or encoding, and not both")
+            raise ValueError("pass either model or encoding, not both")
         return self
 
 
@@ -327,19 +341,21 @@ class GetContextResult(Strict):
     context: str
     token_count: int
     memory_ids: list[UUID] = Field(
-        description="The memories in the context, in its order: the first is the one numbered 1 in it."
+        description="The memories in the context, in the order of their numbers in it."
     )
     encoding: str | None = Field(
-        description="The encoding that the tokens were counted in; null where memory was not asked."
+        description="The encoding used to count tokens; null if memory was not available."
     )
     shortened: list[UUID] = Field(
-        default_factory=list, description="Those of them that stand there in some of their sentences alone."
+        default_factory=list,
+        description="Those of `memory_ids` that were shortened to some of their sentences.",
     )
     left_out: list[LeftOut] = Field(
-        default_factory=list, description="What was found and left out, the best first; at most 50."
+        default_factory=list, description="Memories found but not in the context, best first; at most 50."
     )
     memories: list[MemorySummary] | None = Field(
-        None, description="With `explain`: those of them that the search found, with their score terms."
+        None,
+        description="With `explain`: those of `memory_ids` that the search found, with their score terms.",
     )
     receipt: Receipt
 
@@ -348,27 +364,29 @@ class PruneParams(Strict):
     """The layer to prune, the strategy, and how many memories."""
 
     memory_layer: MemoryType = Field(
-        description="working: what is pruned is archived and leaves its task's window, as in any other layer."
+        description="working: pruned memories are archived and leave the working memory of their task."
     )
     strategy: PruningStrategyName = Field(
-        "least_relevant", description="Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set."
+        "least_relevant", description="Overridden by MEMORY_PRUNING_STRATEGY if absent and that is set."
     )
     target: Amount | None = Field(
         None,
-        description="How many: a whole number (500) is a count, a number with a point (0.2, 1.0) a share of "
-        "the layer, 1.0 all of it. Absent: down to capacity where exceeded, else the lowest 20 %.",
+        description="How many to prune: an integer (500) is a count, a number with a decimal point (0.2, "
+        "1.0) a share of the layer. Absent: the excess over its capacity if there is one, else 0.2.",
     )
-    dry_run: Flag = Field(False, description="Name what would go, and take nothing.")
+    dry_run: Flag = Field(False, description="Return the memories that would be pruned; prune none.")
 
 
 class PruneResult(Strict):
-    pruned_count: int = Field(description="How many went; 0 in a dry run.")
-    memory_ids: list[UUID] = Field(default_factory=list, description="What went, or would go in a dry run.")
+    pruned_count: int = Field(description="Memories pruned; 0 in a dry run.")
+    memory_ids: list[UUID] = Field(
+        default_factory=list, description="The memories pruned, or to prune in a dry run."
+    )
     dry_run: bool = False
     complete: bool = Field(
         True,
-        description="False: the call's time ran out between two chunks; what is named is archived and gone, "
-        "the rest stays. Call again, with a count less what went: a share would be taken of what is left.",
+        description="False: the call reached its time limit. The memories in `memory_ids` are pruned, the "
+        "others are not. Call again with the remaining count; a share would count the smaller layer.",
     )
     receipt: Receipt
 
@@ -390,11 +408,11 @@ class ListParams(Filters):
 
     order_by: Literal["timestamp", "importance", "access_count"] = "timestamp"
     descending: Flag = True
-    vectors: Flag = Field(False, description="Give the vectors that callers gave, too.")
+    vectors: Flag = Field(False, description="Also return vectors that callers passed.")
     consistent: Consistent = False
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PAGE)] = 50
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
-        None, description="`next_cursor` of the page before."
+        None, description="`next_cursor` of the previous page."
     )
 
 
@@ -419,27 +437,28 @@ class DeleteParams(Filters):
     """Selects the memories to delete: by ids, or by filters or `all` with `confirm`."""
 
     memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MAX_IDS)] | None = None
-    confirm: Flag = Field(False, description="Needed beside a filter or `all`.")
-    all: Flag = Field(False, description="Everything this agent has; instead of ids and filters.")
+    confirm: Flag = Field(False, description="Required with filters or `all`.")
+    all: Flag = Field(False, description="Delete all memories of this agent; without ids and filters.")
 
     @model_validator(mode="after")
     def _says_what(self) -> DeleteParams:
         if sum((self.memory_ids is not None, bool(self.conditions()), self.all)) != 1:
-            raise ValueError("give either memory_ids, or filters, or all: true")
+            raise ValueError("pass either memory_ids, or filters, or all: true")
         if self.memory_ids is None and not self.confirm:
-            raise ValueError("deleting by filter, or all, needs confirm: true")
+            raise ValueError("deleting by filter, or all, requires confirm: true")
         return self
 
 
 class DeleteResult(Strict):
     deleted_count: int
     reinstated_count: int = Field(
-        0, description="Superseded memories that hold again: what had taken their place is among the deleted."
+        0,
+        description="Superseded memories that are current again.",
     )
     complete: bool = Field(
         True,
-        description="False: the call's time ran out between two chunks. What was counted is gone; the same "
-        "call again goes on with the rest, however many there are.",
+        description="False: the call reached its time limit; `deleted_count` memories are deleted. Repeat "
+        "the call to delete the rest.",
     )
     receipt: Receipt
 
@@ -452,7 +471,7 @@ class CompleteTaskParams(Strict):
 
 class CompleteTaskResult(Strict):
     success: bool
-    cleared_count: int = Field(description="Memories that left working memory.")
+    cleared_count: int = Field(description="Memories removed from working memory.")
     receipt: Receipt
 
 
@@ -468,7 +487,7 @@ class StatsParams(Strict):
 
 class LayerStats(Strict):
     count: int
-    capacity: int = Field(description="0 means unlimited.")
+    capacity: int = Field(description="Maximum number of memories; 0: unlimited.")
     oldest: datetime | None = None
     newest: datetime | None = None
     pinned: int = 0
@@ -498,7 +517,7 @@ class CapabilitiesResult(Strict):
     pruning_strategies: list[str]
     limits: dict[str, int]
     features: list[str] = Field(
-        description="What this service does, by name. Where it has a language model: model_facts (it reads "
-        "memories for facts), model_summaries (of sessions and clusters), model_judge (of replaced facts)."
+        description="Names of optional features that are on. With a language model: model_facts (extracts "
+        "facts), model_summaries (of sessions and clusters), model_judge (decides about superseded facts)."
     )
     receipt: Receipt

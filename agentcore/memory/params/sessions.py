@@ -36,11 +36,13 @@ ROLE_IMPORTANCE: Mapping[str, float] = {"assistant": 0.4, "agent": 0.4, "system"
 SummaryTokens = Annotated[int, Field(strict=True, ge=10, le=MAX_SUMMARY_TOKENS)]
 NOTHING_SAID = "it has no text: what only calls a tool or shows something is not stored"
 # Content of OpenAI messages: a text, a list of parts, or null.
-_CONTENT_SCHEMA = {"anyOf": [
-    {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS},
-    {"type": "array", "items": {"type": "object"}},
-    {"type": "null"},
-]}
+_CONTENT_SCHEMA = {
+    "anyOf": [
+        {"type": "string", "minLength": 1, "maxLength": MAX_TEXT_CHARS},
+        {"type": "array", "items": {"type": "object"}},
+        {"type": "null"},
+    ]
+}
 NotKept = Annotated[Any, Field(exclude=True)]
 
 
@@ -55,43 +57,44 @@ class Message(Strict):
     """One message of a conversation, also in the format of OpenAI's chat completions."""
 
     content: Annotated[FilledText, BeforeValidator(_said), WithJsonSchema(_CONTENT_SCHEMA)] = Field(
-        description="What was said: a text, or OpenAI's parts, of which the texts are kept. With null, or "
-        "without a text, the message is passed over."
+        description="The text of the message, or a list of OpenAI content parts, of which the texts are "
+        "stored. A message with null or without text is skipped."
     )
     role: Identifier = Field(
-        "user", description="user, assistant, agent, system, tool ...: the speaker, unless `name` says who."
+        "user", description="user, assistant, agent, system, tool ...; the speaker if `name` is absent."
     )
-    name: Identifier | None = Field(None, description="Who speaks.")
+    name: Identifier | None = Field(None, description="Name of the speaker.")
     timestamp: Moment | None = Field(None, description="When it was said; now if absent.")
     message_id: Identifier | None = Field(
-        None, description="The caller's own id: added again, the message is not stored twice."
+        None, description="The caller's own id; a message with a known id is not stored again."
     )
     importance: Share | None = Field(
-        None, description="Absent: by role: assistant and agent 0.4, system and tool 0.3, others 0.5."
+        None, description="Default by role: assistant and agent 0.4, system and tool 0.3, others 0.5."
     )
     metadata: Metadata = Field(default_factory=dict)
     compacted_until: Moment | None = Field(
         None,
-        description="The message is your own summary of what was said up to then: it is kept as a summary of "
-        "the session, in the semantic layer.",
+        description="Marks the message as the caller's own summary of the session up to this time. It is "
+        "stored as a session summary in the semantic layer.",
     )
     compacted_from: Moment | None = Field(
-        None, description="Where that begins; absent: with the session. Only with `compacted_until`."
+        None,
+        description="Start of the summarized part, with `compacted_until`; absent: the session's start.",
     )
 
-    tool_calls: NotKept = Field(None, description="As OpenAI's messages have it: taken, and not kept.")
-    tool_call_id: NotKept = Field(None, description="The same.")
-    function_call: NotKept = Field(None, description="The same.")
-    refusal: NotKept = Field(None, description="The same.")
-    annotations: NotKept = Field(None, description="The same.")
-    audio: NotKept = Field(None, description="The same.")
+    tool_calls: NotKept = Field(None, description="Accepted for OpenAI's format; not stored.")
+    tool_call_id: NotKept = Field(None, description="Accepted for OpenAI's format; not stored.")
+    function_call: NotKept = Field(None, description="Accepted for OpenAI's format; not stored.")
+    refusal: NotKept = Field(None, description="Accepted for OpenAI's format; not stored.")
+    annotations: NotKept = Field(None, description="Accepted for OpenAI's format; not stored.")
+    audio: NotKept = Field(None, description="Accepted for OpenAI's format; not stored.")
 
     @model_validator(mode="after")
     def _compacts_something(self) -> Message:
         if self.compacted_from is not None and (
             self.compacted_until is None or self.compacted_until < self.compacted_from
         ):
-            raise ValueError("compacted_from needs a compacted_until that is no earlier")
+            raise ValueError("compacted_from requires a compacted_until that is not earlier")
         return self
 
 
@@ -104,7 +107,8 @@ class RefusedMessage(RefusedItem, Message):
 def _refused(problem: str, given: Any) -> RefusedMessage:
     says_nothing = isinstance(given, dict) and "content" in given and _said(given["content"]) is None
     return RefusedMessage(
-        problem=NOTHING_SAID if says_nothing else problem, given=given, is_wrong=not says_nothing)
+        problem=NOTHING_SAID if says_nothing else problem, given=given, is_wrong=not says_nothing
+    )
 
 
 class AddSessionParams(Strict):
@@ -120,19 +124,19 @@ class AddSessionParams(Strict):
     task_id: Identifier | None = None
     tags: Labels = Field(default_factory=list)
     ttl_seconds: TtlSeconds | None = Field(
-        None, description="Seconds until they expire; null: never. Absent: as the episodic layer has it."
+        None, description="Seconds until they expire; null: never. Absent: the default of the episodic layer."
     )
-    keep_reasoning: Flag = Field(False, description="As for memory.store, of each message.")
-    force: Flag = Field(False, description="Store greetings and the like, too, and the same words again.")
+    keep_reasoning: Flag = Field(False, description="As for memory.store, for each message.")
+    force: Flag = Field(False, description="Also store greetings, small talk and duplicates.")
 
 
 class AddSessionResult(Strict):
     success: bool = Field(
-        description="False where a message could not be stored; one merely not worth storing is passed over."
+        description="False if a message is invalid. Messages without content worth storing are skipped."
     )
     session_id: str
     stored_count: int
-    results: list[StoreResult] = Field(description="One for each message, in order.")
+    results: list[StoreResult] = Field(description="One result for each message, in order.")
     receipt: Receipt
 
 
@@ -142,33 +146,36 @@ class EndSessionParams(Strict):
     session_id: Identifier
     summarize: Flag = Field(
         True,
-        description="Keep summaries of what was said and no summary tells of, in the semantic layer, tied to "
-        "what they are of.",
+        description="Store summaries of the messages not summarized yet, in the semantic layer, with links "
+        "to their sources.",
     )
-    max_tokens: SummaryTokens = Field(200, description="Of each summary, where no rules say how many.")
+    max_tokens: SummaryTokens = Field(
+        200, description="Maximum of each summary, if the summary rules set none."
+    )
 
 
 class EndSessionResult(Strict):
     success: bool
     session_id: str
     promoted_count: int = Field(
-        description="Working memories that became episodic: they hold, and are important or used."
+        description="Working memories moved to the episodic layer: current, and important or used."
     )
     ended_count: int = Field(
-        description="Working memories that ended with the session, superseded ones among them: those stay "
-        "readable where what took their place lasts."
+        description="Working memories that ended with the session, including superseded ones. Those remain "
+        "readable if the memory that superseded them does."
     )
     summary_id: UUID | None = Field(
-        description="The last summary's memory; null where there was nothing to say, or a model is to say it."
+        description="Id of the last summary; null without text to summarize, or if the summary is pending."
     )
     summary_ids: list[UUID] = Field(
         default_factory=list,
-        description="The summaries' memories in order: a long session gives several. Those made now; where "
-        "nothing was to be told, the last there is.",
+        description="Ids of the summaries made by this call, in order; a long session has several. Without a "
+        "new one: the last existing summary.",
     )
-    summary: str = Field(description="What they say.")
+    summary: str = Field(description="Text of these summaries.")
     summary_pending: bool = Field(
-        False, description="A model's summary is still to come; `summary` is plain code's, and not kept."
+        False,
+        description="A language model will summarize in the background; `summary` is not stored.",
     )
     receipt: Receipt
 
@@ -181,17 +188,15 @@ class SummarizeParams(Filters):
     @model_validator(mode="after")
     def _says_which(self) -> SummarizeParams:
         if not self.conditions():
-            raise ValueError("give at least one filter, such as session_id")
+            raise ValueError("pass at least one filter, such as session_id")
         return self
 
 
 class SummarizeResult(Strict):
-    summary: str = Field(description="Sentences of the memories themselves, in the order of their times.")
+    summary: str = Field(description="Sentences of the memories, in chronological order.")
     token_count: int
-    memory_ids: list[UUID] = Field(description="The memories whose sentences stand in it.")
-    memory_count: int = Field(
-        description="How many were read: of more than 1,000 the newest, and of older ones their summaries."
-    )
+    memory_ids: list[UUID] = Field(description="The memories quoted in it.")
+    memory_count: int = Field(description="Memories read: the newest 1,000, and the summaries of older ones.")
     receipt: Receipt
 
 
@@ -201,19 +206,19 @@ class ClearParams(Strict):
     session_id: Identifier | None = None
     user_id: Identifier | None = None
     all: Flag = False
-    confirm: Flag = Field(False, description="Needed beside `all`.")
+    confirm: Flag = Field(False, description="Required with `all`.")
 
     @model_validator(mode="after")
     def _says_what(self) -> ClearParams:
         if sum((self.session_id is not None, self.user_id is not None, self.all)) != 1:
-            raise ValueError("give either session_id, or user_id, or all: true")
+            raise ValueError("pass either session_id, or user_id, or all: true")
         if self.all and not self.confirm:
-            raise ValueError("clearing all needs confirm: true")
+            raise ValueError("clearing all requires confirm: true")
         return self
 
 
 class ClearResult(Strict):
     cleared_count: int
-    reinstated_count: int = Field(0, description="As in a delete's result.")
-    complete: bool = Field(True, description="False: the call's time ran out; the same call goes on.")
+    reinstated_count: int = Field(0, description="As for memory.delete.")
+    complete: bool = Field(True, description="False: the call reached its time limit; repeat it to continue.")
     receipt: Receipt

@@ -17,20 +17,20 @@ export interface AddSessionParams {
   namespace?: string | null;
   task_id?: string | null;
   tags?: string[];
-  /** Seconds until they expire; null: never. Absent: as the episodic layer has it. */
+  /** Seconds until they expire; null: never. Absent: the default of the episodic layer. */
   ttl_seconds?: number | null;
-  /** As for memory.store, of each message. */
+  /** As for memory.store, for each message. */
   keep_reasoning?: boolean;
-  /** Store greetings and the like, too, and the same words again. */
+  /** Also store greetings, small talk and duplicates. */
   force?: boolean;
 }
 
 export interface AddSessionResult {
-  /** False where a message could not be stored; one merely not worth storing is passed over. */
+  /** False if a message is invalid. Messages without content worth storing are skipped. */
   success: boolean;
   session_id: string;
   stored_count: number;
-  /** One for each message, in order. */
+  /** One result for each message, in order. */
   results: StoreResult[];
   receipt: Receipt;
 }
@@ -40,7 +40,7 @@ export interface ArchivedMemory {
   memory_id: string;
   memory_type: MemoryType;
   version: number;
-  /** Null where an older version archived it. */
+  /** Null if archived by an older version. */
   timestamp?: string | null;
   task_id?: string | null;
   session_id?: string | null;
@@ -48,16 +48,16 @@ export interface ArchivedMemory {
   namespace?: string | null;
   tags?: string[];
   object_key: string;
-  /** Of the compressed copy before it is sealed, in hexadecimal digits. */
+  /** SHA-256 of the compressed copy before encryption, hexadecimal. */
   sha256: string;
-  /** Of the compressed copy. */
+  /** Size of the compressed copy. */
   size_bytes: number;
-  /** The strategy that took it. */
+  /** The pruning strategy that archived it. */
   reason: string;
   archived_at: string;
-  /** The archive that contains the copy; null where an older version archived it. */
+  /** The archive that contains the copy; null if archived by an older version. */
   archive_id?: string | null;
-  /** True: the copy is not in this server's archive, so it can neither restore nor erase it. Null: not known, or the archive does not answer. */
+  /** True: the copy is not in this server's archive, so it can neither restore nor erase it. Null: unknown, or the archive is not available. */
   elsewhere?: boolean | null;
 }
 
@@ -79,12 +79,12 @@ export interface ArchivedParams {
   /** Archived before this time. */
   archived_before?: string | null;
   limit?: number;
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   cursor?: string | null;
 }
 
 export interface ArchivedResult {
-  /** Those archived last come first. */
+  /** Most recently archived first. */
   memories: ArchivedMemory[];
   next_cursor: string | null;
   receipt: Receipt;
@@ -103,7 +103,7 @@ export interface CapabilitiesResult {
   memory_types: MemoryType[];
   pruning_strategies: string[];
   limits: Record<string, number>;
-  /** What this service does, by name. Where it has a language model: model_facts (it reads memories for facts), model_summaries (of sessions and clusters), model_judge (of replaced facts). */
+  /** Names of optional features that are on. With a language model: model_facts (extracts facts), model_summaries (of sessions and clusters), model_judge (decides about superseded facts). */
   features: string[];
   receipt: Receipt;
 }
@@ -113,15 +113,15 @@ export interface ClearParams {
   session_id?: string | null;
   user_id?: string | null;
   all?: boolean;
-  /** Needed beside `all`. */
+  /** Required with `all`. */
   confirm?: boolean;
 }
 
 export interface ClearResult {
   cleared_count: number;
-  /** As in a delete's result. */
+  /** As for memory.delete. */
   reinstated_count?: number;
-  /** False: the call's time ran out; the same call goes on. */
+  /** False: the call reached its time limit; repeat it to continue. */
   complete?: boolean;
   receipt: Receipt;
 }
@@ -133,7 +133,7 @@ export interface CompleteTaskParams {
 
 export interface CompleteTaskResult {
   success: boolean;
-  /** Memories that left working memory. */
+  /** Memories removed from working memory. */
   cleared_count: number;
   receipt: Receipt;
 }
@@ -141,32 +141,32 @@ export interface CompleteTaskResult {
 /** Rules to change for this agent; absent fields stay unchanged. */
 export interface ConfigureParams {
   layers?: Partial<Record<MemoryType, LayerRules>> | null;
-  /** Whether episodic memories that tell one thing get a summary, in the background. */
+  /** Whether clusters of similar episodic memories are summarized. */
   consolidate?: boolean | null;
-  /** Sources so old go to the archive then, their summary stays; 0: never. */
+  /** Age in days at which sources of such summaries are archived; 0: never. */
   archive_sources_after_days?: number | null;
-  /** Whether a model reads new episodic memories for facts, in the background. */
+  /** Whether a language model extracts facts from new episodic memories in the background. */
   extract_facts?: boolean | null;
-  /** How stretches of sessions are summarised, all of it; provider none: in none; default: as the service has it. */
+  /** Rules of session summaries; replaces all of them. Provider none: no summaries; default: the service's rules. */
   summaries?: SummaryRules | null;
 }
 
 export interface ConfigureResult {
-  /** What holds for this agent. */
+  /** The rules in force for this agent. */
   layers: Partial<Record<MemoryType, LayerRules>>;
-  /** What of it is set for this agent alone; the rest is the service's. */
+  /** The agent's own rules; the others are the service's. */
   own: Partial<Record<MemoryType, LayerRules>>;
-  /** Whether episodes are consolidated in the background. */
+  /** Whether episodic memories are consolidated in the background. */
   consolidate: boolean;
-  /** How old sources go to the archive once they have a summary; 0: never. */
+  /** Age in days at which summarized sources are archived; 0: never. */
   archive_sources_after_days: number;
-  /** Whether new episodic memories are read for facts by a model. */
+  /** Whether a language model extracts facts from new memories. */
   extract_facts: boolean;
-  /** How stretches of sessions are summarised, by the agent's rules or the service's; null: their ends keep what was said, by extraction. */
+  /** Rules of session summaries in force; null: sessions end with extractive summaries. */
   summaries: SummaryRules | null;
-  /** What language models cost this agent today. */
+  /** This agent's use of language models today. */
   llm_use: LlmUse;
-  /** What of these settings works less well than it may seem. */
+  /** Settings with less effect than expected. */
   warnings: string[];
   receipt: Receipt;
   success: boolean;
@@ -174,13 +174,13 @@ export interface ConfigureResult {
 
 /** Options of a consolidation: dry run, starting point, archiving of sources. */
 export interface ConsolidateParams {
-  /** List what it would make; nothing is written. */
+  /** Return the planned summaries; write none. */
   dry_run?: boolean;
-  /** Look at every episodic memory again, not only at new ones. */
+  /** Process all episodic memories, not only new ones. */
   again?: boolean;
-  /** Then archive the sources of standing summaries that are old enough. */
+  /** Also archive old sources of current summaries. */
   archive_sources?: boolean;
-  /** How old a source must be for that, counted from its time. */
+  /** Minimum age of an archived source, from its timestamp. */
   archive_sources_after_days?: number;
 }
 
@@ -188,24 +188,24 @@ export interface ConsolidateResult {
   success: boolean;
   dry_run: boolean;
   clusters: ConsolidatedCluster[];
-  /** New episodic memories that were looked at. */
+  /** New episodic memories processed. */
   looked_at_count: number;
-  /** Sources that went to the archive; of a dry run, that would. */
+  /** Sources archived, or to archive in a dry run. */
   archived_count: number;
-  /** False: time or number ran out; a call without `again` goes on. */
+  /** False: the call reached a limit; call without `again` to continue. */
   complete: boolean;
   receipt: Receipt;
 }
 
 /** A cluster of similar memories, and its summary, existing or planned. */
 export interface ConsolidatedCluster {
-  /** The summary's memory; null in a dry run. */
+  /** Id of the summary; null in a dry run. */
   memory_id: string | null;
-  /** What it is of, the oldest first. */
+  /** Its sources, oldest first. */
   source_ids: string[];
-  /** Sentences of the sources themselves. */
+  /** Sentences of the sources. */
   summary: string;
-  /** The sources' facts, each once. */
+  /** The distinct facts of the sources. */
   facts: string[];
   /** The older summary that it supersedes. */
   replaces: string | null;
@@ -227,7 +227,7 @@ export interface CountParams {
   keywords?: string[] | null;
   tags?: string[] | null;
   min_importance?: number | null;
-  /** Read past a replica that lags, what was changed just now: for what then decides a write. */
+  /** Read from the primary, not from a replica, which may lag behind recent writes. */
   consistent?: boolean;
 }
 
@@ -253,17 +253,17 @@ export interface DeleteParams {
   tags?: string[] | null;
   min_importance?: number | null;
   memory_ids?: string[] | null;
-  /** Needed beside a filter or `all`. */
+  /** Required with filters or `all`. */
   confirm?: boolean;
-  /** Everything this agent has; instead of ids and filters. */
+  /** Delete all memories of this agent; without ids and filters. */
   all?: boolean;
 }
 
 export interface DeleteResult {
   deleted_count: number;
-  /** Superseded memories that hold again: what had taken their place is among the deleted. */
+  /** Superseded memories that are current again. */
   reinstated_count?: number;
-  /** False: the call's time ran out between two chunks. What was counted is gone; the same call again goes on with the rest, however many there are. */
+  /** False: the call reached its time limit; `deleted_count` memories are deleted. Repeat the call to delete the rest. */
   complete?: boolean;
   receipt: Receipt;
 }
@@ -277,54 +277,54 @@ export interface Dropped {
 /** The session that has ended, and whether to summarize it. */
 export interface EndSessionParams {
   session_id: string;
-  /** Keep summaries of what was said and no summary tells of, in the semantic layer, tied to what they are of. */
+  /** Store summaries of the messages not summarized yet, in the semantic layer, with links to their sources. */
   summarize?: boolean;
-  /** Of each summary, where no rules say how many. */
+  /** Maximum of each summary, if the summary rules set none. */
   max_tokens?: number;
 }
 
 export interface EndSessionResult {
   success: boolean;
   session_id: string;
-  /** Working memories that became episodic: they hold, and are important or used. */
+  /** Working memories moved to the episodic layer: current, and important or used. */
   promoted_count: number;
-  /** Working memories that ended with the session, superseded ones among them: those stay readable where what took their place lasts. */
+  /** Working memories that ended with the session, including superseded ones. Those remain readable if the memory that superseded them does. */
   ended_count: number;
-  /** The last summary's memory; null where there was nothing to say, or a model is to say it. */
+  /** Id of the last summary; null without text to summarize, or if the summary is pending. */
   summary_id: string | null;
-  /** The summaries' memories in order: a long session gives several. Those made now; where nothing was to be told, the last there is. */
+  /** Ids of the summaries made by this call, in order; a long session has several. Without a new one: the last existing summary. */
   summary_ids?: string[];
-  /** What they say. */
+  /** Text of these summaries. */
   summary: string;
-  /** A model's summary is still to come; `summary` is plain code's, and not kept. */
+  /** A language model will summarize in the background; `summary` is not stored. */
   summary_pending?: boolean;
   receipt: Receipt;
 }
 
 /** Erases memories permanently, from every place: all of the agent's, or those of one user. */
 export interface EraseParams {
-  /** This user's memories, and what was made of them. */
+  /** Erase the memories of this user and what was derived from them. */
   user_id?: string | null;
-  /** Everything that the agent has; instead of user_id. */
+  /** Erase all data of the agent; instead of user_id. */
   all?: boolean;
-  /** Needed: nothing brings it back. */
+  /** Required: erasing cannot be undone. */
   confirm?: boolean;
-  /** `signed_receipt` of the call before, where that was not complete: this call's `erased` and receipt include what it erased. */
+  /** `signed_receipt` of the previous incomplete call; the result and the receipt of this call include its counts. */
   continues?: string | null;
 }
 
 export interface EraseResult {
-  /** How much was erased by this call, and by those that it `continues`, by place: rows of tables, objects, jobs, copies. */
+  /** Rows, objects, jobs and copies erased by this call and by those that it `continues`, by place. */
   erased: Record<string, number>;
-  /** Afterwards every place was searched, and nothing was left or out of reach. */
+  /** A final search of every place found no data, and every place was reachable. */
   verified: boolean;
-  /** What was left, by place: written meanwhile, or not to be read. */
+  /** Data left, by place: written meanwhile, or not readable. */
   left?: Record<string, number>;
-  /** Copies in archives that this server does not use, by the archive's id; 'unknown' where none is recorded. They and their tombstones stay: erase again on a server that uses the archive. 'redis <id>': another Redis, which may contain working memory of any agent; it expires. */
+  /** Copies in archives that this server does not use, by archive id; 'unknown' if none is recorded. They and their tombstones remain: erase again on a server that uses the archive. 'redis <id>': another Redis that may contain working memory until it expires. */
   unreachable?: Record<string, number>;
-  /** False: the call's time ran out; call again, with `continues`, to go on. */
+  /** False: the call reached its time limit; call again with `continues`. */
   complete?: boolean;
-  /** What was erased from `since` to `at`, signed by the service. */
+  /** The counts of all calls from `since` to `at`, signed by the service. */
   signed_receipt?: string | null;
   receipt: Receipt;
 }
@@ -332,9 +332,9 @@ export interface EraseResult {
 /** Rates a memory's usefulness: changes its relevance score. */
 export interface FeedbackParams {
   memory_id: string;
-  /** helpful: a tenth of the way to 1; unhelpful: a tenth of the way to 0; wrong: half of it. */
+  /** helpful: moves the score 10 % towards 1; unhelpful: 10 % towards 0; wrong: halves it. */
   verdict: "helpful" | "unhelpful" | "wrong";
-  /** Why; kept in the memory's history. */
+  /** Reason; stored in the memory's history. */
   note?: string | null;
 }
 
@@ -342,7 +342,7 @@ export interface FeedbackResult {
   success: boolean;
   memory_id: string;
   version: number;
-  /** After the verdict, 0 to 1. */
+  /** The new relevance score, 0 to 1. */
   relevance_score: number;
   receipt: Receipt;
 }
@@ -351,7 +351,7 @@ export interface FeedbackResult {
 export interface GetContextParams {
   /** Only these layers. */
   memory_types?: MemoryType[] | null;
-  /** The task whose working memory comes first. */
+  /** The task whose working memory is the first section. */
   task_id?: string | null;
   session_id?: string | null;
   user_id?: string | (string | null)[] | null;
@@ -373,32 +373,32 @@ export interface GetContextParams {
   history?: Turn[];
   as_of?: string | null;
   query_vector?: number[] | null;
-  /** As for memory.retrieve; working memory stays as it is. */
+  /** As for memory.retrieve; does not apply to working memory. */
   distinct?: boolean;
   /** Include memories that match a pattern of injected instructions. */
   include_flagged?: boolean;
-  /** How the context is written. */
+  /** Output format of the context. */
   format?: "markdown" | "text" | "json";
-  /** The model whose tokens are counted; one whose encoding is not here is refused. */
+  /** Count tokens with this model's encoding. Rejected if the encoding is unknown. */
   model?: string | null;
-  /** The tiktoken encoding to count in, instead of `model`; absent: TOKEN_ENCODING. */
+  /** Count tokens with this tiktoken encoding, instead of `model`; absent: TOKEN_ENCODING. */
   encoding?: "cl100k_base" | "o200k_base" | null;
-  /** Give back what was found with its score terms, too. */
+  /** Also return the memories found, with their score terms. */
   explain?: boolean;
 }
 
 export interface GetContextResult {
   context: string;
   token_count: number;
-  /** The memories in the context, in its order: the first is the one numbered 1 in it. */
+  /** The memories in the context, in the order of their numbers in it. */
   memory_ids: string[];
-  /** The encoding that the tokens were counted in; null where memory was not asked. */
+  /** The encoding used to count tokens; null if memory was not available. */
   encoding: string | null;
-  /** Those of them that stand there in some of their sentences alone. */
+  /** Those of `memory_ids` that were shortened to some of their sentences. */
   shortened?: string[];
-  /** What was found and left out, the best first; at most 50. */
+  /** Memories found but not in the context, best first; at most 50. */
   left_out?: LeftOut[];
-  /** With `explain`: those of them that the search found, with their score terms. */
+  /** With `explain`: those of `memory_ids` that the search found, with their score terms. */
   memories?: MemorySummary[] | null;
   receipt: Receipt;
 }
@@ -406,7 +406,7 @@ export interface GetContextResult {
 /** The memory to return. */
 export interface GetParams {
   memory_id: string;
-  /** Read past a replica that lags, what was changed just now: for what then decides a write. */
+  /** Read from the primary, not from a replica, which may lag behind recent writes. */
   consistent?: boolean;
 }
 
@@ -417,18 +417,18 @@ export interface GetResult {
 
 /** One change: operation, resulting version, time, author and differences. */
 export interface HistoryEntry {
-  /** Its place among the memory's changes, from 1. */
+  /** Sequence number of the change, from 1. */
   number: number;
   operation: string;
-  /** The version it made; null for changes of older services. */
+  /** The resulting version; null for changes by older versions of the service. */
   version?: number | null;
   changed_at: string;
-  /** The `jti` of the token that was used. */
+  /** The `jti` of the caller's token. */
   token_id?: string | null;
   trace_id?: string | null;
-  /** The fields that changed, as they were. */
+  /** The previous values of the changed fields. */
   before?: Record<string, unknown> | null;
-  /** The same fields as they became; `links`: ties that went (before) or came (after). */
+  /** The new values of these fields. `links`: those removed (before) or added (after). */
   after?: Record<string, unknown> | null;
 }
 
@@ -436,17 +436,17 @@ export interface HistoryEntry {
 export interface HistoryParams {
   memory_id: string;
   limit?: number;
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   cursor?: number | null;
 }
 
 export interface HistoryResult {
-  /** The latest first; empty where nothing was changed. */
+  /** Latest first; empty if the memory never changed. */
   changes: HistoryEntry[];
-  /** The version the memory stands at. */
+  /** The memory's current version. */
   version: number;
   created_at: string;
-  /** Who stored it, and on which trace. */
+  /** Who stored it: token, trace and form. */
   provenance: Record<string, unknown>;
   next_cursor: number | null;
   receipt: Receipt;
@@ -454,37 +454,37 @@ export interface HistoryResult {
 
 /** An exchange with an agent: the query, the response, the actions and their outcome. */
 export interface Interaction {
-  /** What was asked or said to the agent. */
+  /** What the user said or asked. */
   query?: string | null;
   /** What the agent answered. */
   response?: string | null;
-  /** What was done: texts or objects, in order. */
+  /** Actions of the agent, texts or objects, in order. */
   actions?: unknown[];
-  /** How it ended: a text or an object. */
+  /** Result of the actions, a text or an object. */
   outcome?: unknown;
   interaction_id?: string | null;
   task_id?: string | null;
   session_id?: string | null;
   user_id?: string | null;
   speaker?: string | null;
-  /** When it happened; now if absent. */
+  /** When it was said or happened; now if absent. */
   timestamp?: string | null;
   metadata?: Record<string, unknown>;
 }
 
 /** Forgetting rules of one layer. Null in `memory.configure`: reset to the service's default. */
 export interface LayerRules {
-  /** Seconds a memory lives that is stored without a time to live; 0: for ever. */
+  /** TTL of memories stored without one, in seconds; 0: they never expire. */
   ttl_seconds?: number | null;
-  /** Memories the layer holds before it is pruned; 0: unlimited. */
+  /** Number of memories above which the layer is pruned; 0: unlimited. */
   capacity?: number | null;
-  /** Used so often within its life, a memory gets its time to live again; 0: never. No effect on a memory stored without a time to live. */
+  /** Number of uses within its TTL after which a memory's TTL restarts; 0: never. No effect on memories without a TTL. */
   extend_after_uses?: number | null;
 }
 
 export interface LayerStats {
   count: number;
-  /** 0 means unlimited. */
+  /** Maximum number of memories; 0: unlimited. */
   capacity: number;
   oldest?: string | null;
   newest?: string | null;
@@ -523,12 +523,12 @@ export interface ListParams {
   min_importance?: number | null;
   order_by?: "timestamp" | "importance" | "access_count";
   descending?: boolean;
-  /** Give the vectors that callers gave, too. */
+  /** Also return vectors that callers passed. */
   vectors?: boolean;
-  /** Read past a replica that lags, what was changed just now: for what then decides a write. */
+  /** Read from the primary, not from a replica, which may lag behind recent writes. */
   consistent?: boolean;
   limit?: number;
-  /** `next_cursor` of the page before. */
+  /** `next_cursor` of the previous page. */
   cursor?: string | null;
 }
 
@@ -578,7 +578,7 @@ export interface MemoryRecord {
   actions?: unknown[];
   outcome?: unknown;
   action_outcomes?: ActionOutcome[];
-  /** What the assistant said, with reasoning blocks; only with `keep_reasoning`. */
+  /** The assistant's text with reasoning blocks; only if stored with `keep_reasoning`. */
   response?: string | null;
   entities?: string[];
   facts?: string[];
@@ -590,23 +590,23 @@ export interface MemoryRecord {
   /** It matches a pattern of injected instructions. */
   flagged?: boolean;
   expires_at?: string | null;
-  /** Where the time its words speak of begins; null where they name none. */
+  /** Start of the time that the text mentions; null if it mentions none. */
   event_from?: string | null;
-  /** Where that time ends, not included. */
+  /** End of that time, exclusive. */
   event_to?: string | null;
   valid_from?: string | null;
   valid_to?: string | null;
   superseded_by?: string | null;
   parent_memory_id?: string | null;
-  /** Tied to it, either way. */
+  /** Linked in either direction. */
   related_memory_ids?: string[];
-  /** Its own ties to others. */
+  /** Links from this memory to others. */
   links?: Link[];
   access_count?: number;
   last_accessed?: string | null;
   provenance?: Record<string, unknown>;
   embedding_model?: string | null;
-  /** The vector its caller gave, where memory.list was asked for `vectors`; else null. */
+  /** The vector passed by the caller; only from memory.list with `vectors`. */
   embedding?: number[] | null;
   content_hash?: string;
   version?: number;
@@ -621,9 +621,9 @@ export interface MemorySummary {
   content: string;
   summary: string;
   timestamp: string;
-  /** The fused ranking value, 0 to 1. */
+  /** Ranking score, 0 to 1. */
   score?: number | null;
-  /** The cosine alone; null without a vector. */
+  /** Cosine similarity; null without a vector. */
   similarity?: number | null;
   relevance_score: number;
   speaker?: string | null;
@@ -639,19 +639,19 @@ export interface MemorySummary {
   metadata?: Record<string, unknown>;
   /** It matches a pattern of injected instructions. */
   flagged?: boolean;
-  /** Of a search: what was left out because this one says the same in nearly the same words. */
+  /** Search results omitted as near-duplicates of this memory. */
   stands_for?: string[];
-  /** Of a search: what was left out because this one, which is newer, contradicts it. */
+  /** Search results omitted since this newer memory contradicts them. */
   instead_of?: string[];
-  /** Of a search: a newer memory, ranked above it, that probably changes it. */
+  /** A newer search result, ranked above, that probably changes this memory. */
   outdated_by?: string | null;
-  /** Of a search: the better match whose link moved this memory up or brought it in. */
+  /** The better search result whose link raised or added this memory. */
   linked_to?: string | null;
-  /** Of a search that looked at history, too: the memory that took this one's place. */
+  /** The memory that superseded this one; only from searches that include history. */
   superseded_by?: string | null;
-  /** Where it is superseded: from when it held. */
+  /** Start of validity, if superseded. */
   valid_from?: string | null;
-  /** Where it is superseded: until when it held. */
+  /** End of validity, if superseded. */
   valid_to?: string | null;
   terms?: Record<string, ScoreTerm> | null;
 }
@@ -661,70 +661,70 @@ export type MemoryType = "working" | "episodic" | "semantic" | "procedural";
 
 /** One message of a conversation, also in the format of OpenAI's chat completions. */
 export interface Message {
-  /** What was said: a text, or OpenAI's parts, of which the texts are kept. With null, or without a text, the message is passed over. */
+  /** The text of the message, or a list of OpenAI content parts, of which the texts are stored. A message with null or without text is skipped. */
   content: string | Record<string, unknown>[] | null;
-  /** user, assistant, agent, system, tool ...: the speaker, unless `name` says who. */
+  /** user, assistant, agent, system, tool ...; the speaker if `name` is absent. */
   role?: string;
-  /** Who speaks. */
+  /** Name of the speaker. */
   name?: string | null;
   /** When it was said; now if absent. */
   timestamp?: string | null;
-  /** The caller's own id: added again, the message is not stored twice. */
+  /** The caller's own id; a message with a known id is not stored again. */
   message_id?: string | null;
-  /** Absent: by role: assistant and agent 0.4, system and tool 0.3, others 0.5. */
+  /** Default by role: assistant and agent 0.4, system and tool 0.3, others 0.5. */
   importance?: number | null;
   metadata?: Record<string, unknown>;
-  /** The message is your own summary of what was said up to then: it is kept as a summary of the session, in the semantic layer. */
+  /** Marks the message as the caller's own summary of the session up to this time. It is stored as a session summary in the semantic layer. */
   compacted_until?: string | null;
-  /** Where that begins; absent: with the session. Only with `compacted_until`. */
+  /** Start of the summarized part, with `compacted_until`; absent: the session's start. */
   compacted_from?: string | null;
-  /** As OpenAI's messages have it: taken, and not kept. */
+  /** Accepted for OpenAI's format; not stored. */
   tool_calls?: unknown;
-  /** The same. */
+  /** Accepted for OpenAI's format; not stored. */
   tool_call_id?: unknown;
-  /** The same. */
+  /** Accepted for OpenAI's format; not stored. */
   function_call?: unknown;
-  /** The same. */
+  /** Accepted for OpenAI's format; not stored. */
   refusal?: unknown;
-  /** The same. */
+  /** Accepted for OpenAI's format; not stored. */
   annotations?: unknown;
-  /** The same. */
+  /** Accepted for OpenAI's format; not stored. */
   audio?: unknown;
 }
 
 /** The layer to prune, the strategy, and how many memories. */
 export interface PruneParams {
-  /** working: what is pruned is archived and leaves its task's window, as in any other layer. */
+  /** working: pruned memories are archived and leave the working memory of their task. */
   memory_layer: MemoryType;
-  /** Absent: MEMORY_PRUNING_STRATEGY of the service, if that is set. */
+  /** Overridden by MEMORY_PRUNING_STRATEGY if absent and that is set. */
   strategy?: "least_relevant" | "oldest_first" | "frequency_based" | "retention_curve";
-  /** How many: a whole number (500) is a count, a number with a point (0.2, 1.0) a share of the layer, 1.0 all of it. Absent: down to capacity where exceeded, else the lowest 20 %. */
+  /** How many to prune: an integer (500) is a count, a number with a decimal point (0.2, 1.0) a share of the layer. Absent: the excess over its capacity if there is one, else 0.2. */
   target?: number | null;
-  /** Name what would go, and take nothing. */
+  /** Return the memories that would be pruned; prune none. */
   dry_run?: boolean;
 }
 
 export interface PruneResult {
-  /** How many went; 0 in a dry run. */
+  /** Memories pruned; 0 in a dry run. */
   pruned_count: number;
-  /** What went, or would go in a dry run. */
+  /** The memories pruned, or to prune in a dry run. */
   memory_ids?: string[];
   dry_run?: boolean;
-  /** False: the call's time ran out between two chunks; what is named is archived and gone, the rest stays. Call again, with a count less what went: a share would be taken of what is left. */
+  /** False: the call reached its time limit. The memories in `memory_ids` are pruned, the others are not. Call again with the remaining count; a share would count the smaller layer. */
   complete?: boolean;
   receipt: Receipt;
 }
 
 /** What a call searched, found and dropped, and the duration of each step. */
 export interface Receipt {
-  /** What was searched, and how. */
+  /** What was searched and how. */
   searched?: Record<string, unknown>;
-  /** Candidates by arm. */
+  /** Number of candidates by retriever. */
   candidates?: Record<string, number>;
   dropped?: Dropped[];
-  /** How likely it is that anything found answers the query, 0 to 1, of a search. */
+  /** Probability that any search result answers the query, 0 to 1. */
   fit?: number | null;
-  /** Parts that did not answer, and what was done. */
+  /** Unavailable components, and what the service did instead. */
   degraded?: string[];
   timings_ms?: Record<string, number>;
 }
@@ -747,37 +747,37 @@ export interface RestoreParams {
   /** Archived before this time. */
   archived_before?: string | null;
   memory_ids?: string[] | null;
-  /** Everything in the archive; instead of ids and filters. */
+  /** Restore all archived memories; without ids and filters. */
   all?: boolean;
-  /** How many at most by filter, those archived last first. */
+  /** Maximum number by filters or `all`, most recently archived first. */
   limit?: number;
-  /** `next_cursor` of the call before: goes on behind what was refused. Not beside ids. */
+  /** `next_cursor` of the previous call, to continue after refused memories. Not with ids. */
   cursor?: string | null;
-  /** Read and check the copies, and bring nothing back. */
+  /** Read and check the copies; restore none. */
   dry_run?: boolean;
 }
 
 export interface RestoreResult {
-  /** How many are back; 0 in a dry run. */
+  /** Memories restored; 0 in a dry run. */
   restored_count: number;
-  /** What is back, or would be in a dry run. */
+  /** The memories restored, or to restore in a dry run. */
   memory_ids: string[];
-  /** Ties left out, since the other memory has gone. Always empty in a dry run. */
+  /** Links not restored, since the other memory no longer exists. Empty in a dry run. */
   lost_links?: LostLink[];
-  /** Memories whose time to live ran out in the archive: they got what they had left when they were archived, counted from now, and a day at least. */
+  /** Memories that expired in the archive. Their TTL is now what remained when they were archived, at least one day. */
   renewed_ids?: string[];
-  /** Memories that came back superseded: a fact stored meanwhile has their place, or that of the memory they were read from. Always empty in a dry run. */
+  /** Memories restored as superseded: a fact stored meanwhile replaced them or their source. Empty in a dry run. */
   superseded_ids?: string[];
-  /** Memories that match and stay archived: facts and summaries of a memory that was deleted meanwhile, and facts of one that has other words; 1,000 at most. Named by its id, such a memory is a conflict. */
+  /** Matching memories that remain archived: facts and summaries whose source was deleted, and facts whose source has another text; at most 1,000. Requested by id, such a memory raises a conflict. */
   refused_ids?: string[];
-  /** Memories that match and stay archived: their copy is missing, damaged, or in another archive; 1,000 at most. Where ids are given and none of their copies can be read, the call fails with the error of the first. */
+  /** Matching memories that remain archived: their copy is missing, damaged, or in another archive; at most 1,000. If ids are passed and none of the copies is readable, the call fails with the error of the first. */
   unreadable_ids?: string[];
-  /** Memories archived with another model's vector, or none: found by their words until they are embedded again, in the background. Always empty in a dry run. */
+  /** Memories archived without a vector or with one of another model. They are found by words until the background job embeds them. Empty in a dry run. */
   waiting_for_embedding_ids?: string[];
   dry_run?: boolean;
-  /** False: more match than `limit`, or time was over: call again, with `next_cursor` to go on behind what was refused. */
+  /** False: more memories match than `limit`, or the call reached its time limit. Call again, with `next_cursor` to continue after refused ones. */
   complete?: boolean;
-  /** Where to go on; null once all that matches was met. */
+  /** Cursor of the next call; null after the last match. */
   next_cursor?: string | null;
   receipt: Receipt;
 }
@@ -799,23 +799,23 @@ export interface RetrieveParams {
   tags?: string[] | null;
   min_importance?: number | null;
   query: string;
-  /** How many memories at most. */
+  /** Maximum number of memories. */
   k?: number;
-  /** The least similarity (cosine) of a memory. */
+  /** Minimum cosine similarity of a memory. */
   min_score?: number | null;
-  /** Below this probability that anything found answers, nothing is returned. Absent: 0.2, or 0 with the embedding model hashing. Not applied if only words were searched. */
+  /** Minimum probability that any result answers the query; below it, none is returned. Absent: 0.2, or 0 with the embedding model hashing. Not applied to searches by words only. */
   min_fit?: number | null;
-  /** The time 'now' of the question. */
+  /** The time that counts as now; the current time if absent. */
   asked_at?: string | null;
-  /** Earlier turns, oldest first: they complete a vague query. */
+  /** Earlier turns of the conversation, oldest first; they complete a vague query. */
   history?: Turn[];
-  /** Answer as of this time. */
+  /** Search the memories that were valid at this time. */
   as_of?: string | null;
-  /** A vector of the caller's, instead of the embedder's. */
+  /** The caller's own vector, used instead of the embedder's. */
   query_vector?: number[] | null;
-  /** Of memories that say nearly the same, or contradict each other, the newest alone. */
+  /** Return only the newest of memories that are nearly equal or contradict each other. */
   distinct?: boolean;
-  /** Say where each score came from. */
+  /** Return the terms of each score. */
   explain?: boolean;
 }
 
@@ -827,16 +827,16 @@ export interface RetrieveResult {
 /** The memory to revert, and the version to revert to. */
 export interface RevertParams {
   memory_id: string;
-  /** What the memory held at this version, it holds again. */
+  /** Restore the fields of this version. */
   version: number;
-  /** Revert only this version; else a conflict. */
+  /** Fail with a conflict if the memory has another version. */
   if_version?: number | null;
 }
 
 export interface RevertResult {
   success: boolean;
   memory_id: string;
-  /** The new version: a revert is a change like any other. */
+  /** The resulting version; a revert is a new change. */
   version: number;
   receipt: Receipt;
 }
@@ -853,21 +853,21 @@ export interface SettingsParams {
 }
 
 export interface SettingsResult {
-  /** What holds for this agent. */
+  /** The rules in force for this agent. */
   layers: Partial<Record<MemoryType, LayerRules>>;
-  /** What of it is set for this agent alone; the rest is the service's. */
+  /** The agent's own rules; the others are the service's. */
   own: Partial<Record<MemoryType, LayerRules>>;
-  /** Whether episodes are consolidated in the background. */
+  /** Whether episodic memories are consolidated in the background. */
   consolidate: boolean;
-  /** How old sources go to the archive once they have a summary; 0: never. */
+  /** Age in days at which summarized sources are archived; 0: never. */
   archive_sources_after_days: number;
-  /** Whether new episodic memories are read for facts by a model. */
+  /** Whether a language model extracts facts from new memories. */
   extract_facts: boolean;
-  /** How stretches of sessions are summarised, by the agent's rules or the service's; null: their ends keep what was said, by extraction. */
+  /** Rules of session summaries in force; null: sessions end with extractive summaries. */
   summaries: SummaryRules | null;
-  /** What language models cost this agent today. */
+  /** This agent's use of language models today. */
   llm_use: LlmUse;
-  /** What of these settings works less well than it may seem. */
+  /** Settings with less effect than expected. */
   warnings: string[];
   receipt: Receipt;
 }
@@ -892,7 +892,7 @@ export interface StoreBatchParams {
 
 export interface StoreBatchResult {
   success: boolean;
-  /** One for each item, in order. */
+  /** One result for each item, in order. */
   results: StoreResult[];
   receipt: Receipt;
 }
@@ -903,7 +903,7 @@ export interface StoreParams {
   content?: string | null;
   /** The layer; episodic if absent. */
   memory_type?: MemoryType | null;
-  /** The memory's own worth; 0.5 if absent. */
+  /** Importance of the memory, 0 to 1; 0.5 if absent. */
   importance?: number | null;
   tags?: string[];
   namespace?: string | null;
@@ -911,31 +911,31 @@ export interface StoreParams {
   session_id?: string | null;
   task_id?: string | null;
   speaker?: string | null;
-  /** When it happened; now if absent. More than 24 hours ahead is refused. */
+  /** When it was said or happened; now if absent. Rejected if more than 24 hours ahead. */
   timestamp?: string | null;
-  /** Seconds until it expires; null: never. Absent: as its layer has it. */
+  /** Seconds until it expires; null: never. Absent: the default of its layer. */
   ttl_seconds?: number | null;
   /** Never pruned, never expired. */
   pinned?: boolean;
-  /** The caller's own id, given back as it is. */
+  /** The caller's own id; returned unchanged. */
   external_id?: string | null;
-  /** The same key gives the same memory_id and stores nothing twice. */
+  /** A repeated key returns the first memory_id and stores nothing. */
   idempotency_key?: string | null;
-  /** A vector of the caller's, instead of the embedder's. */
+  /** The caller's own vector, used instead of the embedder's. */
   embedding?: number[] | null;
   parent_memory_id?: string | null;
-  /** Since when it holds; its timestamp if absent. */
+  /** Start of validity; the timestamp if absent. */
   valid_from?: string | null;
-  /** Until when it held; it still does if absent. */
+  /** End of validity; still valid if absent. */
   valid_to?: string | null;
   /** The memory that replaced it. */
   superseded_by?: string | null;
   links?: Link[];
-  /** Store what the gate or the duplicate check would hold back. */
+  /** Store it even if it has no content worth storing or is a duplicate. */
   force?: boolean;
-  /** A changed fact takes the place of the one stored before. */
+  /** Supersede memories whose fact this one changes. */
   supersede?: boolean;
-  /** Keep what an assistant said with its reasoning blocks as the record's `response`. */
+  /** Keep an assistant's text with its reasoning blocks in the record's `response`. */
   keep_reasoning?: boolean;
   metadata?: Record<string, unknown>;
 }
@@ -944,11 +944,11 @@ export interface StoreResult {
   success: boolean;
   memory_id: string | null;
   status: "stored" | "existing" | "reinforced" | "rejected";
-  /** The memories whose place it took. */
+  /** The memories that it superseded. */
   superseded?: string[];
-  /** Told late: what was told before it, of a later time, has its place already. */
+  /** Set if a memory with a later timestamp, stored earlier, supersedes this one. */
   superseded_by?: string | null;
-  /** An earlier memory saying nearly the same. */
+  /** An earlier memory with nearly the same text. */
   near_duplicate_of?: string | null;
   /** Why it was rejected. */
   reason?: string | null;
@@ -956,9 +956,9 @@ export interface StoreResult {
   flagged?: boolean;
   /** The names of the patterns it matches. */
   flags?: string[];
-  /** In a batch, the code of the error that a memory.store of this item would answer with; null where it was merely not worth storing. */
+  /** In a batch, the error code that memory.store would return for this item; null if it was rejected for its content only. */
   code?: number | null;
-  /** In a batch, the batch's receipt stands for all. */
+  /** Null in a batch, which has one receipt. */
   receipt?: Receipt | null;
 }
 
@@ -982,12 +982,12 @@ export interface SummarizeParams {
 }
 
 export interface SummarizeResult {
-  /** Sentences of the memories themselves, in the order of their times. */
+  /** Sentences of the memories, in chronological order. */
   summary: string;
   token_count: number;
-  /** The memories whose sentences stand in it. */
+  /** The memories quoted in it. */
   memory_ids: string[];
-  /** How many were read: of more than 1,000 the newest, and of older ones their summaries. */
+  /** Memories read: the newest 1,000, and the summaries of older ones. */
   memory_count: number;
   receipt: Receipt;
 }
@@ -1032,28 +1032,28 @@ export interface UpdateResult {
 
 /** Fields to change; absent fields stay unchanged, and only ttl_seconds may be null. */
 export interface Updates {
-  /** The corrected text; summary and vector follow. */
+  /** The corrected text; summary and vector are derived from it. */
   content?: string | null;
-  /** New information, added below the content. */
+  /** New information, appended to the content. */
   context?: string | null;
   relevance_score?: number | null;
-  /** The same as relevance_score. */
+  /** Alias of relevance_score. */
   importance?: number | null;
   tags?: string[] | null;
   /** Merged into the metadata; null removes a key. */
   metadata?: Record<string, unknown> | null;
   pinned?: boolean | null;
-  /** Seconds from now until it expires; null: it never does. */
+  /** Seconds from now until it expires; null: never. */
   ttl_seconds?: number | null;
   /** Links to add. */
   links?: Link[];
-  /** Targets whose links go. */
+  /** Targets of the links to remove. */
   unlink?: string[];
-  /** A superseded memory holds again. */
+  /** Make a superseded memory current again. */
   current?: true | null;
-  /** Its time to live begins anew, once a twentieth of it is over. Stands alone: a use is no change; version and history stay. */
+  /** Restart its TTL, if at least a twentieth of it has passed. Not with other fields; version and history do not change. */
   renew?: true | null;
-  /** Change only this version; else a conflict. */
+  /** Fail with a conflict if the memory has another version. */
   if_version?: number | null;
 }
 
