@@ -131,7 +131,7 @@ def test_a_share_too_small_for_the_database_is_none() -> None:
 
 
 def test_a_prune_of_more_than_all_is_refused_with_a_sentence() -> None:
-    with pytest.raises(ValidationError, match="above 1.0; a count is an integer"):
+    with pytest.raises(ValidationError, match=r"above 1\.0; a count is an integer"):
         PruneParams.model_validate({"memory_layer": "episodic", "target": 1.5})
 
 

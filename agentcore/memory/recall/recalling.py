@@ -263,9 +263,8 @@ async def _search(
 
 
 def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
-    """Returns the default cut-offs; in a task only for confident queries: a step depends on others."""
-    own = parts.policy.context_cut_offs
-    return own if params.task_id is None else replace(own, full_fit=0.0, from_fit=SURE_FIT)
+    """Returns the default cut-offs; none in a task, whose requests resemble few of the memories they need."""
+    return parts.policy.context_cut_offs if params.task_id is None else CutOffs()
 
 
 def _holding(params: GetContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
