@@ -366,13 +366,11 @@ def _cut(
     if fit < cut_offs.min_fit:
         dropped["nothing_fits"] = len(order)
         return []
-    kept = order
-    if fit >= cut_offs.from_fit:
-        count = cut_offs.kept([float(relevance[place]) for place in by_relevance], memory_count)
-        relevant = {*by_relevance[:count]}
-        kept = [place for place in order if place in relevant]
-        if len(kept) < len(order):
-            dropped["far_below_the_best"] = len(order) - len(kept)
+    count = cut_offs.kept([float(relevance[place]) for place in by_relevance], memory_count)
+    relevant = {*by_relevance[:count]}
+    kept = [place for place in order if place in relevant]
+    if len(kept) < len(order):
+        dropped["far_below_the_best"] = len(order) - len(kept)
     if len(kept) > k:
         dropped["beyond_k"] = len(kept) - k
     return kept[:k]

@@ -46,6 +46,12 @@ async def test_prompts_about_other_subjects_find_nothing_unless_asked_to(agent: 
         assert await agent.found(prompt, min_fit=0), prompt
 
 
+async def test_a_context_of_a_task_does_not_abstain(agent: Agent) -> None:
+    for prompt in OFF_TOPIC:
+        built = await agent.memory.get_context(GetContextParams(query=prompt, task_id="t", max_tokens=300))
+        assert len(built.memory_ids) == len(MESSAGES), prompt
+
+
 async def test_questions_codes_and_names_are_answered(agent: Agent) -> None:
     found = {query: (await agent.found(query))[:1] for query in ANSWERED}
     assert found == {query: [MESSAGES[at]] for query, at in ANSWERED.items()}

@@ -247,12 +247,10 @@ def test_what_is_the_query_itself_is_not_found_and_sets_no_bar() -> None:
     assert apart.fit == rank([answer], [], [], RetrievalWeights(), Question(now=NOW, scale=FULL), 10).fit
 
 
-@pytest.mark.parametrize(("from_fit", "count"), [(0.0, 1), (1.0, 2)])
-def test_what_is_far_below_the_best_goes_only_where_the_query_fits(from_fit: float, count: int) -> None:
+@pytest.mark.parametrize(("cut_offs", "count"), [(CutOffs(least_share=0.6), 1), (CutOffs(), 2)])
+def test_results_far_below_the_best_are_dropped(cut_offs: CutOffs, count: int) -> None:
     found = [candidate(1, similarity=1.0, words=10.0), candidate(2, similarity=0.6, words=2.0)]
-    cut_offs = CutOffs(least_share=0.6, from_fit=from_fit)
     ranking = rank(found, [], [], RetrievalWeights(), Question(now=NOW, scale=FULL), 10, cut_offs)
-    assert ranking.fit < 1.0
     assert len(ranking.ranked) == count
 
 

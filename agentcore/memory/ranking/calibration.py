@@ -64,9 +64,8 @@ class CutOffs:
 
     A search abstains if the probability of an answer is below `min_fit`. Other hits need `least_share` of the
     best score, and `least_rise` of the way from the store's typical score to the best. The ranking ends at a
-    drop of more than `widest_gap` between adjacent scores. 0, 0, 0 and 1 drop no hits. All thresholds but
-    `min_fit` apply only from the probability `from_fit` on. Below `full_fit`, hits get only a part of a
-    context's budget.
+    drop of more than `widest_gap` between adjacent scores. 0, 0, 0 and 1 drop no hits. Below `full_fit`,
+    hits get only a part of a context's budget.
     """
 
     min_fit: float = 0.0
@@ -74,7 +73,6 @@ class CutOffs:
     least_rise: float = 0.0
     widest_gap: float = 1.0
     full_fit: float = 0.0
-    from_fit: float = 0.0
 
     def room(self, fit: float | None) -> float:
         """Returns the share of a context's budget for hits, by the probability of an answer."""

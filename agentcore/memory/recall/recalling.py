@@ -37,8 +37,6 @@ MOST_STAND_INS = 16
 TOKENS_A_MEMORY = 20
 MIN_MEMORIES, MAX_MEMORIES = 12, 400
 THREAD_ABOVE_CHARS = 50_000
-# In a task, only a query above this answerability is specific; others may need the whole context.
-SURE_FIT = 0.92
 # Minimum answerability of a query that counts as answered by the hits.
 CLEAR_FIT = 0.5
 # Prefix of a query from which terms are extracted.
