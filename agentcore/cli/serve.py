@@ -18,10 +18,9 @@ import uvloop
 from agentcore.cli import INTERRUPTED
 from agentcore.cli.app import SERVICE, app, examples, say
 from agentcore.config import Settings, load_settings, misspelt_variables
-from agentcore.connections import connection_limit
 from agentcore.embedded import default_home
 from agentcore.runtime import home_of, open_runtime
-from agentcore.server import ENDPOINT, bound, create_app, stop_on_signals
+from agentcore.server import ENDPOINT, bound, connection_limit, create_app, stop_on_signals
 from agentcore.server import serve as answer
 from agentcore.telemetry import configure_logging
 

@@ -26,7 +26,6 @@ NO_CACHES = {
     "agentcore.agents.session_memory.in_memory:InMemorySessionMemory._sessions",
     "agentcore.cli.importing:Import._ids",
     "agentcore.client.memory_client:Batch._waiting",
-    "agentcore.connections:LimitedProtocol._timers",
     "agentcore.database:Database._gates",
     "agentcore.integrations.google_adk:AgentCoreMemoryService._kept",
     "agentcore.maintenance.job_queue:JOBS",
@@ -44,6 +43,7 @@ NO_CACHES = {
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
     "agentcore.providers.bert_graphs:BertGraph.initializers",
+    "agentcore.server:LimitedProtocol._timers",
     "agentcore.telemetry:Steps._seconds",
 }
 # Values that live as long as one call, command or client object, by module.

@@ -14,10 +14,9 @@ import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from agentcore import connections
-from agentcore.connections import MIN_CONNECTIONS, LimitedProtocol, connection_limit
+from agentcore import server
 from agentcore.limits import MAX_HEADER_BYTES
-from agentcore.server import bound, create_app, serve
+from agentcore.server import MIN_CONNECTIONS, LimitedProtocol, bound, connection_limit, create_app, serve
 from tests.fixtures.edge import METHODS, edge_runtime
 
 Opened = tuple[asyncio.StreamReader, asyncio.StreamWriter]
@@ -103,7 +102,7 @@ async def test_a_connection_beyond_the_limit_is_answered_with_503() -> None:
 async def test_a_closed_connection_whose_response_is_not_read_is_aborted(
     end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connections, "UNREAD_SECONDS", 0.1)
+    monkeypatch.setattr(server, "UNREAD_SECONDS", 0.1)
     lost = asyncio.Event()
     app = create_app(edge_runtime(), stopping=lost, methods=METHODS)
     config = Config(app, log_config=None)
@@ -135,7 +134,7 @@ def test_files_are_left_for_the_pools() -> None:
     """In a subprocess, since the limit of open files cannot be raised again."""
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 200))\n"
-        "from agentcore.connections import connection_limit\n"
+        "from agentcore.server import connection_limit\n"
         "print(connection_limit(1_000, 10), connection_limit(20, 10), connection_limit(1_000, 90),\n"
         "      resource.getrlimit(resource.RLIMIT_NOFILE)[0])")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

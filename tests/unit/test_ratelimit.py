@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from agentcore.admission import RateLimit
 from agentcore.errors import RateLimited, TooLarge
 from agentcore.memory.api import METHODS
 from agentcore.memory.jsonrpc import cost_of
-from agentcore.ratelimit import RateLimit
 
 
 class Clock:

@@ -234,6 +234,8 @@ class KeyedBy(StrEnum):
 # Every in-process cache that outlives a call, as `module:place`. A test fails if one is missing.
 CACHES: Mapping[str, KeyedBy] = {
     "agentcore.admission:BodyBudget._held": KeyedBy.AGENT,
+    "agentcore.admission:RateLimit._older": KeyedBy.AGENT,
+    "agentcore.admission:RateLimit._recent": KeyedBy.AGENT,
     "agentcore.auth:JwksKeys._keys": KeyedBy.NO_DATA,
     "agentcore.auth:TokenVerifier._seen": KeyedBy.CALLER,
     "agentcore.memory.embedding_cache:CachingEmbedder._entries": KeyedBy.AGENT,
@@ -254,6 +256,4 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.migration:revisions()": KeyedBy.NO_DATA,
     "agentcore.providers.hashing:_features()": KeyedBy.WORD,
     "agentcore.providers.openai_chat:load_prompt()": KeyedBy.NO_DATA,
-    "agentcore.ratelimit:RateLimit._older": KeyedBy.AGENT,
-    "agentcore.ratelimit:RateLimit._recent": KeyedBy.AGENT,
 }
