@@ -14,7 +14,6 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisUnreachable
 
-from agentcore.archive_options import read_archive_options
 from agentcore.auth import JwksKeys, KeySource, SharedSecret, TokenRules, TokenVerifier
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
@@ -22,7 +21,6 @@ from agentcore.database import Database
 from agentcore.embedded import Home
 from agentcore.errors import ConfigurationError
 from agentcore.limits import LIMIT_SETTINGS
-from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 from agentcore.memory.archival import ARCHIVES, Archive, SealedArchive
 from agentcore.memory.embeddings import (
     DEFAULT_MODEL_NAMES,
@@ -67,6 +65,13 @@ from agentcore.memory.working import GuardedRedis, WorkingMemory
 from agentcore.providers.local_models import E5
 from agentcore.readiness import WatchedEmbedder
 from agentcore.registry import resolve
+from agentcore.structured_settings import (
+    LlmEndpoint,
+    LlmUseOptions,
+    llm_endpoint,
+    read_archive_options,
+    read_llm_options,
+)
 from agentcore.telemetry import Metrics
 
 # Default thresholds of abstention, and of what a context omits; decisions 20 and 53.
@@ -226,6 +231,17 @@ def _in_background(
         return None
     options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)
     return resolve(name, table, kind=kind)(options)
+
+
+def llm_options_of(settings: Settings) -> LlmUseOptions:
+    """Parses LLM_OPTIONS."""
+    return read_llm_options(revealed(settings.llm_options))
+
+
+def llm_endpoint_of(settings: Settings) -> LlmEndpoint:
+    """Returns the configured endpoint."""
+    own_key, openai_key = revealed(llm_options_of(settings).api_key), revealed(settings.openai_api_key)
+    return llm_endpoint(own_key, openai_key, settings.llm_base_url, settings.openai_base_url)
 
 
 def has_language_model(settings: Settings) -> bool:

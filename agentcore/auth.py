@@ -20,7 +20,7 @@ import jwt
 
 from agentcore.errors import AuthenticationFailed, ConfigurationError, DependencyUnavailable, InvalidParams
 from agentcore.limits import MAX_ID_CHARS
-from agentcore.token_secrets import read_secrets
+from agentcore.structured_settings import read_secrets
 
 FAR_FUTURE = 2**53
 # Tolerated clock skew between us and the issuer for exp, nbf and iat.

@@ -19,7 +19,6 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, NoDecode, SettingsConfigDict
 
-from agentcore.archive_options import read_archive_options
 from agentcore.errors import ConfigurationError
 from agentcore.limits import (
     MAX_BATCH_CALLS,
@@ -28,8 +27,7 @@ from agentcore.limits import (
     RATE_UNITS_PER_MINUTE,
     REQUEST_SECONDS,
 )
-from agentcore.llm_options import read_llm_options
-from agentcore.token_secrets import read_secrets
+from agentcore.structured_settings import read_archive_options, read_llm_options, read_secrets
 
 __all__ = ["Settings", "environment_settings", "load_settings", "misspelt_variables", "revealed"]
 

@@ -27,9 +27,9 @@ from agentcore.embedded import (
     service_url_of,
 )
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
-from agentcore.maintenance.job_worker import JobWorker
+from agentcore.maintenance.job_queue import JobWorker
 from agentcore.maintenance.rounds import Maintenance
-from agentcore.memory.api import Caller
+from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import BatchingEmbedder, Embedder, RelationClassifier
 from agentcore.memory.manager import MemoryManager
@@ -341,3 +341,16 @@ def _watch(runtime: Runtime) -> None:
         "state",
         lambda: runtime.maintenance.jobs,
     )
+
+
+@asynccontextmanager
+async def memory_in_process(agent_id: str, settings: Settings) -> AsyncIterator[MemoryApi]:
+    """Opens the agent's memory in this process until the block ends.
+
+    Starts PostgreSQL and Redis, or attaches to those of a running service of the same home.
+    """
+    attached = server_runs(settings)
+    if attached:  # that server does the background work
+        settings = settings.model_copy(update={"maintenance_in_server": False})
+    async with open_runtime(settings, attach_only=attached) as runtime:
+        yield runtime.manager_for(Caller(agent_id))

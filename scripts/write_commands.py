@@ -13,7 +13,7 @@ from typing import Any
 import typer
 from rich.text import Text
 
-from agentcore.cli import MODULES
+from agentcore.cli import COMMANDS, MODULES
 from agentcore.cli.app import app
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "cli.md"
@@ -35,8 +35,8 @@ def commands_page() -> str:
         import_module(module)
     group: Any = typer.main.get_command(app)
     panels: dict[str, list[str]] = {}
-    # In the order of MODULES, independent of earlier imports in this process.
-    for name in (name for names in MODULES.values() for name in names):
+    # In the order of COMMANDS, independent of earlier imports in this process.
+    for name in COMMANDS:
         command = group.commands[name]
         panels.setdefault(command.rich_help_panel, []).append(_section(f"agentcore {name}", command))
     return HEAD + "".join(

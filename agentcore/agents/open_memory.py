@@ -13,7 +13,7 @@ from agentcore.memory.api import MemoryApi
 from agentcore.registry import resolve
 
 # Imported lazily: it needs the service's packages, which a client does not install.
-_IN_PROCESS = {"server": "agentcore.agents.in_process:in_process"}
+_IN_PROCESS = {"server": "agentcore.runtime:memory_in_process"}
 
 
 @asynccontextmanager

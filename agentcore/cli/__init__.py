@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from itertools import groupby
 
 __all__ = ["INTERRUPTED", "main"]
 
@@ -31,11 +30,13 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "config": ("settings", "Print the settings of a service started here, without secrets."),
     "version": ("settings", "Print the version."),
     "index": (
-        "index", "The vector indexes of a running service, which its index keeper looks after by itself."),
-    "jobs": ("jobs", "The background jobs of a running service, which its processes do by themselves."),
-    "reembed": ("reembed", "Embed all memories anew with another model, while the service runs."),
-    "model": ("model", "The local embedding models, about 90 MB each, from the package index."),
-    "purge": ("purge", "Remove deleted and erased text from the files, while the service runs."),
+        "maintenance",
+        "The vector indexes of a running service, which its index keeper looks after by itself."),
+    "jobs": (
+        "maintenance", "The background jobs of a running service, which its processes do by themselves."),
+    "reembed": ("embedding_models", "Embed all memories anew with another model, while the service runs."),
+    "model": ("embedding_models", "The local embedding models, about 90 MB each, from the package index."),
+    "purge": ("operate", "Remove deleted and erased text from the files, while the service runs."),
     "backup": ("backup", "Back up database, archive and keys into one file, also while the service runs."),
     "restore-backup": ("backup", "Restore a backup into a home that no service uses."),
     "store": ("memory_commands", "Remember a text."),
@@ -67,8 +68,8 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "export": ("transfer", "Write memories as JSONL, oldest first, in the form that import reads."),
 }
 MODULES: dict[str, tuple[str, ...]] = {
-    f"agentcore.cli.{module}": tuple(names)
-    for module, names in groupby(COMMANDS, lambda name: COMMANDS[name][0])}
+    f"agentcore.cli.{module}": tuple(name for name, (its, _) in COMMANDS.items() if its == module)
+    for module, _ in COMMANDS.values()}
 SUMMARIES: Mapping[str, str] = {name: summary for name, (_, summary) in COMMANDS.items()}
 ALIASES: Mapping[str, str] = {
     "add": "store", "search": "retrieve", "find": "retrieve", "ls": "list", "rm": "delete",

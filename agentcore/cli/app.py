@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from agentcore import __version__
-from agentcore.cli import ALIASES, MODULES, SUMMARIES
+from agentcore.cli import ALIASES, COMMANDS, MODULES, SUMMARIES
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -52,7 +52,7 @@ class _Commands(_Group):
         super().__init__(**options)
         loaded, self.commands = self.commands, {}
         panel = SERVICE
-        for name in (name for names in MODULES.values() for name in names):
+        for name in COMMANDS:
             panel = MEMORIES if name == FIRST_OF_MEMORIES else panel
             stub = _Command(name, help=_summary(name), rich_help_panel=panel)
             self.commands[name] = loaded.get(name, stub)

@@ -34,9 +34,9 @@ REPORTED = 20
 ADMIN = ("memory:admin",)
 # Imported lazily: they take a second to load and need the service's packages.
 SERVER_PARTS = {
-    "verify": "agentcore.cli.archive_verification:verified",
-    "check": "agentcore.cli.purge:checked",
-    "purge": "agentcore.cli.purge:purged_receipt",
+    "verify": "agentcore.cli.operate:verified",
+    "check": "agentcore.cli.operate:checked",
+    "purge": "agentcore.cli.operate:purged_receipt",
 }
 _LISTS = (
     "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "unreadable_ids",

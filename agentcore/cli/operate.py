@@ -1,20 +1,38 @@
-"""migrate and doctor: commands for operators, separate from the service."""
+"""migrate, doctor, purge, and the check of archived copies: for operators, separate from the service.
+
+`purge` removes erased text from the files of PostgreSQL and Redis, and re-signs receipts of erasures.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
 from agentcore import migration
+from agentcore.assembly import make_archive, make_redis
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, SERVICE, app, examples, say, show
-from agentcore.config import load_settings
+from agentcore.cli.app import FAILED, MISUSED, SERVICE, app, examples, fail, say, show
+from agentcore.config import Settings, load_settings
+from agentcore.database import Database, Row, query
 from agentcore.doctor.examination import examine
 from agentcore.doctor.verdicts import Check
-from agentcore.runtime import urls_of
+from agentcore.embedded.postgres import superuser_url
+from agentcore.errors import AgentCoreError, Conflict, NotFound
+from agentcore.maintenance.purging import Purge, Purged
+from agentcore.memory.archival import READS_AT_ONCE, Archive, ArchivedObject, archive_id, read_copy
+from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
+from agentcore.runtime import home_of, running_database, urls_of
 
 _SIGNS = {True: "ok", False: "WRONG", None: "-"}
 
@@ -66,3 +84,195 @@ def _report(checks: list[Check]) -> Table:
             found.append(f"\nfix: {check.fix}", style="bold" if check.ok is False else "dim")
         table.add_row(Text(_SIGNS[check.ok], style=style), check.name, found)
     return table
+
+
+WAIT_SECONDS = 60.0
+SHOWN_FAILURES = 10
+
+
+@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore purge", "agentcore purge --json"))
+@options.with_json
+def purge(
+    context: typer.Context,
+    wait: Annotated[float, typer.Option(
+        min=0, metavar="SECONDS", help="How long to wait for a table or a snapshot in use.")] = WAIT_SECONDS,
+) -> None:
+    """Remove deleted and erased text from the files, while the service runs.
+
+    Rewrites the tables one by one (calls to a table wait while it is rewritten,
+    and the disk needs room for the largest one twice), column statistics,
+    write-ahead log and Redis's files. Prints a summary and who can remove what
+    remains (--json: all of it); ends with 1 if something could not be purged now.
+    """
+    result = purged(wait)
+    options.printed_as_json(context, result.claims())
+    if result.failed:
+        raise typer.Exit(FAILED)
+
+
+def purged(wait_seconds: float = WAIT_SECONDS) -> Purged:
+    """Purges PostgreSQL and Redis, and reports to stderr."""
+    result = asyncio.run(_purged(load_settings(), wait_seconds))
+    for name, count in result.purged.items():
+        if count:
+            say(f"purged {name.replace('_', ' ')}: {count:,}")
+    for each in result.failed[:SHOWN_FAILURES]:
+        say(f"not purged: {each}")
+    if left_out := result.failed[SHOWN_FAILURES:]:
+        say(f"not purged: {len(left_out)} more (--json lists all)")
+    for each in result.remaining:
+        say(f"out of reach: {each}")
+    say("purged in part: fix what is not purged, then run it again" if result.failed else "purged completely")
+    return result
+
+
+async def _purged(settings: Settings, wait_seconds: float) -> Purged:
+    database_url, redis_url = urls_of(settings)
+    embedded = settings.database_url is None
+    redis = make_redis(redis_url, settings)
+    try:
+        return await Purge(
+            superuser_url(home_of(settings), database_url) if embedded else database_url, redis,
+            embedded=embedded, wait_seconds=wait_seconds, tell=say).run()
+    finally:
+        if redis is not None:
+            await redis.aclose()
+
+
+NO_RECEIPT = ("--check takes a receipt: the text that erase printed, the JSON of erase --json, "
+              "the path of a file with either, or - for standard input.")
+
+
+def checked(given: str) -> dict[str, Any]:
+    """Returns the claims of the receipt; ends the command if no key is available to verify it."""
+    receipt = _receipt(given)
+    settings = load_settings()
+    stored = asyncio.run(_stored_keys(settings, key_id_of(receipt)))
+    return read_receipt([bytes(each["key"]) for each in stored], receipt)
+
+
+def purged_receipt(receipt: str) -> tuple[str, bool]:
+    """Purges; returns the receipt with the purged and the remaining parts, and whether all succeeded."""
+    try:
+        claims = checked(receipt)
+        report = purged()
+        [newest, *_] = asyncio.run(_stored_keys(load_settings(), None))
+    except AgentCoreError as error:
+        say(error.message)
+        return receipt, False
+    claims.pop("not_purged", None)
+    claims |= report.claims() | {"purged_at": datetime.now(UTC).isoformat()}
+    return sign_receipt(newest["key_id"], bytes(newest["key"]), claims), not report.failed
+
+
+async def _stored_keys(settings: Settings, key_id: str | None) -> Sequence[Row]:
+    async with running_database(settings) as database, database.owner_transaction() as connection:
+        return await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchall()
+
+
+def _receipt(given: str) -> str:
+    text = _text(given).strip()
+    if text.startswith("{"):
+        try:
+            text = str(json.loads(text)["signed_receipt"])
+        except (ValueError, KeyError):
+            fail(NO_RECEIPT, MISUSED)
+    if text.count(".") != 2 or len(text.split()) != 1:
+        fail(NO_RECEIPT, MISUSED)
+    return text
+
+
+def _text(given: str) -> str:
+    try:
+        if given == "-":
+            return sys.stdin.read()
+        return Path(given).read_text() if Path(given).is_file() else given
+    except (OSError, ValueError):
+        # A receipt may be longer than a file name can be; invalid text is refused later.
+        return given
+
+
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An archived memory that cannot be restored: its copy is `missing`, `damaged` or `unreachable`."""
+
+    agent_id: str
+    memory_id: UUID
+    kind: str
+    problem: str
+
+
+async def verify(
+    database: Database, archive: Archive, agent_id: str | None = None, *, adopt: bool = False
+) -> AsyncIterator[list[Finding | None]]:
+    """Yields a result for each archived memory of all agents, or of one: None if its copy is intact.
+
+    Results come in pages, ordered by agent and id. `adopt`: records this archive as the place of intact
+    copies that were recorded for another one, after archives were merged. Raises DependencyUnavailable.
+    """
+    slots = asyncio.Semaphore(READS_AT_ONCE)
+    own_id = await archive_id(archive)
+
+    async def checked(row: Mapping[str, Any]) -> Finding | None:
+        async with slots:
+            return await _finding(archive, row, own_id, adopt=adopt)
+
+    place: Mapping[str, Any] = {"agent_id": "", "memory_id": UUID(int=0)}
+    while True:
+        values = {"after_agent_id": place["agent_id"], "after_id": place["memory_id"], "agent_id": agent_id}
+        async with database.owner_transaction() as connection:
+            cursor = await connection.execute(query("archived_everywhere"), {**values, "limit": PAGE})
+            rows = await cursor.fetchall()
+        if not rows:
+            return
+        results = list(await asyncio.gather(*map(checked, rows)))
+        if adopt:
+            whole = [row for row, finding in zip(rows, results, strict=True) if finding is None]
+            await _adopt(database, [row for row in whole if row["archive_id"] != own_id], own_id)
+        yield results
+        place = rows[-1]
+
+
+async def _adopt(database: Database, rows: Sequence[Mapping[str, Any]], own_id: UUID) -> None:
+    values = {
+        "agent_ids": [row["agent_id"] for row in rows],
+        "memory_ids": [row["memory_id"] for row in rows],
+        "digests": [row["sha256"] for row in rows],
+    }
+    async with database.owner_transaction() as connection:
+        await connection.execute(query("note_archive"), {**values, "archive_id": own_id})
+
+
+async def _finding(archive: Archive, row: Mapping[str, Any], own_id: UUID, *, adopt: bool) -> Finding | None:
+    recorded = row["archive_id"]
+    elsewhere = f"The copy of memory {row['memory_id']} is in another archive ({recorded or 'unknown'})."
+    unreachable = Finding(row["agent_id"], row["memory_id"], "unreachable", elsewhere)
+    if recorded not in (None, own_id) and not adopt:
+        return unreachable
+    kept = ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
+    try:
+        await read_copy(archive, row["memory_id"], kept)
+    except NotFound as missing:
+        if recorded != own_id:
+            return unreachable
+        return Finding(row["agent_id"], row["memory_id"], "missing", missing.message)
+    except Conflict as damaged:
+        return Finding(row["agent_id"], row["memory_id"], "damaged", damaged.message)
+    return None
+
+
+async def verified(agent_id: str | None, *, adopt: bool) -> tuple[int, list[Finding]]:
+    """Returns the number of intact copies, and a finding for each of the others."""
+    settings = load_settings()
+    kept = make_archive(settings, home_of(settings))
+    if kept is None:
+        fail("MEMORY_ARCHIVAL_ENABLED=false: there is no archive to read")
+    read, findings = 0, []
+    async with running_database(settings) as database:
+        async for page in verify(database, kept, agent_id, adopt=adopt):
+            read += len(page)
+            findings += [each for each in page if each is not None]
+    return read - len(findings), findings

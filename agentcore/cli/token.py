@@ -18,7 +18,7 @@ from agentcore.config import Settings, load_settings
 from agentcore.embedded import Home, default_home
 from agentcore.errors import ConfigurationError
 from agentcore.memory.api import SCOPES, Scope
-from agentcore.token_secrets import new_secret, read_secrets
+from agentcore.structured_settings import new_secret, read_secrets
 
 
 def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seconds: int, *,

@@ -17,7 +17,7 @@ from agentcore.cli import INTERRUPTED, options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
 from agentcore.cli.calls import ask
 from agentcore.cli.importing import Import, Tally, progress
-from agentcore.cli.imports.archive_files import STDIN, standard_input
+from agentcore.cli.imports.export_files import STDIN, standard_input
 from agentcore.cli.imports.pieces import hint
 from agentcore.cli.imports.run import import_export, refuse_other_forms
 from agentcore.cli.lines import line_of, read_lines

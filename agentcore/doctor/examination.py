@@ -20,14 +20,13 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from agentcore import migration
-from agentcore.assembly import make_archive
+from agentcore.assembly import llm_endpoint_of, make_archive
 from agentcore.auth import SharedSecret, TokenRules, TokenVerifier
 from agentcore.config import Settings, misspelt_variables
 from agentcore.doctor import verdicts
 from agentcore.doctor.verdicts import Check
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
-from agentcore.llm_endpoint import llm_endpoint_of
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.rows.vector_rows import SHIPPED_MODELS
 from agentcore.providers.local_models import LOCAL_MODELS, missing_in

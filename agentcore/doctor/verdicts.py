@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentcore.database import has_iterative_scans, pgvector_is_too_old
-from agentcore.llm_endpoint import LlmEndpoint
 from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE
 from agentcore.providers.local_models import LocalModel
+from agentcore.structured_settings import LlmEndpoint
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
 OLDEST_POSTGRESQL = 14

@@ -27,8 +27,7 @@ from agentcore.database import query
 from agentcore.embedded.account import choose_account, open_home, ourselves
 from agentcore.embedded.home import Home, ServerLock, sync_directory
 from agentcore.embedded.parts import EmbeddedParts
-from agentcore.embedded.process import run_once
-from agentcore.embedded.programs import find_postgres
+from agentcore.embedded.process import find_postgres, run_once
 from agentcore.errors import Conflict, StartupError
 
 FORMAT = 1

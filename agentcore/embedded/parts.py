@@ -25,8 +25,7 @@ from agentcore.embedded.account import (
 )
 from agentcore.embedded.home import Home, ServerLock
 from agentcore.embedded.postgres import PostgresPart
-from agentcore.embedded.process import Child, LogFile, end_processes, processes_in
-from agentcore.embedded.programs import REDIS_SERVERS, find_redis
+from agentcore.embedded.process import REDIS_SERVERS, Child, LogFile, end_processes, find_redis, processes_in
 from agentcore.errors import StartupError
 
 ANSWER_SECONDS = 1.0

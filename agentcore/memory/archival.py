@@ -27,11 +27,11 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from pgvector import HalfVector
 
-from agentcore.archive_options import Keyring
 from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 from agentcore.errors import Conflict, DependencyUnavailable, DiskFull, NotFound, Unreachable
 from agentcore.failpoints import failpoint
 from agentcore.memory.keys import encode_segment
+from agentcore.structured_settings import Keyring
 
 ARCHIVES: Mapping[str, str] = {
     "directory": "agentcore.memory.archival:DirectoryArchive",

@@ -40,7 +40,7 @@ EMBEDDERS: Mapping[str, str] = {
     "local": "agentcore.providers.e5:E5Embedder",
     "minilm": "agentcore.providers.minilm:MiniLmEmbedder",
     "hashing": "agentcore.providers.hashing:HashingEmbedder",
-    "openai": "agentcore.providers.openai_embedder:OpenAiEmbedder",
+    "openai": "agentcore.providers.openai_models:OpenAiEmbedder",
     "cohere": "agentcore.providers.cohere_embedder:CohereEmbedder",
 }
 

@@ -46,19 +46,19 @@ RERANKERS: Mapping[str, str] = {
 
 # By value of `QUERY_REWRITER`. Each class is constructed with LlmOptions.
 QUERY_REWRITERS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_chat:OpenAiRewriter",
+    "openai": "agentcore.providers.openai_models:OpenAiRewriter",
 }
 
 
 # By the vendor whose API LLM_BASE_URL implements. Each class is constructed with LlmOptions.
 FACT_JUDGES: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_chat:OpenAiFactJudge",
+    "openai": "agentcore.providers.openai_models:OpenAiFactJudge",
 }
 FACT_EXTRACTORS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_chat:OpenAiFactExtractor",
+    "openai": "agentcore.providers.openai_models:OpenAiFactExtractor",
 }
 SUMMARISERS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_chat:OpenAiSummariser",
+    "openai": "agentcore.providers.openai_models:OpenAiSummariser",
 }
 
 

@@ -17,7 +17,6 @@ from typing import ClassVar, Generic, TypeVar
 
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.llm_options import MICROS, LlmUseOptions
 from agentcore.memory.llm import (
     Bill,
     FactJudge,
@@ -30,6 +29,7 @@ from agentcore.memory.llm import (
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryStorage
+from agentcore.structured_settings import MICROS, LlmUseOptions
 from agentcore.telemetry import Metrics
 
 Answer = TypeVar("Answer")

@@ -21,7 +21,7 @@ from tokenizers import Encoding, Tokenizer
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.llm import RerankerOptions
 from agentcore.providers.local_models import TOKENIZER, graph_in, missing_in
-from agentcore.providers.onnx_session import (
+from agentcore.providers.onnx_models import (
     ONNX_FAILURES,
     Optimization,
     Session,

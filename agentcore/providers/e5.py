@@ -24,15 +24,17 @@ from numpy.typing import NDArray
 from agentcore.memory.embeddings import EmbeddingKind, Vectors
 from agentcore.providers.e5_file import HIDDEN, E5File, Floats, Vocabulary, dequantized, read_arrays
 from agentcore.providers.local_models import E5
-from agentcore.providers.onnx_embedder import (
+from agentcore.providers.onnx_models import (
     MAX_TOKENS,
     Network,
     OnnxEmbedder,
+    Optimization,
+    Session,
     TokenIds,
     cached_graph,
+    open_session,
     padded,
 )
-from agentcore.providers.onnx_session import Optimization, Session, open_session
 
 WEIGHTS = "e5-small-q4.bin"
 GRAPH_WRITER = "agentcore.providers.bert_graphs:write_e5_graph"

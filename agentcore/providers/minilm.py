@@ -13,15 +13,17 @@ from tokenizers import Tokenizer
 
 from agentcore.memory.embeddings import EmbeddingKind, Vectors
 from agentcore.providers.local_models import MINILM
-from agentcore.providers.onnx_embedder import (
+from agentcore.providers.onnx_models import (
     MAX_TOKENS,
     Network,
     OnnxEmbedder,
+    Optimization,
+    Session,
     TokenIds,
     cached_graph,
+    open_session,
     padded,
 )
-from agentcore.providers.onnx_session import Optimization, Session, open_session
 
 GRAPH_WRITER = "agentcore.providers.bert_graphs:write_minilm_graph"
 # The part of a long text that is tokenized first: far more than MAX_TOKENS tokens of ordinary text.

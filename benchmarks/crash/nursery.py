@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from agentcore import assembly, cli
-from agentcore.cli import reembed as reembed_command
+from agentcore.cli import embedding_models as reembed_command
 from agentcore.cli import serve as serve_command
 from agentcore.config import Settings
 from agentcore.memory.tokens import TokenCounter

@@ -21,8 +21,7 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.embedded import EmbeddedUrls, Home, attach
-from agentcore.embedded.process import processes_in
-from agentcore.embedded.programs import REDIS_SERVERS
+from agentcore.embedded.process import REDIS_SERVERS, processes_in
 
 ROOT = Path(__file__).resolve().parents[2]
 LISTENS = re.compile(rb"listens on (http://\S+)")

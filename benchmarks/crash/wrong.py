@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg import sql
 
-from agentcore.cli import reembed as reembed_command
+from agentcore.cli import embedding_models as reembed_command
 from agentcore.failpoints import failpoint
 from agentcore.maintenance import index_keeper, reembedding
 from agentcore.memory import archival

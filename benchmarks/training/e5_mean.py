@@ -15,7 +15,7 @@ import numpy as np
 from agentcore.memory.encoding import embedding_text
 from agentcore.providers import e5
 from agentcore.providers.local_models import E5
-from agentcore.providers.onnx_embedder import DIMENSIONS, cached_graph
+from agentcore.providers.onnx_models import DIMENSIONS, cached_graph
 
 TALKS = Path(__file__).resolve().parent.parent / "data" / "talks.jsonl"
 DECIMALS = 7

@@ -20,7 +20,7 @@ from agentcore import migration
 from agentcore.client import MemoryClient
 from agentcore.embedded import Home
 from agentcore.embedded.account import choose_account
-from agentcore.embedded.programs import find_postgres
+from agentcore.embedded.process import find_postgres
 from agentcore.errors import AgentCoreError
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.archived import ArchivedParams

@@ -50,11 +50,11 @@ NO_CACHES = {
 OF_ONE_CALL = {
     "agentcore.agents.memory_enabled_agent":
         "AgentTurn.actions AgentTurn.answers AgentTurn.problems MemoryEnabledAgent._said",
-    "agentcore.archive_options": "Keyring.keys",
+    "agentcore.structured_settings": "Keyring.keys",
     "agentcore.cli.importing":
         "Import._links Import._superseded Import._waiting Tally.failures Tally.left_out Tally.outcomes "
         "Tally.places Tally.reasons",
-    "agentcore.cli.imports.archive_files": "Opened.others",
+    "agentcore.cli.imports.export_files": "Opened.others",
     "agentcore.client.memory_client": "Batch._deliveries",
     "agentcore.embedded.parts": "EmbeddedParts._parts",
     "agentcore.integrations.openai_agents": "AgentCoreSession._waiting",
@@ -84,7 +84,7 @@ OF_ONE_CALL = {
     "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
     "agentcore.providers.bert_graphs": "BertGraph._nodes",
-    "agentcore.providers.openai_chat": "_Summary.key_facts _Summary.topics",
+    "agentcore.providers.openai_models": "_Summary.key_facts _Summary.topics",
 }
 # Pending work: entries are removed when their task, connection or batch ends. They are never looked up by
 # text.

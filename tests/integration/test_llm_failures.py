@@ -18,7 +18,7 @@ from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.memories import GetParams, ListParams
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams
-from agentcore.providers.openai_chat import OpenAiSummariser, load_prompt
+from agentcore.providers.openai_models import OpenAiSummariser, load_prompt
 from agentcore.summary_rules import SummaryRules
 from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking
 from tests.fixtures.memory import Agent

@@ -20,7 +20,7 @@ from agentcore.memory.rows.vector_rows import SHIPPED_MODELS
 from agentcore.providers.e5 import E5Embedder
 from agentcore.providers.local_models import LOCAL_MODELS, LocalModel
 from agentcore.providers.minilm import MiniLmEmbedder
-from agentcore.providers.onnx_embedder import OnnxEmbedder
+from agentcore.providers.onnx_models import OnnxEmbedder
 
 # With any of these set, the library sends no telemetry, and the test would pass trivially.
 REPORTS_NOTHING = {"ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "TF_BUILD", "GITHUB_ACTIONS"}

@@ -13,7 +13,7 @@ import tiktoken
 
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions
-from agentcore.providers.openai_embedder import OpenAiEmbedder
+from agentcore.providers.openai_models import OpenAiEmbedder
 from tests.fixtures.embedding_providers import openai_answer, vector
 from tests.fixtures.scripted_http import Reply, ScriptedServer, dead_address, scripted_http
 

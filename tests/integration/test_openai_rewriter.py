@@ -12,7 +12,7 @@ import pytest
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import LlmOptions, Rewriting
 from agentcore.memory.params.memories import Turn
-from agentcore.providers.openai_chat import OpenAiRewriter, load_prompt
+from agentcore.providers.openai_models import OpenAiRewriter, load_prompt
 from tests.fixtures.rerank_providers import chat_answer
 from tests.fixtures.scripted_http import Reply, ScriptedServer, dead_address, scripted_http
 

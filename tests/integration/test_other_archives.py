@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from agentcore.cli.archive_verification import verify
+from agentcore.cli.operate import verify
 from agentcore.database import Database
 from agentcore.doctor.examination import examine
 from agentcore.errors import DependencyUnavailable, NotFound

@@ -14,7 +14,7 @@ import pytest
 from agentcore.memory.llm import LlmOptions, Said, SummaryRequest
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import Told
-from agentcore.providers.openai_chat import (
+from agentcore.providers.openai_models import (
     OpenAiFactExtractor,
     OpenAiFactJudge,
     OpenAiRewriter,

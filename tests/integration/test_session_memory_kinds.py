@@ -23,12 +23,15 @@ from agentcore.agents.session_memory import (
     SummarizeOptions,
     open_session_memory,
 )
-from agentcore.agents.session_memory.endless import EndlessSessionMemory, MemoryContextProvider
 from agentcore.agents.session_memory.hierarchical import HierarchicalSessionMemory, HierarchyConfig
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory
 from agentcore.agents.session_memory.memory import NEWEST
 from agentcore.agents.session_memory.redis_memory import RedisSessionMemory
-from agentcore.agents.session_memory.vector import VectorSessionMemory
+from agentcore.agents.session_memory.vector import (
+    EndlessSessionMemory,
+    MemoryContextProvider,
+    VectorSessionMemory,
+)
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidParams
 from agentcore.memory.contexts.fencing import NOTICE, OPENING

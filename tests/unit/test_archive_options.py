@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from agentcore.archive_options import Keyring, read_archive_options
 from agentcore.config import Settings
 from agentcore.errors import ConfigurationError
+from agentcore.structured_settings import Keyring, read_archive_options
 
 KEY, OTHER = "0f" * 32, "a1" * 32
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from agentcore.assembly import llm_endpoint_of, llm_options_of
 from agentcore.config import Settings, misspelt_variables
 from agentcore.errors import ConfigurationError
-from agentcore.llm_endpoint import llm_endpoint_of, llm_options_of
 
 
 def problems_of(**values: Any) -> list[str]:

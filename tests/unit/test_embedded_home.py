@@ -26,8 +26,7 @@ from agentcore.embedded.account import (
 from agentcore.embedded.backup import restore_backup
 from agentcore.embedded.home import ServerLock
 from agentcore.embedded.postgres import PostgresPart
-from agentcore.embedded.process import LARGEST_BYTES, LogFile
-from agentcore.embedded.programs import find_postgres, find_redis
+from agentcore.embedded.process import LARGEST_BYTES, LogFile, find_postgres, find_redis
 from agentcore.errors import StartupError
 
 ROOT = os.geteuid() == 0

@@ -49,7 +49,7 @@ from agentcore.providers.e5_file import E5File
 from agentcore.providers.hashing import _embed
 from agentcore.providers.local_models import E5, MINILM
 from agentcore.providers.minilm import token_ids
-from agentcore.providers.onnx_embedder import MAX_TOKENS
+from agentcore.providers.onnx_models import MAX_TOKENS
 from agentcore.rpc import Call, Limits, read_frame
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)

@@ -13,7 +13,7 @@ from agentcore.agents.session_memory import (
     SessionParts,
     open_session_memory,
 )
-from agentcore.agents.session_memory.in_memory_vector import InMemoryVectorSessionMemory
+from agentcore.agents.session_memory.in_memory import InMemoryVectorSessionMemory
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.embeddings import EmbeddingKind, Vectors, unit_rows
 

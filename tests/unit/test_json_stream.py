@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.cli.imports import json_stream
-from agentcore.cli.imports.json_stream import BadJson, Element, elements
+from agentcore.cli.imports import export_files
+from agentcore.cli.imports.export_files import BadJson, Element, elements
 
 ARRAYS = frozenset({"results", "relations"})
 RECORDS = [{"id": 1, "text": "one {[\"\u00e9"}, {"id": 2, "deep": [[{"x": None}], "]"]}, 3, -4.5e30, "five"]
@@ -102,8 +102,8 @@ def test_what_python_writes_beyond_json_and_a_byte_order_mark_are_read() -> None
 
 
 def test_a_record_larger_than_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "MAX_RECORD_CHARS", 1_000)
-    monkeypatch.setattr(json_stream, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(export_files, "MAX_RECORD_CHARS", 1_000)
+    monkeypatch.setattr(export_files, "CHUNK_BYTES", 100)
     assert len(values(json.dumps(["x" * 500] * 20), 100)) == 20
     with pytest.raises(BadJson, match="more than 1000 characters"):
         read(json.dumps(["x" * 5_000]), 100)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentcore.doctor.verdicts import language_model
-from agentcore.llm_endpoint import llm_endpoint
+from agentcore.structured_settings import llm_endpoint
 
 KEY, OWN = "sk-openai", "own-key"
 VENDOR, PROXY = "https://llm.example/v1", "http://proxy.internal:8000/v1"

@@ -8,8 +8,8 @@ import pytest
 
 from agentcore.config import load_settings
 from agentcore.errors import ConfigurationError
-from agentcore.llm_options import read_llm_options
 from agentcore.memory.params.agent_settings import warnings_of
+from agentcore.structured_settings import read_llm_options
 from agentcore.summary_rules import SummaryRules, rules_in_force
 
 

@@ -16,8 +16,7 @@ from pydantic import ValidationError
 
 from agentcore.cli.app import say
 from agentcore.cli.importing import Import, Tally, progress
-from agentcore.cli.imports.archive_files import opened
-from agentcore.cli.imports.json_stream import BadJson, Element, elements
+from agentcore.cli.imports.export_files import BadJson, Element, elements, opened
 from agentcore.cli.imports.pieces import Broken, Form, Found, LeftOut, Piece, hint, key_of, likely_form
 from agentcore.cli.lines import Line, NumberedLine, problem_of
 from agentcore.client import MemoryClient
@@ -27,8 +26,8 @@ from agentcore.registry import resolve
 _HERE = "agentcore.cli.imports"
 # name -> module:form.
 FORMS: Mapping[str, str] = {
-    "chatgpt": f"{_HERE}.chatgpt:FORM",
-    "claude": f"{_HERE}.claude:FORM",
+    "chatgpt": f"{_HERE}.conversations:CHATGPT",
+    "claude": f"{_HERE}.conversations:CLAUDE",
     "kagent": f"{_HERE}.memory_stores:KAGENT",
     "langgraph": f"{_HERE}.memory_stores:LANGGRAPH",
     "mem0": f"{_HERE}.memory_stores:MEM0",

@@ -255,5 +255,5 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.memory.vector_store:PgVectorStore._statements": KeyedBy.NO_DATA,
     "agentcore.migration:revisions()": KeyedBy.NO_DATA,
     "agentcore.providers.hashing:_features()": KeyedBy.WORD,
-    "agentcore.providers.openai_chat:load_prompt()": KeyedBy.NO_DATA,
+    "agentcore.providers.openai_models:load_prompt()": KeyedBy.NO_DATA,
 }

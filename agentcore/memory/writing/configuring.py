@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from agentcore.llm_options import MICROS, LlmUseOptions
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import QUEUE_PERIODS, watch_capacity
 from agentcore.memory.models import MemoryType
@@ -21,6 +20,7 @@ from agentcore.memory.params.agent_settings import (
 )
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction
+from agentcore.structured_settings import MICROS, LlmUseOptions
 from agentcore.summary_rules import SummaryRules, rules_in_force
 
 CONSOLIDATION = {"consolidate", "archive_sources_after_days"}

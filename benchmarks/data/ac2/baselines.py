@@ -24,7 +24,7 @@ from agentcore.memory.embeddings import EmbedderOptions
 from agentcore.memory.lexical import terms
 from agentcore.providers.local_models import MINILM
 from agentcore.providers.minilm import MiniLmEmbedder
-from agentcore.providers.onnx_embedder import DIMENSIONS
+from agentcore.providers.onnx_models import DIMENSIONS
 
 SET = Path(__file__).resolve().parent.parent / "ac2.jsonl.gz"
 K1, B = 1.2, 0.75

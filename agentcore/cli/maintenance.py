@@ -1,23 +1,30 @@
-"""index status, tune, rebuild: shows the vector indexes, and runs the index keeper's work now."""
+"""index and jobs: the background work of a running service, for operators.
+
+`index` shows the vector indexes, and runs the index keeper's work now. `jobs` shows, retries and cancels the
+background jobs of all agents.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Annotated, Any
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
 
 import psycopg
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
+from rich.text import Text
 
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
-from agentcore.cli.app import MISUSED, SERVICE, err, examples, fail, group, say, show
+from agentcore.cli.app import FAILED, MISUSED, SERVICE, err, examples, fail, group, out, printable, say, show
 from agentcore.config import load_settings
 from agentcore.database import Connection
+from agentcore.errors import AgentCoreError
 from agentcore.maintenance.index_keeper import (
     MIN_ROWS,
     IndexKeeper,
@@ -27,6 +34,7 @@ from agentcore.maintenance.index_keeper import (
     rebuild_plan,
     tune_plan,
 )
+from agentcore.maintenance.job_queue import JobQueue, JobState
 from agentcore.memory.parts import CALLER_VECTORS
 from agentcore.memory.rows.vector_index import VectorIndex
 from agentcore.memory.rows.vector_rows import model_in_force
@@ -154,15 +162,15 @@ def _chosen(
 
 def _report(context: typer.Context, states: Sequence[PartitionState]) -> None:
     filled = [state for state in states if state.rows or state.indexes or state.half_made]
-    if options.printed_as_json(context, [_facts(state) for state in filled]):
+    if options.printed_as_json(context, [_index_facts(state) for state in filled]):
         return
     if filled:
-        show(_table(filled))
+        show(_index_table(filled))
     else:
         say("no memories yet")
 
 
-def _table(states: Sequence[PartitionState]) -> Table:
+def _index_table(states: Sequence[PartitionState]) -> Table:
     table = Table(Column("partition", min_width=12), "model", "kind", "rows at build", "rows now",
                   "lists / probes", "recall", "age", "MB", box=None, pad_edge=False)
     for state in states:
@@ -190,7 +198,7 @@ def _age(moment: float) -> str:
     return f"{seconds // size} {unit}"
 
 
-def _facts(state: PartitionState) -> dict[str, Any]:
+def _index_facts(state: PartitionState) -> dict[str, Any]:
     return {
         "partition": state.partition,
         "rows": state.rows,
@@ -207,3 +215,127 @@ def _facts(state: PartitionState) -> dict[str, Any]:
             for found in state.indexes
         ],
     }
+
+
+ResultT = TypeVar("ResultT")
+JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers that list shows.")]
+
+jobs = group("jobs", SERVICE, "agentcore jobs list --state failed", "agentcore jobs retry 17")
+
+
+@jobs.command("list", epilog=examples(
+    "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"))
+@options.with_json
+def list_jobs(
+    context: typer.Context,
+    state: Annotated[JobState | None, typer.Option(help="Only those in this state.")] = None,
+    agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="Only this agent's.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
+) -> None:
+    """List jobs, the newest first; those that are done are gone.
+
+    A failed job was tried until its attempts were used up.
+    """
+    rows = _asked(lambda queue: queue.page(state=state, agent_id=agent, limit=limit))
+    if options.printed_as_json(context, [_job_facts(row) for row in rows]):
+        return
+    if rows:
+        show(_job_table(rows))
+    else:
+        say("no jobs")
+
+
+@jobs.command("show", epilog=examples("agentcore jobs show 17"))
+@options.with_json
+def show_job(
+    context: typer.Context,
+    job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")],
+) -> None:
+    """Show one job and what became of it, with the reason of each failure."""
+    found = _asked(lambda queue: queue.get(job))
+    story = [{"at": each["at"].isoformat(), "happened": each["happened"]} for each in found["story"]]
+    if options.printed_as_json(context, _job_facts(found) | {"story": story}):
+        return
+    show(_job_table([found]))
+    for each in story:
+        out.print(Text(printable(f"{each['at']}  {each['happened']}")), soft_wrap=True)
+
+
+@jobs.command(epilog=examples("agentcore jobs retry 17", "agentcore jobs retry 17 18 19"))
+@options.with_json
+def retry(context: typer.Context, job: JobIds) -> None:
+    """Have failed jobs tried again, once for each time it is asked for."""
+
+    async def told(queue: JobQueue, each: int) -> str:
+        await queue.retry(each)
+        return f"job {each} waits to be tried again"
+
+    _each(context, job, told)
+
+
+@jobs.command(epilog=examples("agentcore jobs cancel 17"))
+@options.with_json
+def cancel(context: typer.Context, job: JobIds) -> None:
+    """Cancel jobs that wait; one that runs is broken off within seconds.
+
+    What a job has done stays done: each leaves memories whole wherever it
+    stops.
+    """
+
+    async def told(queue: JobQueue, each: int) -> str:
+        state = await queue.cancel(each)
+        return f"job {each} is being stopped" if state == "running" else f"job {each} is cancelled"
+
+    _each(context, job, told)
+
+
+def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:
+    async def answer() -> ResultT:
+        async with running_database(load_settings()) as database:
+            queue = JobQueue(database)
+            await queue.open()
+            return await question(queue)
+
+    return asyncio.run(answer())
+
+
+def _each(
+    context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]
+) -> None:
+    """Applies an action to each job and reports the outcomes; ends with 1 if one failed."""
+
+    async def all_of_them(queue: JobQueue) -> list[dict[str, Any]]:
+        outcomes: list[dict[str, Any]] = []
+        for each in jobs:
+            try:
+                outcomes.append({"job_id": each, "success": True, "outcome": await act(queue, each)})
+            except AgentCoreError as error:
+                outcomes.append({"job_id": each, "success": False, "outcome": error.message})
+        return outcomes
+
+    outcomes = _asked(all_of_them)
+    if not options.printed_as_json(context, outcomes):
+        for each in outcomes:
+            typer.echo(each["outcome"], err=not each["success"])
+    if not all(each["success"] for each in outcomes):
+        raise typer.Exit(FAILED)
+
+
+def _job_table(rows: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table("job", "name", "state", "for", "runs", "enqueued", "not before", "last failure",
+                  box=None, pad_edge=False)
+    for row in rows:
+        ids = " ".join(f"{name}={value}" for name, value in sorted(row["ids"].items()))
+        cells = (str(row["job_id"]), row["name"], row["state"], ids, str(row["attempts"]),
+                 _shown(row["enqueued_at"]), _shown(row["not_before"]), row["failure"] or "")
+        table.add_row(*(Text(printable(cell)) for cell in cells))
+    return table
+
+
+def _shown(moment: datetime | None) -> str:
+    return "" if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _job_facts(row: Mapping[str, Any]) -> dict[str, Any]:
+    named = ("job_id", "name", "state", "ids", "attempts", "enqueued_at", "not_before", "failure")
+    return {name: value.isoformat() if isinstance(value := row[name], datetime) else value for name in named}
