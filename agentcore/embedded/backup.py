@@ -24,8 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentcore import __version__, migration
 from agentcore.database import query
-from agentcore.embedded.account import choose_account, open_home, ourselves
-from agentcore.embedded.home import Home, ServerLock, sync_directory
+from agentcore.embedded.home import Home, ServerLock, choose_account, open_home, ourselves, sync_directory
 from agentcore.embedded.parts import EmbeddedParts
 from agentcore.embedded.process import find_postgres, run_once
 from agentcore.errors import Conflict, StartupError

@@ -16,14 +16,15 @@ from types import TracebackType
 from typing import NoReturn, Self
 from urllib.parse import quote
 
-from agentcore.embedded.account import (
+from agentcore.embedded.home import (
     Account,
+    Home,
+    ServerLock,
     choose_account,
     close_socket_directory,
     open_home,
     open_socket_directory,
 )
-from agentcore.embedded.home import Home, ServerLock
 from agentcore.embedded.postgres import PostgresPart
 from agentcore.embedded.process import REDIS_SERVERS, Child, LogFile, end_processes, find_redis, processes_in
 from agentcore.errors import StartupError

@@ -21,8 +21,7 @@ from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
 from agentcore.cancellation import to_its_end
-from agentcore.embedded.account import Account
-from agentcore.embedded.home import Home, sync_directory
+from agentcore.embedded.home import Account, Home, sync_directory
 from agentcore.embedded.process import (
     POSTGRES_MAJOR,
     Child,

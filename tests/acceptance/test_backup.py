@@ -19,7 +19,7 @@ import pytest
 from agentcore import migration
 from agentcore.client import MemoryClient
 from agentcore.embedded import Home
-from agentcore.embedded.account import choose_account
+from agentcore.embedded.home import choose_account
 from agentcore.embedded.process import find_postgres
 from agentcore.errors import AgentCoreError
 from agentcore.memory.models import MemoryRecord

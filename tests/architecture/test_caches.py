@@ -94,7 +94,7 @@ PENDING = {
     "agentcore.memory.embedding_cache:CachingEmbedder._sharing",
     "agentcore.memory.embeddings:_Lane._running",
     "agentcore.memory.embeddings:_Lane._waiting",
-    "agentcore.reachability:ConnectionGate._acquiring",
+    "agentcore.database:ConnectionGate._acquiring",
 }
 # Safe to share between agents: each is a pure function of one word or name. A hit saves microseconds, and
 # receipts round times to 5 ms. Only thousands of words at once are measurable, and they reveal load, not

@@ -16,7 +16,7 @@ import pytest
 from psycopg.errors import InsufficientPrivilege
 
 from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, service_url_of
-from agentcore.embedded.account import choose_account
+from agentcore.embedded.home import choose_account
 from agentcore.errors import StartupError
 from tests.fixtures.embedded_parts import (
     ask,
@@ -238,11 +238,11 @@ async def test_a_home_below_a_closed_directory_is_refused(tmp_path: Path) -> Non
 
 ADDS_THE_USER = """
 import sys
-from agentcore.embedded import account
-account.SYSTEM_USER = sys.argv[1]
+from agentcore.embedded import home
+home.SYSTEM_USER = sys.argv[1]
 print("ready", flush=True)
 sys.stdin.readline()
-print(account._system_user().pw_uid)
+print(home._system_user().pw_uid)
 """
 
 

@@ -17,7 +17,7 @@ from agentcore.auth import mint_token
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
-from agentcore.database import Database, Statement
+from agentcore.database import ConnectionGate, Database, Statement, WatchedConnection
 from agentcore.embedded import Home
 from agentcore.errors import (
     AgentCoreError,
@@ -30,7 +30,6 @@ from agentcore.maintenance import job_queue
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.memories import GetContextParams, ListParams, RetrieveParams, StoreParams
 from agentcore.memory.working import GuardedRedis
-from agentcore.reachability import ConnectionGate, WatchedConnection
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.server import create_app
 from tests.fixtures.databases import OwnDatabase, migrated_database, own_database

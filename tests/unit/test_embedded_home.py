@@ -15,16 +15,16 @@ from pathlib import Path
 import pytest
 
 from agentcore.embedded import Home, attach, default_home
-from agentcore.embedded.account import (
+from agentcore.embedded.backup import restore_backup
+from agentcore.embedded.home import (
     LONGEST_ADDRESS_BYTES,
     Account,
+    ServerLock,
     choose_account,
     close_socket_directory,
     open_home,
     open_socket_directory,
 )
-from agentcore.embedded.backup import restore_backup
-from agentcore.embedded.home import ServerLock
 from agentcore.embedded.postgres import PostgresPart
 from agentcore.embedded.process import LARGEST_BYTES, LogFile, find_postgres, find_redis
 from agentcore.errors import StartupError

@@ -23,7 +23,7 @@ from tokenizers import Tokenizer
 
 from agentcore.agents.recordable import discreet
 from agentcore.agents.tool_contract import SaveMemory, failure_sentence
-from agentcore.cli.imports.pieces import clean, text_of
+from agentcore.cli.imports import clean, text_of
 from agentcore.cli.lines import read_lines, store_params
 from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.compression import build_context

@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.cli.imports.pieces import Broken, Found, LeftOut, likely_form
-from agentcore.cli.imports.run import FORMS, form_named, numbered_lines
+from agentcore.cli.imports import Broken, Found, LeftOut, likely_form
 from agentcore.cli.lines import Line
+from agentcore.cli.transfer import FORMS, form_named, numbered_lines
 from agentcore.errors import ConfigurationError
 from agentcore.integrations.langgraph_items import KeptItem, item_in
 

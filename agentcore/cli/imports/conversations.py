@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from datetime import datetime
 from typing import Any
 
-from agentcore.cli.imports.pieces import (
+from agentcore.cli.imports import (
     Broken,
     Form,
     Found,

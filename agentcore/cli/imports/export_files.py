@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, cast
 from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
 
-from agentcore.cli.imports.pieces import Form
+from agentcore.cli.imports import Form
 from agentcore.errors import AgentCoreError
 
 STDIN = Path("-")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from agentcore.cli.imports.pieces import (
+from agentcore.cli.imports import (
     LONGEST_LIFE,
     Broken,
     Form,
