@@ -28,7 +28,7 @@ _HERE = "agentcore.agents.session_memory"
 # name -> module:class; the class has `over(parts)`.
 SESSION_MEMORIES: Mapping[str, str] = {
     "in_memory": f"{_HERE}.in_memory:InMemorySessionMemory",
-    "in_memory_vector": f"{_HERE}.in_memory_vector:InMemoryVectorSessionMemory",
+    "in_memory_vector": f"{_HERE}.in_memory:InMemoryVectorSessionMemory",
     "redis": f"{_HERE}.redis_memory:RedisSessionMemory",
     "vector": f"{_HERE}.vector:VectorSessionMemory",
     "hierarchical": f"{_HERE}.hierarchical:HierarchicalSessionMemory",
