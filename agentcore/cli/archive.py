@@ -51,7 +51,7 @@ archives = group("archive", MEMORIES)
 @options.filters(ArchivedParams)
 @options.fields(ArchivedParams, "limit", "cursor", "archived_after", "archived_before")
 def list_archived(context: typer.Context) -> None:
-    """List archived memories, those archived last first."""
+    """List archived memories, the most recently archived first."""
     page = call(context, MemoryApi.archived)
     if options.printed_as_json(context, page):
         return
@@ -147,7 +147,7 @@ async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResul
         try:
             more = await memory.restore(params.model_copy(update={"cursor": whole.next_cursor}))
         except AgentCoreError:
-            say("what came back so far stays; the same command goes on")
+            say("the memories restored so far stay; repeat the command to continue")
             raise
         added = {name: [*getattr(whole, name), *getattr(more, name)] for name in _LISTS}
         count = whole.restored_count + more.restored_count
@@ -175,7 +175,7 @@ def _table(page: ArchivedResult) -> Table:
 ))
 @options.client
 @options.option("check", None, metavar="RECEIPT",
-                help="Erase nothing: tell what a receipt says, its text, a file's path, or -.")
+                help="Erase nothing: print the contents of a receipt: its text, a file, or - for stdin.")
 @options.option("purge", False, "--purge",
                 help="Then remove it from the files too, as agentcore purge does.")
 @options.option("yes", False, "--yes", help="Do not ask whether it is meant.")
@@ -194,7 +194,7 @@ def erase(context: typer.Context) -> None:
     params = options.given(context, EraseParams, confirm=True)
     whose = "everything of the agent" if everything else f"everything of the user {params.user_id}"
     if not context.params["yes"]:
-        say(f"Erase {whose}, archive included? Nothing brings it back. [y/N]")
+        say(f"Erase {whose}, archive included? This cannot be undone. [y/N]")
         if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
             fail("nothing was erased")
     result = _to_its_end(context, params)
@@ -220,7 +220,7 @@ def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
         left = ", ".join(f"{place} {count}" for place, count in result.left.items())
         fail(f"not all of it is gone: {left or 'copies out of reach'}")
     if not purged:
-        fail("it is erased, but not all of it is purged: run agentcore purge where the service runs")
+        fail("erased, but not completely purged: run agentcore purge on the machine of the service")
     say(_outcome(erased, purge=purge))
 
 

@@ -53,7 +53,7 @@ def restore(
     context: typer.Context,
     file: File,
     force: Annotated[bool, typer.Option(
-        "--force", help="Where the home contains data: move that into a directory beside it first.")] = False,
+        "--force", help="Move existing data of the home to a directory next to it first.")] = False,
 ) -> None:
     """Restore a backup into a home that no service uses.
 

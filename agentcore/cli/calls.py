@@ -68,7 +68,7 @@ def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float,
     """Returns a client for --url, --token and --agent, with the environment as the fallback."""
     url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
     if token is not None and agent is not None:
-        raise typer.BadParameter("give either --token or --agent", ctx=context)
+        raise typer.BadParameter("pass either --token or --agent", ctx=context)
     settings = environment_settings()
     address = url or settings.agentcore_url
     if agent is not None and url is None and not _is_loopback(address):

@@ -254,7 +254,7 @@ class Import:
         if self._tally.outcomes["failed"] <= REPORTED_LINES:
             say(f"{self._unit} {number}: {problem}")
         elif self._tally.outcomes["failed"] == REPORTED_LINES + 1:
-            say(f"more {self._unit}s failed; only their number is told from here on")
+            say(f"more {self._unit}s failed; from here on only their number is printed")
 
 
 def _is_held(link: Link, held: Sequence[Link]) -> bool:

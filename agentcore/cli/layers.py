@@ -26,7 +26,7 @@ layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers se
 @layers.command("show", epilog=examples("agentcore layers show", "agentcore layers show --json"))
 @options.client
 def show_rules(context: typer.Context) -> None:
-    """The rules of the agent; what is set for it alone has a star."""
+    """Show the agent's rules. A star marks rules of its own."""
     _print_rules(context, call(context, MemoryApi.settings))
 
 
@@ -36,25 +36,25 @@ def show_rules(context: typer.Context) -> None:
     "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
 ))
 @options.client
-@options.option("reset", False, "--reset", help="First back to what the service has.")
+@options.option("reset", False, "--reset", help="Reset to the service's rules first.")
 @options.fields(
     LayerRules, "extend_after_uses", "capacity",
-    extend_after_uses="Used so often within its life, a memory gets its time again; 0: never.",
-    capacity="Memories it holds; 0: unlimited.")
+    extend_after_uses="Number of uses within its TTL that restart a memory's TTL; 0: never.",
+    capacity="Maximum number of memories; 0: unlimited.")
 @options.option(
     "ttl_seconds", None, "--ttl", parser=options.seconds_or_none, metavar="TIME",
-    help="What is stored without a time to live gets this one: 24h, 15d, 1y; 0 for ever.")
+    help="TTL of memories stored without one: 24h, 15d, 1y; 0: never expire.")
 def set_rules(
     context: typer.Context,
-    layer: Annotated[MemoryType, typer.Argument(help="Which layer.", show_default=False)],
+    layer: Annotated[MemoryType, typer.Argument(help="The layer.", show_default=False)],
 ) -> None:
-    """Give one layer of the agent rules of its own; needs a token with the scope memory:admin."""
+    """Set the agent's own rules for a layer; requires a token with the scope memory:admin."""
     rules = options.given(context, LayerRules)
     if context.params["reset"]:
         rules = LayerRules.model_validate(
             {**dict.fromkeys(LayerRules.model_fields), **rules.model_dump(exclude_unset=True)})
     if not rules.model_fields_set:
-        raise typer.BadParameter("give --ttl, --extend-after-uses, --capacity or --reset", ctx=context)
+        raise typer.BadParameter("pass --ttl, --extend-after-uses, --capacity or --reset", ctx=context)
     params = ConfigureParams(layers={layer: rules})
     _print_rules(context, call(context, MemoryApi.configure, params))
 
@@ -69,7 +69,7 @@ def _print_rules(context: typer.Context, result: SettingsResult) -> None:
 
 
 def _table(result: SettingsResult) -> Table:
-    table = Table("layer", "lives", "again after uses", "capacity", box=None, pad_edge=False)
+    table = Table("layer", "TTL", "restarts after uses", "capacity", box=None, pad_edge=False)
     for layer, rules in result.layers.items():
         own = result.own.get(layer, LayerRules())
         values = (rules.ttl_seconds, rules.extend_after_uses, rules.capacity)
@@ -82,7 +82,7 @@ def _table(result: SettingsResult) -> Table:
 
 def _shown(name: str, value: int) -> str:
     if value == 0:
-        return {"ttl_seconds": "for ever", "extend_after_uses": "never", "capacity": "unlimited"}[name]
+        return {"ttl_seconds": "never expire", "extend_after_uses": "never", "capacity": "unlimited"}[name]
     return f"{value:,} s" if name == "ttl_seconds" else f"{value:,}"
 
 
@@ -92,7 +92,7 @@ models = group("llm", MEMORIES, "agentcore llm show", "agentcore llm set --facts
 @models.command("show", epilog=examples("agentcore llm show", "agentcore llm show --json"))
 @options.client
 def show_llm(context: typer.Context) -> None:
-    """The agent's settings for models, and what they cost it today."""
+    """Show the agent's settings for language models and today's use of them."""
     _print_llm(context, call(context, MemoryApi.settings))
 
 
@@ -108,18 +108,19 @@ def show_llm(context: typer.Context) -> None:
     "max_tokens", "prompt", defaults=False,
     provider="Of sessions: extractive, llm, compaction_aware, passthrough, none, or the service's default.",
     trigger="user_turns, message_count, inactivity, compaction or session_end.",
-    user_turns="Of the user, for that trigger.", message_count="Messages, for that trigger.",
-    period="day, week or month: what was summarised of sessions gets a summary for each, too.",
-    max_tokens="Of one summary.", prompt="What a model's summaries are to be like.")
+    user_turns="Number of user turns, for that trigger.",
+    message_count="Number of messages, for that trigger.",
+    period="day, week or month: also summarize the session summaries of each.",
+    max_tokens="Maximum of one summary.", prompt="Instructions for summaries by a model.")
 @options.fields(ConfigureParams, "extract_facts")
 def set_llm(context: typer.Context) -> None:
-    """Change what models do for the agent; needs a token with the scope memory:admin."""
+    """Change the agent's settings for language models; requires the scope memory:admin."""
     facts, provider = context.params["extract_facts"], context.params["provider"]
     rules = options.given(context, SummaryRules)
     if rules.model_fields_set and provider is None:
-        raise typer.BadParameter("give --summaries with the rest of its rules", ctx=context)
+        raise typer.BadParameter("pass --summaries with its other options", ctx=context)
     if facts is None and provider is None:
-        raise typer.BadParameter("give --facts or --summaries", ctx=context)
+        raise typer.BadParameter("pass --facts or --summaries", ctx=context)
     params = ConfigureParams(extract_facts=facts, summaries=None if provider is None else rules)
     _print_llm(context, call(context, MemoryApi.configure, params))
 
@@ -166,7 +167,7 @@ def _when(rules: SummaryRules) -> str:
     archive_sources="Then archive old sources whose summary stands.",
     archive_sources_after_days="How old a source must be for that.")
 def consolidate(context: typer.Context) -> None:
-    """Give episodic memories that tell one thing together a summary that points to them."""
+    """Summarize clusters of similar episodic memories, with links to their sources."""
     if context.params["consolidate"] is not None:
         changed = ConfigureParams(consolidate=context.params["consolidate"])
         settings = call(context, MemoryApi.configure, changed)

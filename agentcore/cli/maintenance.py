@@ -385,7 +385,7 @@ def reembed(
     whenever you like: the same command goes on where it ended.
     """
     if model == "none":
-        fail("--model none makes no vectors: name a model", MISUSED)
+        fail("--model none makes no vectors: pass another model", MISUSED)
     settings = load_settings().model_copy(update={
         "embedding_model": model, "embedding_model_name": name, "embedding_dimensions": dimensions})
     asyncio.run(_estimate(context, settings) if dry_run else _reembed_all(context, settings))
@@ -418,7 +418,7 @@ async def _reembed_all(context: typer.Context, settings: Settings) -> None:
             with progress:
                 await work.run()
         except psycopg.Error as error:
-            fail(f"{str(error).splitlines()[0]}; what was made is kept: the same command goes on from there")
+            fail(f"{str(error).splitlines()[0]}; progress is kept: repeat the command to continue")
         extent = await work.extent()
     if options.printed_as_json(context, {"memories": extent.memories, "to_embed": 0, "model": target.model}):
         return

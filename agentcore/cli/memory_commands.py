@@ -72,9 +72,9 @@ def store(
     context: typer.Context,
     text: Annotated[str, typer.Argument(help="What to remember; - reads it from stdin.")],
     response: Annotated[str | None, typer.Option(
-        help="The answer that was given: the two together are an interaction.")] = None,
+        help="The agent's answer; text and answer form an interaction.")] = None,
 ) -> None:
-    """Remember a text. Prints the memory's id."""
+    """Store a text. Prints the memory's id."""
     said = sys.stdin.read() if text == "-" else text
     source: dict[str, Any] = {"content": said} if response is None else {
         "interaction": Interaction(query=said, response=response)}
@@ -106,7 +106,7 @@ def retrieve(
     context: typer.Context,
     query: Annotated[str, typer.Argument(help="What is asked.")],
 ) -> None:
-    """Find the memories that matter for a query, best first."""
+    """Search memories, best first."""
     found = call(context, MemoryApi.retrieve)
     if options.printed_as_json(context, found):
         return
@@ -185,7 +185,7 @@ def list_memories(context: typer.Context) -> None:
     target="How many go: 500, or 20%. Absent: down to the capacity, else the lowest 20 %.")
 def prune(
     context: typer.Context,
-    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer that is cut back.")],
+    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer to prune.")],
 ) -> None:
     """Archive and remove memories of a layer."""
     params = options.given(context, PruneParams)
@@ -268,7 +268,7 @@ def _figure(value: float | None) -> str:
 @app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore get {AN_ID}"))
 @options.client
 def get(context: typer.Context, memory_id: MemoryId) -> None:
-    """Show one memory, whole."""
+    """Show one memory with all fields."""
     record = call(context, MemoryApi.get).memory
     if options.printed_as_json(context, record):
         return
@@ -287,15 +287,15 @@ def get(context: typer.Context, memory_id: MemoryId) -> None:
     tags="All its tags from now on; may be repeated.", metadata="Merged into its metadata.",
     pinned="Whether it is kept from pruning and expiry.")
 def update(command: typer.Context, memory_id: MemoryId) -> None:
-    """Correct a memory, or add to it; what it was stays in its history."""
+    """Correct a memory or append to it; its history keeps the earlier version."""
     if not options.typed_fields(command, Updates):
         raise typer.BadParameter(
-            "nothing to change is given: --content, --add, --importance, --tag, --pinned, --not-pinned, "
+            "no change is given: pass --content, --add, --importance, --tag, --pinned, --not-pinned, "
             "--ttl or --metadata", ctx=command)
     params = UpdateParams(memory_id=memory_id, updates=options.given(command, Updates))
     changed = call(command, MemoryApi.update, params)
     if not options.printed_as_json(command, changed):
-        say(f"version {changed.version}; agentcore revert {memory_id} {changed.version - 1} takes it back")
+        say(f"version {changed.version}; agentcore revert {memory_id} {changed.version - 1} reverts it")
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(
@@ -307,9 +307,9 @@ def delete(
         parser=options.memory_id, metavar="memory_ids", help="The memories' ids.", show_default=False)],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
-    """Delete memories for good, without a copy in the archive."""
+    """Delete memories permanently, without an archived copy."""
     if not yes:
-        say(f"Delete {counted(len(memory_ids), 'memory', 'memories')}? Nothing brings it back. [y/N]")
+        say(f"Delete {counted(len(memory_ids), 'memory', 'memories')}? This cannot be undone. [y/N]")
         if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
             fail("nothing was deleted")
     deleted = call(context, MemoryApi.delete, DeleteParams(memory_ids=memory_ids))
@@ -337,7 +337,7 @@ def count(context: typer.Context) -> None:
 @app.command(rich_help_panel=MEMORIES, epilog=examples("agentcore stats", "agentcore stats --json"))
 @options.client
 def stats(context: typer.Context) -> None:
-    """How much the agent remembers, by layer."""
+    """Show the number of memories by layer."""
     counts = call(context, MemoryApi.stats)
     if options.printed_as_json(context, counts):
         return
@@ -371,7 +371,7 @@ def _layers(counts: StatsResult) -> Table:
 @options.client
 @options.fields(HistoryParams, "limit", "cursor")
 def history(context: typer.Context, memory_id: MemoryId) -> None:
-    """What was changed in a memory, when and by whom, the latest first."""
+    """Show the changes of a memory, the latest first."""
     page = call(context, MemoryApi.history)
     if options.printed_as_json(context, page):
         return
@@ -405,10 +405,10 @@ def revert(
     context: typer.Context,
     memory_id: MemoryId,
     version: Annotated[int | None, typer.Argument(
-        help="The version to go back to. Default: the one before the last change.", show_default=False)
+        help="The version to restore. Default: the one before the last change.", show_default=False)
     ] = None,
 ) -> None:
-    """Take the last change of a memory back, or all since a version."""
+    """Revert a memory's last change, or all changes since a version."""
     if version is None:
         newest = HistoryParams(memory_id=memory_id, limit=1)
         current = call(context, MemoryApi.history, newest).version
@@ -436,7 +436,7 @@ def feedback(
     memory_id: MemoryId,
     verdict: Annotated[Verdict, typer.Argument(help="How it served.", show_default=False)],
 ) -> None:
-    """Say how a memory served: it moves the memory's relevance score."""
+    """Rate a memory's usefulness: changes its relevance score."""
     judged = call(context, MemoryApi.feedback)
     if not options.printed_as_json(context, judged):
         say(f"relevance {judged.relevance_score:.3f}")

@@ -95,7 +95,7 @@ SHOWN_FAILURES = 10
 def purge(
     context: typer.Context,
     wait: Annotated[float, typer.Option(
-        min=0, metavar="SECONDS", help="How long to wait for a table or a snapshot in use.")] = WAIT_SECONDS,
+        min=0, metavar="SECONDS", help="Maximum wait for a table or a snapshot in use.")] = WAIT_SECONDS,
 ) -> None:
     """Remove deleted and erased text from the files, while the service runs.
 

@@ -49,7 +49,7 @@ def seconds_or_none(text: str) -> int:
 def on_or_off(text: str) -> bool:
     """Parses on or off."""
     if text not in ("on", "off"):
-        raise typer.BadParameter("give on or off")
+        raise typer.BadParameter("pass on or off")
     return text == "on"
 
 
@@ -118,46 +118,47 @@ OPTION_SPECS: Mapping[str, OptionSpec] = {
     "archived_after": OptionSpec(metavar="TIME", parser=moment, panel=FILTERS),
     "archived_before": OptionSpec(metavar="TIME", parser=moment, panel=FILTERS),
     "as_of": OptionSpec(metavar="TIME", parser=moment, help="What was valid at this time."),
-    "asked_at": OptionSpec(metavar="TIME", help="The time 'now' of the question.", parser=moment),
+    "asked_at": OptionSpec(metavar="TIME", parser=moment,
+                           help="The time that counts as now; the current time if absent."),
     "before": OptionSpec(metavar="TIME", parser=moment, help="Before this time."),
     "consolidate": OptionSpec("--automatic", "on|off",
-                              "Do it in the background from now on, or not; needs memory:admin.", on_or_off),
-    "context": OptionSpec("--add", help="What is added below the text."),
-    "cursor": OptionSpec(help="Where the page before ended."),
-    "descending": OptionSpec("--descending/--ascending", help="Which end comes first."),
+                              "Consolidate in the background, or not; requires memory:admin.", on_or_off),
+    "context": OptionSpec("--add", help="Text to append."),
+    "cursor": OptionSpec(help="The cursor printed with the previous page."),
+    "descending": OptionSpec("--descending/--ascending", help="Sort order."),
     "encoding": OptionSpec(metavar="NAME", help="Count tokens in this encoding: o200k_base or cl100k_base."),
-    "entities": OptionSpec("--entity", "NAME", "Names one of these; may be repeated."),
-    "external_id": OptionSpec(metavar="ID", help="Your own id of it."),
+    "entities": OptionSpec("--entity", "NAME", "Mentions this entity; repeatable."),
+    "external_id": OptionSpec(metavar="ID", help="Your own id of the memory."),
     "extract_facts": OptionSpec("--facts", "on|off", "Read new episodic memories for facts.", on_or_off),
     "format": OptionSpec(metavar="FORM",
-                         help="markdown, text or json; --json prints the whole answer instead."),
-    "idempotency_key": OptionSpec(metavar="KEY", help="The same key stores nothing twice."),
+                         help="markdown, text or json; --json prints the whole result instead."),
+    "idempotency_key": OptionSpec(metavar="KEY", help="A repeated key stores nothing."),
     "importance": OptionSpec(metavar="0..1"),
-    "inactivity_seconds": OptionSpec("--inactivity", "TIME", "Without a message, for that trigger: 30m.",
+    "inactivity_seconds": OptionSpec("--inactivity", "TIME", "Time without a message, for that trigger: 30m.",
                                      seconds_or_none),
-    "k": OptionSpec("-k --k", help="How many at most."),
-    "keywords": OptionSpec("--keyword", "WORD", "Has one of these; may be repeated."),
-    "limit": OptionSpec(help="How many at most."),
+    "k": OptionSpec("-k --k", help="Maximum number."),
+    "keywords": OptionSpec("--keyword", "WORD", "Has this keyword; repeatable."),
+    "limit": OptionSpec(help="Maximum number."),
     "memory_types": OptionSpec("--type", "LAYER",
-                               "working, episodic, semantic or procedural; may be repeated."),
+                               "working, episodic, semantic or procedural; repeatable."),
     "memory_type": OptionSpec("--type", "LAYER", "working, episodic (if absent), semantic or procedural."),
     "metadata": OptionSpec(metavar="JSON", parser=json_object),
     "min_fit": OptionSpec(metavar="0..1", panel=FILTERS,
-                          help="Return nothing below this probability that anything found answers."),
-    "min_importance": OptionSpec(metavar="0..1", help="At least this important."),
-    "min_score": OptionSpec(metavar="0..1", help="At least this similar (cosine).", panel=FILTERS),
-    "model": OptionSpec(metavar="MODEL", help="Count tokens as this model does."),
+                          help="Minimum probability that any result answers; below it, none is returned."),
+    "min_importance": OptionSpec(metavar="0..1", help="Minimum importance."),
+    "min_score": OptionSpec(metavar="0..1", help="Minimum cosine similarity.", panel=FILTERS),
+    "model": OptionSpec(metavar="MODEL", help="Count tokens with the encoding of this model."),
     "namespace": OptionSpec(metavar="NAME"),
     "provider": OptionSpec("--summaries", "PROVIDER"),
     "session_id": OptionSpec("--session", "ID"),
     "speaker": OptionSpec(metavar="NAME"),
     "summarize": OptionSpec("--summary/--no-summary"),
-    "tags": OptionSpec("--tag", "TAG", "May be repeated."),
+    "tags": OptionSpec("--tag", "TAG", "Repeatable."),
     "target": OptionSpec(metavar="AMOUNT", parser=amount),
     "task_id": OptionSpec("--task", "ID"),
-    "timestamp": OptionSpec("--time", "TIME", "When it happened; now if absent.", moment),
+    "timestamp": OptionSpec("--time", "TIME", "When it was said or happened; now if absent.", moment),
     "trigger": OptionSpec(metavar="TRIGGER"),
-    "ttl_seconds": OptionSpec("--ttl", "TIME", "It expires after: 90s, 15m, 24h, 30d, 2w, 1y.", seconds),
+    "ttl_seconds": OptionSpec("--ttl", "TIME", "Time until it expires: 90s, 15m, 24h, 30d, 2w, 1y.", seconds),
     "user_id": OptionSpec("--user", "ID"),
 }
 
@@ -237,7 +238,7 @@ def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[
     names = [name for name in _FILTERS if name in model.model_fields and name not in without]
     place = names.index("user_id") + 1
     first, last = (
-        fields(model, *each, panel=FILTERS, tags="Has one of these; may be repeated.")
+        fields(model, *each, panel=FILTERS, tags="Has this keyword; repeatable.")
         for each in (names[:place], names[place:]))
     shared = option("shared", False, "--shared", rich_help_panel=FILTERS,
                     help="Memories without a user; with --user the user's, too.")

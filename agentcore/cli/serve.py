@@ -52,7 +52,7 @@ def serve(
     settings = load_settings(**{name: value for name, value in given.items() if value is not None})
     configure_logging(settings.log_level, settings.log_format)
     for name, meant in misspelt_variables().items():
-        say(f"{name} is no setting and does nothing: did you mean {meant}?")
+        say(f"{name} is not a setting: did you mean {meant}?")
 
     async def work(stop: Stop) -> None:
         async with open_runtime(settings, migrate=migrate) as runtime:

@@ -55,7 +55,7 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
     except ValueError as cause:
         raise typer.BadParameter(f"{file} is not JSON: {cause}. {FORM}", ctx=context) from cause
     if not isinstance(messages, list) or not all(isinstance(each, dict) for each in messages):
-        raise typer.BadParameter(f"{file} holds no list of messages. {FORM}", ctx=context)
+        raise typer.BadParameter(f"{file} contains no list of messages. {FORM}", ctx=context)
     return messages
 
 
@@ -71,7 +71,7 @@ def end(context: typer.Context, session_id: SessionId) -> None:
     if ended.summary:
         typer.echo(ended.summary)
     if ended.summary_pending:
-        say("this summary is provisional and not kept: a language model's is still to come")
+        say("this summary is not stored: a language model will write the final one")
     say(f"{ended.promoted_count} promoted, {ended.ended_count} ended")
 
 
@@ -79,7 +79,7 @@ def end(context: typer.Context, session_id: SessionId) -> None:
 @options.client
 @options.fields(SummarizeParams, "max_tokens", max_tokens="At most.")
 def summary(context: typer.Context, session_id: SessionId) -> None:
-    """What was said, in its own sentences."""
+    """Summarize matching memories in their own sentences."""
     summarized = call(context, MemoryApi.summarize)
     if not options.printed_as_json(context, summarized):
         typer.echo(summarized.summary)
@@ -88,7 +88,7 @@ def summary(context: typer.Context, session_id: SessionId) -> None:
 @sessions.command("clear", epilog=examples("agentcore session clear call-7"))
 @options.client
 def clear(context: typer.Context, session_id: SessionId) -> None:
-    """Delete a session's memories for good."""
+    """Delete a session's memories permanently."""
     cleared = call(context, MemoryApi.clear)
     if not options.printed_as_json(context, cleared):
         say(f"{cleared.cleared_count} deleted")

@@ -60,7 +60,7 @@ def signing_secret_at_hand(settings: Settings, *, make_home: bool = False) -> st
             "service, JWT_SECRET_KEY to its secret, or AGENTCORE_HOME to its home on this machine. Before "
             "the first start of a service there, agentcore token --new makes the secret."])
     if not kept:
-        say(f"made a new secret in {home.path}: only a service on this home takes its tokens")
+        say(f"made a new secret in {home.path}: only a service with this home accepts its tokens")
     return home.secret("jwt")
 
 
@@ -96,7 +96,7 @@ def token(
         "--ttl", parser=options.seconds, metavar="TIME",
         help="How long it is valid: 3600, 15m, 24h (if absent), 30d, 1y.")] = None,
     new: Annotated[bool, typer.Option(
-        "--new", help="Make the secret where no service ever ran: one started there later takes the token."
+        "--new", help="Create the secret in a new home; a service started there later accepts the token."
     )] = False,
 ) -> None:
     """Print a token that opens one agent's memory; nothing else goes to stdout.

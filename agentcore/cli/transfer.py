@@ -60,22 +60,22 @@ def import_lines(
     file: Annotated[Path, typer.Argument(help="A JSONL file, or with --from an export; - reads stdin.")],
     strict: Annotated[bool, typer.Option(
         "--strict", help="Stop at the first line that cannot be stored.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Store also what would be held back.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Also store small talk and duplicates.")] = False,
     form: Annotated[str | None, typer.Option(
         "--from", metavar="FORM", rich_help_panel=_OTHERS,
-        help="What made the file: chatgpt, claude, kagent, langgraph or mem0.")] = None,
+        help="Format of the file: chatgpt, claude, kagent, langgraph or mem0.")] = None,
     report: Annotated[Path | None, typer.Option(
         "--report", metavar="FILE", dir_okay=False, rich_help_panel=_OTHERS,
-        help="Write there, as JSON, what was left out and why.")] = None,
+        help="Write a JSON report of skipped parts to this file.")] = None,
     state: Annotated[Path | None, typer.Option(
         "--state", metavar="FILE", dir_okay=False, rich_help_panel=_OTHERS,
         help="Keep there how far it came, and begin there the next time.")] = None,
     user: Annotated[str | None, typer.Option(
         "--user", metavar="ID", rich_help_panel=_OTHERS,
-        help="Whose it is, where the file does not say.")] = None,
+        help="User of memories for which the file names none.")] = None,
     namespace: Annotated[str | None, typer.Option(
         "--namespace", metavar="NAME", rich_help_panel=_OTHERS,
-        help="Where it belongs, where the file does not say.")] = None,
+        help="Namespace of memories for which the file names none.")] = None,
 ) -> None:
     """Store a conversation, one memory a line, or what another system exported.
 
@@ -161,8 +161,8 @@ def export_lines(
 ) -> None:
     """Write memories as JSONL, oldest first, in the form that import reads.
 
-    Not carried: what is derived from the text (the embedder's vectors too),
-    access counts, history and ids.
+    Not included: values derived from the text (also vectors), access counts
+    and history. An import assigns new ids.
     """
     params = options.given(
         context, ListParams, order_by="timestamp", descending=False, limit=PAGE, vectors=True)

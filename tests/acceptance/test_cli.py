@@ -59,7 +59,7 @@ async def test_the_doctor_tells_a_name_in_the_file_of_settings_that_no_setting_h
         done = stopped.cli("doctor")
     finally:
         (stopped.home.parent / ".env").unlink()
-    assert "EMBEDING_MODEL is no setting and does nothing" in done.stdout
+    assert "EMBEDING_MODEL is not a setting" in done.stdout
     assert "Did you mean EMBEDDING_MODEL?" in done.stdout
 
 

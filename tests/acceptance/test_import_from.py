@@ -171,7 +171,7 @@ async def test_an_export_is_read_inside_its_zip_archive(
 def test_an_archive_that_is_no_export_is_refused(run: Callable[..., Done], tmp_path: Path) -> None:
     with ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("notes.txt", "nothing")
-    for form, problem in (("claude", "holds no conversations.json"), ("mem0", "unpack it")):
+    for form, problem in (("claude", "contains no conversations.json"), ("mem0", "unpack it")):
         refused = run("--from", form, str(tmp_path / "other.zip"))
         assert (refused.returncode, problem in refused.stderr) == (1, True)
 

@@ -117,7 +117,7 @@ def _inside(archive: ZipFile, file: Path, form: Form, stack: ExitStack) -> Opene
 def _checked_size(file: Path, members: Sequence[ZipInfo]) -> int:
     """Returns the unpacked size. Raises AgentCoreError if it is too large or a file is encrypted."""
     if not members:
-        raise AgentCoreError(f"{file} holds no conversations.json: is it the whole export?")
+        raise AgentCoreError(f"{file} contains no conversations.json: is it the complete export?")
     size = sum(info.file_size for info in members)
     if size > MAX_UNPACKED_BYTES:
         raise AgentCoreError(f"{file} would unpack to {size} bytes; {MAX_UNPACKED_BYTES} is the most.")
