@@ -24,7 +24,7 @@ SELECT m.memory_id FROM memories m
 -- name: facts_superseded_with
 -- Locks and returns extracted facts of a memory that have the memory's successor.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
-       m.superseded_by, m.valid_to
+       m.flagged, m.superseded_by, m.valid_to
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = %(memory_id)s
    AND m.kind = 'fact' AND m.superseded_by = %(successor)s

@@ -15,7 +15,7 @@ DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%
 -- rows would be read per key. LIMIT 1 keeps the join order, and BETWEEN with ORDER BY excludes other indexes: any that
 -- begins with the agent looks as good to the planner.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
-       m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
+       m.flagged, m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
        m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
        m.kind IS NOT DISTINCT FROM 'fact' AS by_model, near.subject_key
   FROM (SELECT asked.key AS subject_key, stated.memory_id
@@ -46,7 +46,7 @@ WITH RECURSIVE line AS (
       FROM line JOIN memories m ON m.agent_id = %(agent_id)s AND m.superseded_by = line.memory_id
      WHERE line.steps < %(most_steps)s)
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
-       m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
+       m.flagged, m.memory_type, m.pinned, m.expires_at, m.version, m.created_at, m.superseded_by, m.valid_to,
        m.provenance -> 'supersede' IS DISTINCT FROM 'false' AS takes_places,
        m.kind IS NOT DISTINCT FROM 'fact' AS by_model
   FROM memories m
@@ -82,7 +82,7 @@ RETURNING m.memory_id, m.task_id, m.version;
 -- name: superseded_by
 -- Locks and returns the memories that these superseded.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
-       m.superseded_by, m.valid_to
+       m.flagged, m.superseded_by, m.valid_to
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.superseded_by = ANY (%(memory_ids)s::uuid[])
    AND is_live(m.expires_at, m.pinned)
