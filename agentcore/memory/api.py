@@ -23,7 +23,7 @@ from agentcore.errors import (
     field_path,
     problem_sentence,
 )
-from agentcore.memory.models import Interaction, MemorySummary, Receipt, Strict
+from agentcore.memory.models import Interaction, JsonObject, MemorySummary, Receipt, Strict
 from agentcore.memory.params.agent_settings import (
     ConfigureParams,
     ConfigureResult,
@@ -161,7 +161,7 @@ class Method(Generic[P, ParamsT, ResultT]):
             # Not chained to `cause`, which quotes the values.
             raise self._invalid(cause) from None
 
-    def _by_name(self, given: tuple[Any, ...]) -> dict[str, Any]:
+    def _by_name(self, given: tuple[Any, ...]) -> JsonObject:
         # JSON-RPC allows only an interaction by position; Python callers may also pass a text.
         says_content = self.attribute == "store" and bool(given) and isinstance(given[0], str)
         names = ("content",) if says_content else self.positional
@@ -179,7 +179,7 @@ class Method(Generic[P, ParamsT, ResultT]):
         said = "; ".join(f"{each['field']} {each['problem']}" for each in problems)
         return InvalidParams(f"{self.name}: {said}", data={"errors": problems})
 
-    def _nested(self, fields: dict[str, Any]) -> dict[str, Any]:
+    def _nested(self, fields: JsonObject) -> JsonObject:
         if self.rest is None:
             return fields
         own = {name: value for name, value in fields.items() if name in self.params.model_fields}

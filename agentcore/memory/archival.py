@@ -31,6 +31,7 @@ from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 from agentcore.errors import Conflict, DependencyUnavailable, DiskFull, NotFound, Unreachable
 from agentcore.failpoints import failpoint
 from agentcore.memory.keys import encode_segment
+from agentcore.memory.models import JsonObject
 from agentcore.structured_settings import Keyring
 
 ARCHIVES: Mapping[str, str] = {
@@ -160,14 +161,14 @@ async def archive_memories(
 
 async def read_copies(
     archive: Archive, kept: Mapping[UUID, ArchivedObject]
-) -> tuple[dict[UUID, dict[str, Any]], dict[UUID, NotFound | Conflict]]:
+) -> tuple[dict[UUID, JsonObject], dict[UUID, NotFound | Conflict]]:
     """Returns the readable copies as JSON values, and the error of each other one.
 
     Raises DependencyUnavailable.
     """
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
-    async def copy(memory_id: UUID, each: ArchivedObject) -> dict[str, Any] | NotFound | Conflict:
+    async def copy(memory_id: UUID, each: ArchivedObject) -> JsonObject | NotFound | Conflict:
         async with slots:
             try:
                 return await read_copy(archive, memory_id, each)
@@ -180,7 +181,7 @@ async def read_copies(
     return copies, {each: error for each, error in results.items() if not isinstance(error, dict)}
 
 
-async def read_copy(archive: Archive, memory_id: UUID, kept: ArchivedObject) -> dict[str, Any]:
+async def read_copy(archive: Archive, memory_id: UUID, kept: ArchivedObject) -> JsonObject:
     """Returns one archived memory as JSON values.
 
     Raises NotFound for a missing copy, Conflict for a damaged one, each with its `memory_id`;
@@ -196,7 +197,7 @@ async def read_copy(archive: Archive, memory_id: UUID, kept: ArchivedObject) -> 
     return await asyncio.to_thread(_unpacked, memory_id, data, kept)
 
 
-def _unpacked(memory_id: UUID, data: bytes, kept: ArchivedObject) -> dict[str, Any]:
+def _unpacked(memory_id: UUID, data: bytes, kept: ArchivedObject) -> JsonObject:
     if hashlib.sha256(data).digest() != kept.sha256:
         raise Conflict(
             f"The copy of memory {memory_id} is not the one that was archived: its SHA-256 is another.",
@@ -205,8 +206,8 @@ def _unpacked(memory_id: UUID, data: bytes, kept: ArchivedObject) -> dict[str, A
     return _loaded(data)
 
 
-def _loaded(data: bytes) -> dict[str, Any]:
-    copy: dict[str, Any] = json.loads(gzip.decompress(data))
+def _loaded(data: bytes) -> JsonObject:
+    copy: JsonObject = json.loads(gzip.decompress(data))
     return copy
 
 
@@ -219,7 +220,7 @@ def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes
     }
 
 
-async def read_stray(archive: Archive, key: str) -> dict[str, Any] | None:
+async def read_stray(archive: Archive, key: str) -> JsonObject | None:
     """Returns a copy without a tombstone; None if it cannot be decoded. Raises NotFound."""
     try:
         return await asyncio.to_thread(_loaded, await archive.read(key))

@@ -6,12 +6,14 @@ A wrong supersession hides a valid memory, so it requires the same subject and a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Literal
 
+from agentcore.memory.columns import Stated
 from agentcore.memory.language.text import STOP_WORDS, fold, normal_form
+from agentcore.memory.models import MemoryRecord, MemorySummary
 from agentcore.memory.statements import statement_words as known
 from agentcore.memory.statements.differences import alike
 from agentcore.memory.statements.facts import fact, is_plain, speaks_against
@@ -46,13 +48,13 @@ _ANSWER_CHARS = 300
 NOTHING = Verdict("none")
 
 
-def told(row: Mapping[str, Any]) -> Told:
+def told(memory: Stated | MemoryRecord | MemorySummary) -> Told:
     """Returns a memory's columns as `Told`; of an exchange, the user's text with the answer as `reply`."""
-    text, reply = row["content"], ""
+    text, reply = memory.content, ""
     if text.startswith(_ASKED) and _ANSWERED in text and not _ACTED.search(text):
         text, _, reply = text.removeprefix(_ASKED).partition(_ANSWERED)
-    spoken_by, user_id = row["speaker"], row["user_id"]
-    return Told(text, row["timestamp"], spoken_by, user_id, row["session_id"], row["task_id"], reply)
+    spoken_by, user_id = memory.speaker, memory.user_id
+    return Told(text, memory.timestamp, spoken_by, user_id, memory.session_id, memory.task_id, reply)
 
 
 def judge(old: Told, new: Told) -> Verdict:

@@ -100,7 +100,6 @@ class Encoded:
     facts: list[str]
     keywords: list[str]
     embedding_text: str
-    action_outcomes: list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +139,7 @@ def digest(normalised: str) -> bytes:
     return hashlib.sha256(normalised.encode("utf-8", "surrogatepass")).digest()
 
 
-def encode(
-    content: str, *, speaker: str | None = None, actions: Sequence[object] = (), outcome: object = None
-) -> Encoded:
+def encode(content: str, *, speaker: str | None = None) -> Encoded:
     """Returns the derived fields of a text. All but the hash use its first `ANALYSED_CHARS` characters."""
     content = content.strip()
     normalised = normal_form(content)
@@ -157,7 +154,6 @@ def encode(
         facts=_facts(analysed),
         keywords=_keywords(analysed),
         embedding_text=embedding_text(content, speaker),
-        action_outcomes=action_outcomes(actions, outcome),
     )
 
 

@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 from agentcore.errors import InvalidParams
 from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.api import Caller
+from agentcore.memory.columns import NewColumns, Stated, TextColumns, VectorColumns
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.language.llm_text import without_reasoning
@@ -18,7 +20,7 @@ from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.passages import is_long
 from agentcore.memory.language.rejection import Screen, rejection
 from agentcore.memory.lexical import term_key, term_keys
-from agentcore.memory.models import DEFAULT_IMPORTANCE, Interaction, Link, MemoryType
+from agentcore.memory.models import DEFAULT_IMPORTANCE, Interaction, JsonObject, Link, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.statements.facts import fact, fact_keys
@@ -34,13 +36,24 @@ _CARRIED = ("tags", "metadata", "pinned", "external_id", "interaction_id", "pare
 
 @dataclass(frozen=True)
 class Draft:
-    """A memory without vector: columns, text to embed, and digest of the request."""
+    """A memory without vector: columns, the text that they derive from, and digest of the request."""
 
     params: StoreParams
-    columns: dict[str, Any]
-    embedding_text: str
+    columns: NewColumns
+    derived: DerivedText
     reason: str | None
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedText:
+    """Values derived from a text. `flags`: names of the patterns of injected instructions that it matches."""
+
+    content: str
+    columns: TextColumns
+    flags: list[str]
+    embedding_text: str
+    is_long: bool
 
 
 def draft(
@@ -59,43 +72,43 @@ def draft(
     # A TTL counts from the request, so a retry of the same request may pass a smaller one.
     request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
     interaction = params.interaction
-    scope = _scope(params, interaction)
-    content, response = _said(params, scope)
+    said: Interaction | StoreParams = interaction or params
+    speaker = _first(params.speaker, said.speaker)
+    metadata = {**said.metadata, **params.metadata}
+    content, response = _said(params, speaker, metadata)
     check_length(content, "content" if interaction is None else "interaction")
     layer = (params.memory_type or MemoryType.EPISODIC).value
-    timestamp = scope["timestamp"] or now
+    timestamp = params.timestamp or said.timestamp or now
     if timestamp > now + LARGEST_CLOCK_SKEW:
         raise InvalidParams(
             f"timestamp {timestamp.isoformat()} is more than 24 hours in the future. It is when the memory "
             "was said or happened; write the time of a future event in the text."
         )
-    derived, embedding_text = text_columns(
-        caller.agent_id, content, scope["speaker"], count_tokens, timestamp, screen
-    )
-    if derived["flagged"]:
+    derived = text_columns(caller.agent_id, content, speaker, count_tokens, timestamp, screen)
+    if derived.flags:
         params = params.model_copy(update={"supersede": False})
-    columns = {
-        **derived,
-        **scope,
-        "content": content,
-        "response": response if params.keep_reasoning else None,
-        "timestamp": timestamp,
-        "ttl_seconds": _ttl_seconds(params),
-        "default_ttl_seconds": default_ttls.get(layer),
-        "valid_from": params.valid_from or timestamp,
-        "memory_type": layer,
-        "relevance_score": DEFAULT_IMPORTANCE if params.importance is None else params.importance,
-        "provenance": _provenance(caller, params, derived["content_hash"]),
-    }
-    columns["subjects"] = [] if _is_over(params) else subjects_of(caller.agent_id, columns)
+    columns = NewColumns(
+        content=content, text=derived.columns, is_long=derived.is_long, flagged=bool(derived.flags),
+        vector=VectorColumns(params.embedding), response=response if params.keep_reasoning else None,
+        speaker=speaker, user_id=_first(params.user_id, said.user_id), namespace=params.namespace,
+        session_id=_first(params.session_id, said.session_id), task_id=_first(params.task_id, said.task_id),
+        timestamp=timestamp, valid_from=params.valid_from or timestamp, valid_to=params.valid_to,
+        superseded_by=params.superseded_by, parent_memory_id=params.parent_memory_id,
+        memory_type=layer, ttl_seconds=_ttl_seconds(params), default_ttl_seconds=default_ttls.get(layer),
+        relevance_score=DEFAULT_IMPORTANCE if params.importance is None else params.importance,
+        pinned=params.pinned, tags=list(params.tags), metadata=metadata, external_id=params.external_id,
+        provenance=_provenance(caller, params, derived.columns.content_hash),
+    )
+    if interaction is not None:
+        columns.interaction_id, columns.actions = interaction.interaction_id, interaction.actions
+        columns.outcome = interaction.outcome
+        columns.action_outcomes = action_outcomes(interaction.actions, interaction.outcome)
+    if params.superseded_by is None and params.valid_to is None:
+        columns.subjects = subjects_of(caller.agent_id, columns)
     reason = None if params.force else rejection(content)
     if response and not content:
         reason = ONLY_REASONING
-    return Draft(params, columns, embedding_text, reason, hashlib.sha256(request.encode()).digest())
-
-
-def _is_over(params: StoreParams) -> bool:
-    return params.superseded_by is not None or params.valid_to is not None
+    return Draft(params, columns, derived, reason, hashlib.sha256(request.encode()).digest())
 
 
 def text_columns(
@@ -105,43 +118,35 @@ def text_columns(
     count_tokens: Callable[[str], int],
     timestamp: datetime,
     screen: Screen,
-) -> tuple[dict[str, Any], str]:
-    """Returns the columns derived from a text said at `timestamp`, and the text to embed."""
+) -> DerivedText:
+    """Returns the values derived from a text said at `timestamp`."""
     encoded = encode(content, speaker=speaker)
     # Days are UTC days, independent of the database's time zone.
     said_at = timestamp.astimezone(UTC)
     event = mentioned(content, said_at)
     event_from, event_to = event or (None, None)
     indexed = f"{speaker} {content}" if speaker else content
+    columns = TextColumns(
+        summary=encoded.summary, facts=encoded.facts, keywords=encoded.keywords,
+        entities=encoded.entities, entity_keys=[entity.casefold() for entity in encoded.entities],
+        event_from=event_from, event_to=event_to, content_hash=bytes.fromhex(encoded.content_hash),
+        term_keys=term_keys(agent_id, indexed), token_count=count_tokens(content),
+    )
     flags = screen(encoded.normalised)
-    return {
-        "summary": encoded.summary,
-        "entities": encoded.entities,
-        "entity_keys": [entity.casefold() for entity in encoded.entities],
-        "facts": encoded.facts,
-        "keywords": encoded.keywords,
-        "event_from": event_from,
-        "event_to": event_to,
-        "content_hash": bytes.fromhex(encoded.content_hash),
-        "term_keys": term_keys(agent_id, indexed),
-        "flags": flags,
-        "flagged": bool(flags),
-        "token_count": count_tokens(content),
-        "is_long": is_long(content),
-    }, encoded.embedding_text
+    return DerivedText(content, columns, flags, encoded.embedding_text, is_long(content))
 
 
-def subjects_of(agent_id: str, columns: Mapping[str, Any]) -> list[int]:
+def subjects_of(agent_id: str, memory: Stated) -> list[int]:
     """Returns digests of a memory's subjects; they differ by agent, namespace and user.
 
     Empty for a flagged memory, which must not supersede another.
     """
-    if columns.get("flagged"):
+    if memory.flagged:
         return []
-    said = told(columns)
+    said = told(memory)
     keys = *subject_keys(read(said.content), said.speaker), *fact_keys(fact(said.content), said.speaker)
     texts = dict.fromkeys(keys)
-    scope = columns["namespace"] or "", columns["user_id"] or ""
+    scope = memory.namespace or "", memory.user_id or ""
     return [term_key(agent_id, "\x1f".join(("subject", *scope, text))) for text in texts]
 
 
@@ -167,9 +172,9 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
     columns, params = each.columns, each.params
     return all(
         (
-            all(row[name] == columns[name] for name in _SCOPE),
-            not is_timed(params) or row["timestamp"] == columns["timestamp"],
-            all(not columns[name] or row[name] == columns[name] for name in _CARRIED),
+            all(row[name] == getattr(columns, name) for name in _SCOPE),
+            not is_timed(params) or row["timestamp"] == columns.timestamp,
+            all(row[name] == own for name in _CARRIED if (own := getattr(columns, name))),
             params.ttl_seconds in (None, row["ttl_seconds"]),
             {params.valid_from, params.valid_to, params.superseded_by} == {None},
             params.importance is None or _near(row["relevance_score"], params.importance),
@@ -178,7 +183,15 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
     )
 
 
-def _has_links(held: Sequence[Mapping[str, Any]], wanted: Sequence[Link]) -> bool:
+def compared(memory_id: UUID, each: Draft) -> Mapping[str, Any]:
+    """Returns a draft as a row that `is_same` can read."""
+    names = *_SCOPE, *_CARRIED, "timestamp", "ttl_seconds", "relevance_score"
+    links = [link.model_dump() for link in each.params.links]
+    own = {name: getattr(each.columns, name) for name in names}
+    return {**own, "memory_id": memory_id, "content_hash": each.columns.text.content_hash, "links": links}
+
+
+def _has_links(held: Sequence[JsonObject], wanted: Sequence[Link]) -> bool:
     weights = {(str(tie["target_id"]), tie["relation"]): tie["weight"] for tie in held}
     return all(_near(weights.get((str(link.target_id), link.relation), -1.0), link.weight) for link in wanted)
 
@@ -194,36 +207,20 @@ def is_timed(params: StoreParams) -> bool:
     )
 
 
-def _said(params: StoreParams, scope: Mapping[str, Any]) -> tuple[str, str | None]:
+def _said(params: StoreParams, speaker: str | None, metadata: JsonObject) -> tuple[str, str | None]:
     given = params.interaction
     if given is None:
-        return spoken(params.content or "", scope), params.content
+        return spoken(params.content or "", speaker, metadata), params.content
     response = without_reasoning(given.response or "", cut_off=True)
     return interaction_text(given.query, response, given.actions, given.outcome), given.response
 
 
-def spoken(content: str, columns: Mapping[str, Any]) -> str:
+def spoken(content: str, speaker: str | None, metadata: JsonObject) -> str:
     """Returns a content without the reasoning blocks of an assistant; a person's content is unchanged."""
-    speakers = columns["speaker"], columns["metadata"].get("role")
+    speakers = speaker, metadata.get("role")
     if any(is_assistant(each) for each in speakers if isinstance(each, str)):
         return without_reasoning(content, cut_off=True)
     return without_reasoning(content) if speakers == (None, None) else content
-
-
-def _scope(params: StoreParams, interaction: Interaction | None) -> dict[str, Any]:
-    said: Interaction | StoreParams = interaction or params
-    names = ("task_id", "session_id", "user_id", "speaker", "timestamp")
-    own = ("namespace", "pinned", "external_id", "parent_memory_id", "embedding", "valid_to", "superseded_by")
-    return {
-        **{name: _first(getattr(params, name), getattr(said, name)) for name in names},
-        **{name: getattr(params, name) for name in own},
-        "tags": list(params.tags),
-        "metadata": {**said.metadata, **params.metadata},
-        "interaction_id": interaction.interaction_id if interaction else None,
-        "actions": interaction.actions if interaction else [],
-        "outcome": interaction.outcome if interaction else None,
-        "action_outcomes": action_outcomes(interaction.actions, interaction.outcome) if interaction else [],
-    }
 
 
 def _ttl_seconds(params: StoreParams) -> int | None:
@@ -231,7 +228,7 @@ def _ttl_seconds(params: StoreParams) -> int | None:
     return 0 if params.ttl_seconds is None and asked_for_ever else params.ttl_seconds
 
 
-def _provenance(caller: Caller, params: StoreParams, content_hash: bytes) -> dict[str, Any]:
+def _provenance(caller: Caller, params: StoreParams, content_hash: bytes) -> JsonObject:
     given = {
         "form": "content" if params.interaction is None else "interaction",
         # The vector is the caller's only while the text has this hash.
@@ -247,5 +244,5 @@ def _provenance(caller: Caller, params: StoreParams, content_hash: bytes) -> dic
     return {name: value for name, value in given.items() if value is not None}
 
 
-def _first(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
+def _first(own: str | None, said: str | None) -> str | None:
+    return said if own is None else own

@@ -10,7 +10,7 @@ from typing import Any
 from agentcore.errors import WIRE_ERRORS, InvalidParams, NotAuthorised
 from agentcore.limits import MAX_IDS, MAX_PAGE
 from agentcore.memory.api import METHODS, AnyMethod, Caller, MemoryApi
-from agentcore.memory.models import Strict
+from agentcore.memory.models import JsonObject, Strict
 from agentcore.memory.params.archived import ArchiveFilters
 from agentcore.memory.params.memories import DeleteParams, Filters, StoreBatchParams, StoreParams
 from agentcore.memory.params.sessions import AddSessionParams
@@ -49,7 +49,7 @@ class DiscoverParams(Strict):
     """No params."""
 
 
-def cost_of(method: str, params: dict[str, Any] | list[Any]) -> int:
+def cost_of(method: str, params: JsonObject | list[Any]) -> int:
     """Returns the units that a call costs: 1, and 1 for each text to embed and for every 50 rows to read."""
     names = next((each.positional for each in METHODS if each.name == method), ())
     said = params if isinstance(params, dict) else dict(zip(names, params, strict=False))
@@ -76,20 +76,20 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
         each.params.model_rebuild()
         each.result.model_rebuild()
     building = asyncio.Lock()
-    built: list[dict[str, Any]] = []
+    built: list[JsonObject] = []
 
-    async def discover(call: MemoryCall, params: DiscoverParams) -> dict[str, Any]:
+    async def discover(call: MemoryCall, params: DiscoverParams) -> JsonObject:
         async with building:
             if not built:  # in a thread: it takes 0.2 s of CPU
                 built.append(await asyncio.to_thread(service_document, methods))
         return built[0]
 
     return [*methods, RpcMethod(
-        name=DISCOVER, params=DiscoverParams, result=dict[str, Any], handler=discover,
+        name=DISCOVER, params=DiscoverParams, result=JsonObject, handler=discover,
         summary="The OpenRPC document of this service.", reads=True)]
 
 
-def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> dict[str, Any]:
+def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> JsonObject:
     """Returns the OpenRPC document of the memory methods, without `rpc.discover`."""
     described = [method for method in methods if method.name != DISCOVER]
     return openrpc_document(described, WIRE_ERRORS, title=TITLE, version=CONTRACT_VERSION)

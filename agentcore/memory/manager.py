@@ -14,7 +14,7 @@ from agentcore.memory.api import Caller, MemoryApi, Method, P, ParamsT, ResultT
 from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing, removing, restoring
 from agentcore.memory.keys import read_cursor, write_cursor
-from agentcore.memory.models import Dropped, MemoryType, Receipt
+from agentcore.memory.models import Dropped, JsonObject, MemoryType, Receipt
 from agentcore.memory.params.agent_settings import (
     ConfigureParams,
     ConfigureResult,
@@ -324,7 +324,7 @@ class MemoryOperations:
         changed = await self._changed(judging)
         return FeedbackResult(**changed, relevance_score=judging.relevance_score)
 
-    async def _changed(self, changing: Changing | Renewing) -> dict[str, Any]:
+    async def _changed(self, changing: Changing | Renewing) -> JsonObject:
         steps = self._parts.steps()
         with steps(changing.operation):
             version = await changing.run()
@@ -448,7 +448,7 @@ def _features(parts: MemoryParts) -> list[str]:
     return [name for name in FEATURES if name not in optional or optional[name] is not None]
 
 
-def _layer(row: Mapping[str, Any] | None, capacity: int) -> dict[str, Any]:
+def _layer(row: Mapping[str, Any] | None, capacity: int) -> JsonObject:
     values = {name: value for name, value in (row or {"count": 0}).items() if name != "memory_type"}
     return {**values, "capacity": capacity}
 

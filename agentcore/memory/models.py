@@ -31,6 +31,7 @@ from agentcore.limits import (
     MAX_TEXT_CHARS,
 )
 
+JsonObject = dict[str, Any]
 # A longer integer cannot be converted to decimal by Python, and is of no use in JSON.
 MAX_NUMBER_BITS = 1_024
 SHOWN_PATH_CHARS = 80
@@ -68,8 +69,8 @@ class _Reading:
             return [self.read(each, f"{path}[{index}]", depth + 1) for index, each in enumerate(value)]
         return _leaf(value, path) if kind in _LEAVES else self.read(_plain(value, path), path, depth + 1)
 
-    def _object(self, value: dict[Any, Any], path: str, depth: int) -> dict[str, Any]:
-        read: dict[str, Any] = {}
+    def _object(self, value: dict[Any, Any], path: str, depth: int) -> JsonObject:
+        read: JsonObject = {}
         for key, member in value.items():
             name = self._name(key, path)
             if name in read:
@@ -207,7 +208,7 @@ Share = Annotated[
     float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False), AfterValidator(_in_single_precision)
 ]
 JsonValue = Annotated[Any, AfterValidator(storable_json)]
-Metadata = Annotated[dict[str, Any], AfterValidator(storable_json)]
+Metadata = Annotated[JsonObject, AfterValidator(storable_json)]
 Vector = Annotated[
     list[Annotated[float, Field(strict=True, allow_inf_nan=False)]],
     Field(min_length=1, max_length=MAX_EMBEDDING_DIMENSIONS, fail_fast=True),
@@ -307,7 +308,7 @@ class MemoryRecord(Strict):
     facts: list[str] = Field(default_factory=list)
     keywords: list[str] = Field(default_factory=list)
     tags: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     relevance_score: float = 0.5
     pinned: bool = False
     flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
@@ -324,7 +325,7 @@ class MemoryRecord(Strict):
     links: list[Link] = Field(default_factory=list, description="Links from this memory to others.")
     access_count: int = 0
     last_accessed: datetime | None = None
-    provenance: dict[str, Any] = Field(default_factory=dict)
+    provenance: JsonObject = Field(default_factory=dict)
     embedding_model: str | None = None
     embedding: list[float] | None = Field(
         None, description="The vector passed by the caller; only from memory.list with `vectors`."
@@ -367,7 +368,7 @@ class MemorySummary(Strict):
     entities: list[str] = Field(default_factory=list)
     keywords: list[str] = Field(default_factory=list)
     tags: list[str] = Field(default_factory=list)
-    metadata: dict[str, Any] = Field(default_factory=dict)
+    metadata: JsonObject = Field(default_factory=dict)
     flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     stands_for: list[UUID] = Field(
         default_factory=list,
@@ -422,7 +423,7 @@ class Dropped(Strict):
 class Receipt(Strict):
     """What a call searched, found and dropped, and the duration of each step."""
 
-    searched: dict[str, Any] = Field(default_factory=dict, description="What was searched and how.")
+    searched: JsonObject = Field(default_factory=dict, description="What was searched and how.")
     candidates: dict[str, int] = Field(default_factory=dict, description="Number of candidates by retriever.")
     dropped: list[Dropped] = Field(default_factory=list)
     fit: float | None = Field(

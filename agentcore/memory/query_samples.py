@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import Embedder, Vectors
+from agentcore.memory.models import JsonObject
 from agentcore.memory.ranking.calibration import HistoricalQueries, OffTopicPrompts
 
 OFF_TOPIC, HISTORICAL = "off_topic.jsonl", "historical_queries.jsonl"
@@ -63,7 +63,7 @@ def fitted_to(model: str) -> HistoricalQueries | None:
         return HistoricalQueries(arrays["weights"].astype(np.float64), float(arrays["bias"]))
 
 
-def _json_lines(data: bytes) -> list[dict[str, Any]]:
+def _json_lines(data: bytes) -> list[JsonObject]:
     return [json.loads(line) for line in data.decode().splitlines()]
 
 

@@ -234,7 +234,7 @@ def _values(
     )
     features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
     bm25, session, age, accesses, idle, importance = features.T
-    columns = {
+    terms = {
         "similarity": role_factor * spread_as_usual(similarity),
         "words": role_factor * shares_of(bm25, scale.words),
         "session": session,
@@ -244,9 +244,9 @@ def _values(
         "importance": shares_of(importance, 1.0),
     }
     if question.windows or question.seeks_time:
-        columns["time"] = role_factor * np.array([_time_match(each, question) for each in candidates])
+        terms["time"] = role_factor * np.array([_time_match(each, question) for each in candidates])
     nothing = np.zeros(len(candidates))
-    return np.column_stack([columns.get(name, nothing) for name in TERMS])
+    return np.column_stack([terms.get(name, nothing) for name in TERMS])
 
 
 def _features(candidate: Candidate, now: float) -> tuple[float, ...]:

@@ -20,6 +20,7 @@ from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, Database, Users, query, shaped_query
 from agentcore.limits import MAX_PAGE_BYTES
+from agentcore.memory.columns import NEW, TEXT, MemoryColumns, NewColumns, StoredMemory
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.agent_settings import OwnRules
 from agentcore.memory.rows.archive_rows import ArchiveRows, EraseRows
@@ -115,7 +116,7 @@ def job_lock(name: str, **ids: str | int | UUID) -> str:
     return json.dumps([name, _plain(ids)], sort_keys=True)
 
 
-def _plain(ids: dict[str, Any]) -> dict[str, str | int]:
+def _plain(ids: Mapping[str, str | int | UUID]) -> dict[str, str | int]:
     return {key: str(value) if isinstance(value, UUID) else value for key, value in ids.items()}
 
 
@@ -126,6 +127,7 @@ _LISTS = {
     "importance": "list_by_importance",
     "access_count": "list_by_access_count",
 }
+_UPDATED = ("content", "flagged", "tags", "relevance_score", "pinned")
 DELETE_CHUNK = 5_000
 _WORKING = sql.SQL("m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned")
 _WHOLE_WORKING = sql.SQL(
@@ -143,10 +145,10 @@ _WHOLE_WORKING = sql.SQL(
 
 @dataclass(frozen=True)
 class NewMemory:
-    """A memory to store: its column values, without the agent."""
+    """A memory to store, without the agent."""
 
     memory_id: UUID
-    columns: Mapping[str, Any]
+    columns: NewColumns
     links: Sequence[Link] = field(default_factory=tuple)
     idempotency_key: str | None = None
     request_digest: bytes = b""
@@ -230,14 +232,13 @@ class MemoryTransaction(OwnedRows):
         cursor = self._connection.cursor()
         await cursor.executemany(query("insert_memory"), [self._columns(memory) for memory in memories])
         await self.links.add_all({memory.memory_id: memory.links for memory in memories})
-        await self.subjects.learn({memory.memory_id: memory.columns["subjects"] for memory in memories})
-        await self.append_terms([memory.columns["term_keys"] for memory in memories], sign=1)
-        await self.passages.queue([memory.memory_id for memory in memories if memory.columns["is_long"]])
+        await self.subjects.learn({memory.memory_id: memory.columns.subjects for memory in memories})
+        await self.append_terms([memory.columns.text.term_keys for memory in memories], sign=1)
+        await self.passages.queue([memory.memory_id for memory in memories if memory.columns.is_long])
 
     def _columns(self, memory: NewMemory) -> dict[str, Any]:
-        columns = {**memory.columns, "agent_id": self._agent_id, "memory_id": memory.memory_id}
-        columns["embedding"] = _vector(columns["embedding"])
-        columns["term_keys"] = _bigints(columns["term_keys"])
+        columns = {name: getattr(memory.columns, name) for name in NEW} | _derived(memory.columns)
+        columns |= {"agent_id": self._agent_id, "memory_id": memory.memory_id}
         for name in ("actions", "outcome", "action_outcomes"):
             columns[name] = Jsonb(columns[name]) if columns[name] not in (None, []) else None
         for name in ("metadata", "provenance"):
@@ -257,20 +258,19 @@ class MemoryTransaction(OwnedRows):
             term_memories=_bigints(sign * count for count in frequencies.values()),
         )
 
-    async def lock(self, memory_id: UUID) -> Row | None:
+    async def lock(self, memory_id: UUID) -> StoredMemory | None:
         """Locks and returns one memory; None if it does not exist."""
         rows = await self._rows("lock_memory", memory_id=memory_id)
-        return rows[0] if rows else None
+        return StoredMemory.of(rows[0]) if rows else None
 
-    async def update(self, memory_id: UUID, columns: Mapping[str, Any]) -> Row:
+    async def update(
+        self, memory: StoredMemory, ttl_seconds: int | None, expires_at: datetime | None, never_expires: bool
+    ) -> Row:
         """Updates a locked memory; returns its new version, `ttl_seconds` and `expires_at`."""
-        values = {
-            **columns,
-            "embedding": _vector(columns["embedding"]),
-            "term_keys": _bigints(columns["term_keys"]),
-            "metadata": Jsonb(columns["metadata"]),
-        }
-        return (await self._rows("update_memory", memory_id=memory_id, **values))[0]
+        values = _derived(memory) | {name: getattr(memory, name) for name in _UPDATED}
+        values |= {"metadata": Jsonb(memory.metadata), "ttl_seconds": ttl_seconds}
+        values |= {"expires_at": expires_at, "never_expires": never_expires}
+        return (await self._rows("update_memory", memory_id=memory.memory_id, **values))[0]
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Deletes memories with their histories and derived memories; returns a row for each."""
@@ -533,8 +533,12 @@ def as_record(row: Row) -> MemoryRecord:
     return MemoryRecord.model_construct(**values)
 
 
-def _vector(value: Any) -> HalfVector | None:
-    return value if value is None or isinstance(value, HalfVector) else HalfVector(value)
+def _derived(columns: MemoryColumns) -> dict[str, Any]:
+    vector = columns.vector.embedding
+    values = {name: getattr(columns.text, name) for name in TEXT}
+    values["term_keys"] = _bigints(columns.text.term_keys)
+    values["embedding"] = vector if vector is None or isinstance(vector, HalfVector) else HalfVector(vector)
+    return values | {"embedding_model": columns.vector.embedding_model}
 
 
 def _bigints(keys: Iterable[int]) -> str:

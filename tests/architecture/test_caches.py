@@ -59,6 +59,7 @@ OF_ONE_CALL = {
     "agentcore.embedded.parts": "EmbeddedParts._parts",
     "agentcore.integrations.openai_agents": "AgentCoreSession._waiting",
     "agentcore.maintenance.purging": "Purged.failed Purged.purged Purged.remaining",
+    "agentcore.memory.columns": "NewColumns.action_outcomes NewColumns.actions NewColumns.subjects",
     "agentcore.memory.consequences.superseding":
         "Outcome.superseded Superseding._asking Superseding._tasks Superseding.degraded Superseding.taken",
     "agentcore.memory.contexts.filling": "Filling._headed Filling.lines Filling.told",

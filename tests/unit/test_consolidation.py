@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentcore.memory.columns import Stated
 from agentcore.memory.consolidation import echoes, judge, subject_keys, told
 from agentcore.memory.statements.statements import READ_CHARS, Told, read
 
@@ -236,10 +237,14 @@ def test_a_memory_that_says_more_than_the_changed_fact_keeps_its_place() -> None
     assert judge(old, said("The port of the gateway is 9090.", days=1)).relation != "superseding"
 
 
+def stated(content: str) -> Stated:
+    return Stated(content=content, timestamp=MARCH, speaker=None, user_id=None, session_id=None, task_id=None,
+                  namespace=None, flagged=False)
+
+
 def test_an_answer_that_tells_more_keeps_its_exchange_in_its_place() -> None:
-    columns = {"timestamp": MARCH, "speaker": None, "user_id": None, "session_id": None, "task_id": None}
     courteous, telling = (
-        told({**columns, "content": f"User: My desk is on floor 3.\nAgent: {answer}"})
+        told(stated(f"User: My desk is on floor 3.\nAgent: {answer}"))
         for answer in ("Noted.", "Noted. The lift to floor 3 is broken.")
     )
     new = said("My desk is now on floor 5.", days=1)
@@ -248,9 +253,8 @@ def test_an_answer_that_tells_more_keeps_its_exchange_in_its_place() -> None:
 
 
 def test_an_exchange_with_actions_is_read_whole() -> None:
-    columns = {"timestamp": MARCH, "speaker": None, "user_id": None, "session_id": None, "task_id": None}
     content = "User: My desk is on floor 3.\nAgent: Noted.\nAction: book"
-    assert told({**columns, "content": content}).content == content
+    assert told(stated(content)).content == content
 
 
 def test_of_a_long_text_nothing_is_read() -> None:

@@ -221,7 +221,7 @@ def test_each_action_is_paired_with_its_own_result_or_the_outcome_of_all() -> No
         {"action": "text: looked around", "outcome": "no"},
         {"action": "result: r", "outcome": "r"},
     ]
-    assert encode("x", actions=["a"], outcome="done").action_outcomes == [{"action": "a", "outcome": "done"}]
+    assert action_outcomes(["a"], "done") == [{"action": "a", "outcome": "done"}]
 
 
 def test_a_deep_or_large_outcome_is_shortened_without_recursion() -> None:

@@ -26,6 +26,7 @@ from agentcore.agents.tool_contract import SaveMemory, failure_sentence
 from agentcore.cli.imports import clean, text_of
 from agentcore.cli.lines import read_lines, store_params
 from agentcore.limits import MAX_TEXT_CHARS
+from agentcore.memory.columns import Stated
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.pending_work import is_worth_reading
 from agentcore.memory.consolidation import judge
@@ -177,15 +178,20 @@ def import_line(text: str) -> Any:
 
 SCREEN = Screen()
 ADA = SourceTexts([source("Ada lives in Ghent.")])
-COLUMNS: Mapping[str, Any] = {"user_id": None, "namespace": None, "speaker": None, "timestamp": NOW,
-                              "session_id": "s", "task_id": None, "provenance": {}}
+
+
+def stated(text: str) -> Stated:
+    return Stated(content=text, timestamp=NOW, speaker=None, user_id=None, session_id="s", task_id=None,
+                  namespace=None, flagged=False)
+
+
 READERS: Mapping[str, Callable[[str], Any]] = {
     "words": words,
     "sentences": sentences,
     "passages": passages,
     "normal form": normal_form,
     "columns of a stored memory": lambda text: text_columns("agent", text, "Ada", tokens, NOW, SCREEN),
-    "statements": lambda text: subjects_of("agent", {**COLUMNS, "content": text}),
+    "statements": lambda text: subjects_of("agent", stated(text)),
     "relation to another memory": judged,
     "rejection": rejection,
     "screening": lambda text: SCREEN(normal_form(text)),

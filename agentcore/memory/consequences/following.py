@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
+from agentcore.memory.columns import StoredMemory
 from agentcore.memory.consequences.pending_work import (
     PERIOD_FORM,
     SESSION_FORM,
@@ -21,7 +23,7 @@ from agentcore.memory.intake import subjects_of
 from agentcore.memory.models import FACT_FORM, SUMMARY_RELATION, SUPERSEDES, Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import FORM as CLUSTER_FORM
-from agentcore.memory.rows.memory_rows import Change, Row
+from agentcore.memory.rows.memory_rows import Change, Row, Superseded, succession
 from agentcore.memory.storage import MemoryTransaction
 
 Copies = Mapping[UUID, Mapping[str, Any]]
@@ -94,39 +96,42 @@ def _follows_words(copy: Mapping[str, Any]) -> bool:
 
 
 async def after_rewording(
-    transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, row: Row
+    transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, memory: StoredMemory
 ) -> None:
     """Deletes the facts of a reworded memory, marks its summaries stale and enqueues it for fact extraction.
 
     Call it last in a transaction.
     """
-    facts = await transaction.facts.as_read(row["memory_id"])
+    facts = await transaction.facts.as_read(memory.memory_id)
     if facts:
         changed = await relink_superseded(transaction, caller, await transaction.delete(facts))
-        await after_deletion(transaction, parts, changed, also=[row["memory_id"]])
+        await after_deletion(transaction, parts, changed, also=[memory.memory_id])
     else:
-        await mark_summaries_stale(transaction, [row["memory_id"]])
-    await enqueue_reworded(transaction, parts, row["memory_id"], row)
+        await mark_summaries_stale(transaction, [memory.memory_id])
+    await enqueue_reworded(transaction, parts, memory)
 
 
 async def after_reinstatement(
-    transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, operation: str, row: Row
+    transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, operation: str, memory_id: UUID,
+    successor: UUID,
 ) -> None:
-    """Makes the facts of a memory current again that is no longer superseded; `row` is the superseded one.
+    """Makes the facts of a memory current again that is no longer superseded by this successor.
 
     Call it last in a transaction.
     """
-    for fact in await transaction.facts.superseded_with(row["memory_id"], row["superseded_by"]):
+    for fact in await transaction.facts.superseded_with(memory_id, successor):
         await _make_current(transaction, caller, operation, fact)
-    await mark_summaries_stale(transaction, [row["memory_id"]])
-    await enqueue_unread(transaction, parts, [row["memory_id"]])
+    await mark_summaries_stale(transaction, [memory_id])
+    await enqueue_unread(transaction, parts, [memory_id])
 
 
-async def _make_current(transaction: MemoryTransaction, caller: Caller, operation: str, fact: Row) -> None:
-    memory_id: UUID = fact["memory_id"]
+async def _make_current(
+    transaction: MemoryTransaction, caller: Caller, operation: str, fact: Superseded
+) -> None:
+    memory_id = fact.memory_id
     version = await transaction.subjects.succeed(memory_id, superseded_by=None, valid_to=None)
     await transaction.subjects.reinstate(memory_id, subjects_of(caller.agent_id, fact))
-    before = {"superseded_by": str(fact["superseded_by"]), "valid_to": fact["valid_to"].isoformat()}
+    before = succession(fact.superseded_by, fact.valid_to)
     after = {"superseded_by": None, "valid_to": None}
     source = caller.token_id, caller.trace_id
     await transaction.history.append(Change(memory_id, operation, version, *source, before, after))
@@ -134,43 +139,35 @@ async def _make_current(transaction: MemoryTransaction, caller: Caller, operatio
 
 async def relink_superseded(
     transaction: MemoryTransaction, caller: Caller, deleted: Sequence[Row]
-) -> list[Row]:
-    """Relinks what deleted memories had superseded to their own successor; returns the rows changed.
+) -> list[Superseded]:
+    """Relinks what deleted memories had superseded to their own successor; returns the memories changed.
 
     Without a successor (`superseded_by` None) they are current again. An expired memory is skipped.
     """
-    gone = {row["memory_id"]: row for row in deleted}
-    changed: list[Row] = []
-    for row in await transaction.subjects.superseded_by(list(gone)):
-        successor = _last_of(gone, row["superseded_by"])
-        held = {name: successor[name] for name in ("superseded_by", "valid_to")}
-        version = await transaction.subjects.succeed(row["memory_id"], **held)
-        if held["superseded_by"] is None:
-            await transaction.subjects.learn_anew(row["memory_id"], subjects_of(caller.agent_id, row))
-            await transaction.clusters.enqueue_late([row["memory_id"]])
+    gone: dict[UUID | None, Row] = {row["memory_id"]: row for row in deleted}
+    changed: list[Superseded] = []
+    for each in await transaction.subjects.superseded_by([row["memory_id"] for row in deleted]):
+        last = _last_of(gone, each.superseded_by)
+        successor, valid_to = last["superseded_by"], last["valid_to"]
+        version = await transaction.subjects.succeed(
+            each.memory_id, superseded_by=successor, valid_to=valid_to)
+        if successor is None:
+            await transaction.subjects.learn_anew(each.memory_id, subjects_of(caller.agent_id, each))
+            await transaction.clusters.enqueue_late([each.memory_id])
         else:
-            tie = Link(target_id=row["memory_id"], relation=SUPERSEDES)
-            await transaction.links.add(held["superseded_by"], [tie])
-        before, after = _plain(row), _plain(held)
+            await transaction.links.add(successor, [Link(target_id=each.memory_id, relation=SUPERSEDES)])
+        before, after = succession(each.superseded_by, each.valid_to), succession(successor, valid_to)
         source = caller.token_id, caller.trace_id
         await transaction.history.append(
-            Change(row["memory_id"], "successor_deleted", version, *source, before, after)
+            Change(each.memory_id, "successor_deleted", version, *source, before, after)
         )
-        changed.append({**row, **held})
+        changed.append(replace(each, superseded_by=successor, valid_to=valid_to))
     return changed
 
 
-def _last_of(gone: Mapping[UUID, Row], successor: UUID) -> Row:
-    seen: set[UUID] = set()
+def _last_of(gone: Mapping[UUID | None, Row], successor: UUID | None) -> Row:
+    seen: set[UUID | None] = set()
     while gone[successor]["superseded_by"] in gone.keys() - seen:
         seen.add(successor)
         successor = gone[successor]["superseded_by"]
     return gone[successor]
-
-
-def _plain(row: Row) -> dict[str, Any]:
-    successor, valid_to = row["superseded_by"], row["valid_to"]
-    return {
-        "superseded_by": successor and str(successor),
-        "valid_to": valid_to and valid_to.isoformat(),
-    }

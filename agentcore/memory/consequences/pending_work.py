@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
+from agentcore.memory.columns import MemoryColumns, NewColumns, StoredMemory
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.llm_limits import is_budget_spent
-from agentcore.memory.models import MemoryType
+from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.derived_rows import Pending
-from agentcore.memory.rows.memory_rows import Row
+from agentcore.memory.rows.derived_rows import Pending, UnreadMemory
+from agentcore.memory.rows.memory_rows import PendingRelation, Superseded
 from agentcore.memory.scoring import is_assistant
 from agentcore.memory.storage import MemoryTransaction, NewMemory, job_lock
 from agentcore.summary_rules import SummaryRules
@@ -99,12 +100,12 @@ async def queue_relations(
         await transaction.jobs.enqueue(RELATE_MESSAGES)
 
 
-def is_message(columns: Mapping[str, Any]) -> bool:
+def is_message(memory: NewColumns | PendingRelation | MemoryRecord) -> bool:
     """Whether a memory is a message: not derived, not an assistant's, not a document."""
-    said = columns["parent_memory_id"] is None and columns["provenance"].get("form") in _SAID
-    lasts = columns["memory_type"] in _TYPES and not columns["flagged"]
-    short = len(columns["content"]) <= LONGEST_CHARS
-    return said and lasts and short and not is_assistant(columns["speaker"])
+    said = memory.parent_memory_id is None and memory.provenance.get("form") in _SAID
+    lasts = memory.memory_type in _TYPES and not memory.flagged
+    short = len(memory.content) <= LONGEST_CHARS
+    return said and lasts and short and not is_assistant(memory.speaker)
 
 
 EXTRACT_FACTS, SUMMARISE_SESSION = "extract_facts", "summarise_session"
@@ -149,9 +150,9 @@ async def do_each(items: Iterable[ItemT], do: Callable[[ItemT], Awaitable[None]]
         raise failed[0]
 
 
-def failing_since(rows: Sequence[Row], now: datetime) -> datetime:
-    """Returns the time of the first failed request for these rows, `now` if there was none."""
-    return min((since for row in rows if (since := row["failing_since"]) is not None), default=now)
+def failing_since(moments: Iterable[datetime | None], now: datetime) -> datetime:
+    """Returns the first of these times at which a request failed, `now` if none did."""
+    return min((since for since in moments if since is not None), default=now)
 
 
 def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) -> bool:
@@ -166,8 +167,8 @@ async def enqueue_for_models(
     transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
 ) -> None:
     """Enqueues new memories for facts and session summaries, by their agent's settings. Call it last."""
-    compacted = {memory.memory_id: memory.columns["session_id"] for memory in memories
-                 if is_compaction(memory.columns)}
+    compacted = {memory.memory_id: session_id for memory in memories
+                 if is_compaction(memory.columns) and (session_id := memory.columns.session_id) is not None}
     if compacted:
         await enqueue_for_period(transaction, compacted)
     waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
@@ -187,29 +188,30 @@ async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Se
 
 
 async def after_deletion(
-    transaction: MemoryTransaction, parts: MemoryParts, changed: Sequence[Row], also: Sequence[UUID] = ()
+    transaction: MemoryTransaction, parts: MemoryParts, changed: Sequence[Superseded],
+    also: Sequence[UUID] = (),
 ) -> None:
     """Marks summaries stale and enqueues sources that lost theirs, after a deletion. Call it last in a
     transaction.
 
-    `changed`: rows that the deletion changed; `also`: ids of other changed memories.
+    `changed`: memories that the deletion changed; `also`: ids of other changed memories.
     """
-    await mark_summaries_stale(transaction, [*also, *(row["memory_id"] for row in changed)])
+    await mark_summaries_stale(transaction, [*also, *(each.memory_id for each in changed)])
     works = {row["work"] for row in await transaction.summaries.pending_again()}
     if "period" in works:
         await transaction.jobs.enqueue(SUMMARISE_PERIODS)
     if "summary" in works:
         await transaction.jobs.enqueue(SUMMARISE_AGAIN)
-    holding = [row["memory_id"] for row in changed if row["superseded_by"] is None]
+    holding = [each.memory_id for each in changed if each.superseded_by is None]
     await enqueue_unread(transaction, parts, holding)
 
 
 async def enqueue_reworded(
-    transaction: MemoryTransaction, parts: MemoryParts, memory_id: UUID, columns: Mapping[str, Any]
+    transaction: MemoryTransaction, parts: MemoryParts, memory: StoredMemory
 ) -> None:
     """Enqueues a reworded memory for fact extraction, if its agent uses it."""
-    if parts.extractor is not None and _may_hold_facts(columns):
-        await _queue_for_facts(transaction, parts, [memory_id])
+    if parts.extractor is not None and _may_hold_facts(memory):
+        await _queue_for_facts(transaction, parts, [memory.memory_id])
 
 
 async def enqueue_unread(
@@ -219,7 +221,7 @@ async def enqueue_unread(
     if parts.extractor is None or not memory_ids:
         return
     unread = await transaction.facts.unread(memory_ids)
-    waiting = [row["memory_id"] for row in unread if _may_hold_facts(row)]
+    waiting = [each.memory_id for each in unread if _may_hold_facts(each)]
     if waiting:
         await _queue_for_facts(transaction, parts, waiting)
 
@@ -256,28 +258,28 @@ async def _enqueue_compacted(transaction: MemoryTransaction, session_ids: set[st
             await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id, after=AFTER_COMPACTION)
 
 
-def is_compaction(columns: Mapping[str, Any]) -> bool:
+def is_compaction(memory: MemoryColumns | UnreadMemory) -> bool:
     """Whether the memory is its caller's own summary of a part of its session."""
-    of = columns["metadata"].get(COMPACTION)
-    return columns["session_id"] is not None and isinstance(of, dict) and "until" in of
+    of = memory.metadata.get(COMPACTION)
+    return memory.session_id is not None and isinstance(of, dict) and "until" in of
 
 
 def _waiting(memory: NewMemory, *, reads: bool) -> list[Pending]:
     columns, found = memory.columns, []
-    if columns["memory_type"] != MemoryType.EPISODIC.value or is_compaction(columns) or columns["flagged"]:
+    if columns.memory_type != MemoryType.EPISODIC.value or is_compaction(columns) or columns.flagged:
         return []
     if reads and _may_hold_facts(columns):
         found.append(Pending(memory.memory_id, "facts"))
-    if columns["session_id"] is not None:
-        found.append(Pending(memory.memory_id, "summary", columns["session_id"], _is_user_turn(columns)))
+    if columns.session_id is not None:
+        found.append(Pending(memory.memory_id, "summary", columns.session_id, _is_user_turn(columns)))
     return found
 
 
-def _may_hold_facts(columns: Mapping[str, Any]) -> bool:
-    if columns["flagged"]:
+def _may_hold_facts(memory: MemoryColumns | UnreadMemory) -> bool:
+    if memory.flagged:
         return False
-    episode = columns["memory_type"] == MemoryType.EPISODIC.value and not is_compaction(columns)
-    return episode and columns["parent_memory_id"] is None and is_worth_reading(columns["content"])
+    episode = memory.memory_type == MemoryType.EPISODIC.value and not is_compaction(memory)
+    return episode and memory.parent_memory_id is None and is_worth_reading(memory.content)
 
 
 def is_worth_reading(content: str) -> bool:
@@ -287,8 +289,8 @@ def is_worth_reading(content: str) -> bool:
     return (telling or len(text) >= TELLING_CHARS) and rejection(content) is None
 
 
-def _is_user_turn(columns: Mapping[str, Any]) -> bool:
-    if columns["provenance"].get("form") == "interaction":
+def _is_user_turn(columns: NewColumns) -> bool:
+    if columns.provenance.get("form") == "interaction":
         return True
-    role = columns["metadata"].get("role", columns["speaker"] or "user")
+    role = columns.metadata.get("role", columns.speaker or "user")
     return str(role).casefold() in _USERS

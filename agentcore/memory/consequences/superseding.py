@@ -12,6 +12,7 @@ from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import Caller
+from agentcore.memory.columns import Stated
 from agentcore.memory.consequences.supersession import (
     ON_A_SUBJECT,
     Earlier,
@@ -27,7 +28,7 @@ from agentcore.memory.consolidation import JUDGED_CHARS, Verdict, judge, told
 from agentcore.memory.intake import Draft, subjects_of
 from agentcore.memory.models import NEAR_DUPLICATE
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.memory_rows import Lookup, Row
+from agentcore.memory.rows.memory_rows import Lookup
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 
@@ -76,7 +77,7 @@ class Superseding:
         lookup = _lookup_of(asking)
         if lookup is None:
             return
-        for each in await self._read(lookup, min(each.columns["timestamp"] for each in asking)):
+        for each in await self._read(lookup, min(each.columns.timestamp for each in asking)):
             self._remember(each)
         self._asking = asking
         await self._ask_model(asking)
@@ -87,11 +88,9 @@ class Superseding:
             rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT)
             later = sorted({row["memory_id"] for row in rows if row["timestamp"] > first})
             past = await transaction.subjects.stated_in_line(later, JUDGED_CHARS) if later else []
-        known = [{**row, "subject_key": key} for row in past for key in self._subjects_of(row)]
+        keys = [subjects_of(self._caller.agent_id, Stated.of(row)) for row in past]
+        known = [{**row, "subject_key": key} for row, own in zip(past, keys, strict=True) for key in own]
         return sorted(from_rows([*rows, *known]), key=lambda earlier: earlier.memory_id)
-
-    def _subjects_of(self, row: Row) -> list[int]:
-        return subjects_of(self._caller.agent_id, row)
 
     def candidates(self) -> set[UUID]:
         """Returns the memories that the drafts may supersede or be near-duplicates of."""
@@ -109,7 +108,7 @@ class Superseding:
         }
 
     def _met(self, new: Draft) -> Iterator[Earlier]:
-        groups = [self._on_subject.get(key, ()) for key in new.columns["subjects"]]
+        groups = [self._on_subject.get(key, ()) for key in new.columns.subjects]
         stated = from_draft(new, _UNSTORED)
         return (
             old for group in groups for old in group if admits(old, stated) and may_be_superseded(old, stated)
@@ -127,9 +126,9 @@ class Superseding:
 
     def _before(self, new: Draft) -> list[Earlier]:
         found: list[Earlier] = []
-        for key in new.columns["subjects"]:
+        for key in new.columns.subjects:
             found += self._on_subject.get(key, ())[-ON_A_SUBJECT:]
-        lasts = bool(new.columns["ttl_seconds"])
+        lasts = bool(new.columns.ttl_seconds)
         stated = from_draft(new, _UNSTORED)
         unique = {
             old.memory_id: old
@@ -142,7 +141,7 @@ class Superseding:
         stated = from_draft(new, _UNSTORED)
         found = {
             each.memory_id: each
-            for key in new.columns["subjects"]
+            for key in new.columns.subjects
             for each in self._on_subject.get(key, ())
             if each.told.timestamp > stated.told.timestamp
             and each.takes_places
@@ -176,7 +175,7 @@ class Superseding:
     def decide(self, stored: Sequence[tuple[Draft, NewMemory]]) -> dict[UUID, Outcome]:
         """Decides what each new memory supersedes, memories of the same call included, in order of time."""
         outcomes: dict[UUID, Outcome] = {}
-        for each, memory in sorted(stored, key=lambda pair: pair[0].columns["timestamp"]):
+        for each, memory in sorted(stored, key=lambda pair: pair[0].columns.timestamp):
             if each.params.supersede and each.params.superseded_by is None and each.params.valid_to is None:
                 outcome = self._decide_one(each, memory)
                 outcomes[memory.memory_id] = self._decide_late(each, memory, outcome)
@@ -200,7 +199,7 @@ class Superseding:
                 continue
             verdict = self._judge(old.told, new)
             if may_be_superseded(old, stated) and self._takes_place(old, new, verdict):
-                at = each.columns["timestamp"]
+                at = each.columns.timestamp
                 superseded += self._decide(Supersession(old, memory.memory_id, None, at, verdict.rule))
             elif near is None and verdict.relation in ("near", "same"):
                 near = self._near[memory.memory_id] = old.memory_id
@@ -258,5 +257,5 @@ class Superseding:
 
 
 def _lookup_of(asking: Sequence[Draft]) -> Lookup | None:
-    keys = sorted({key for each in asking for key in each.columns["subjects"]})
+    keys = sorted({key for each in asking for key in each.columns.subjects})
     return Lookup(keys, max_chars=JUDGED_CHARS) if keys else None

@@ -9,10 +9,11 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
+from agentcore.memory.columns import Stated
 from agentcore.memory.consolidation import ECHO_WINDOW, JUDGED_CHARS, echoes, judge, told
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import FACT_FORM, SUPERSEDES, Link
-from agentcore.memory.rows.memory_rows import Change, Lookup, Row
+from agentcore.memory.rows.memory_rows import Change, Lookup, Row, succession
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryTransaction
 
@@ -154,10 +155,7 @@ def tie(target_id: UUID, relation: str) -> Link:
 def _changes(caller: Caller, each: Supersession, version: int) -> list[Change]:
     old = each.old
     after = {"superseded_by": str(each.by), "valid_to": each.at.isoformat(), "rule": each.rule}
-    before = {
-        "superseded_by": old.superseded_by and str(old.superseded_by),
-        "valid_to": old.valid_to and old.valid_to.isoformat(),
-    }
+    before = succession(old.superseded_by, old.valid_to)
     source = caller.token_id, caller.trace_id
     taken = {"supersedes": str(old.memory_id), "rule": each.rule}
     return [
@@ -186,7 +184,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
     return [
         Earlier(
             memory_id,
-            told(row),
+            told(Stated.of(row)),
             row["memory_type"],
             row["namespace"],
             row["expires_at"] is not None,
@@ -209,14 +207,14 @@ def from_draft(each: Draft, memory_id: UUID) -> Earlier:
     return Earlier(
         memory_id,
         told(columns),
-        columns["memory_type"],
-        columns["namespace"],
-        bool(columns["ttl_seconds"]),
-        columns["pinned"],
+        columns.memory_type,
+        columns.namespace,
+        bool(columns.ttl_seconds),
+        columns.pinned,
         None,
-        frozenset(columns["subjects"]),
+        frozenset(columns.subjects),
         each.params.supersede,
-        by_model=columns["provenance"].get("form") == FACT_FORM,
+        by_model=columns.provenance.get("form") == FACT_FORM,
     )
 
 
@@ -271,12 +269,16 @@ def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetim
     return None
 
 
+def stated_in(copy: Mapping[str, Any]) -> Stated:
+    """Returns what an archived copy states."""
+    return Stated.of({**copy, "timestamp": datetime.fromisoformat(copy["timestamp"])})
+
+
 def restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
     """Returns the memory in an archived copy."""
-    said = told({**copy, "timestamp": datetime.fromisoformat(copy["timestamp"])})
     return Earlier(
         memory_id,
-        said,
+        told(stated_in(copy)),
         copy["memory_type"],
         copy["namespace"],
         copy["expires_at"] is not None,

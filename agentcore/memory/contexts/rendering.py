@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING, quoted
+from agentcore.memory.models import JsonObject
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ class Json:
         return _compact(_fields(said)) + ","
 
     def whole(self, sections: Sequence[Section]) -> str:
-        told: dict[str, Any] = {"notice": NOTICE}
+        told: JsonObject = {"notice": NOTICE}
         for section in sections:
             told[section.title] = [
                 {"time": stretch.time, "memories": [_fields(each) for each in stretch.memories]}
@@ -124,9 +125,9 @@ class Json:
         return _compact(told)
 
 
-def _fields(said: Said) -> dict[str, Any]:
+def _fields(said: Said) -> JsonObject:
     speaker = {"speaker": said.speaker} if said.speaker else {}
-    valid: dict[str, Any] = {"valid": said.valid} if said.valid else {}
+    valid: JsonObject = {"valid": said.valid} if said.valid else {}
     if said.newer is not None:
         valid["outdated_by"] = said.newer or None
     return {"n": said.number, **speaker, **valid, "text": said.text}

@@ -197,7 +197,7 @@ class Consolidating:
         if not summary.text:
             return
         each = await asyncio.to_thread(self._draft, cluster, members, summary)
-        each.columns["metadata"] |= by
+        each.columns.metadata |= by
         memory_id = None
         if not self._params.dry_run:
             await self._embed(each)
@@ -208,8 +208,8 @@ class Consolidating:
             ConsolidatedCluster(
                 memory_id=memory_id,
                 source_ids=[member.memory_id for member in cluster.members],
-                summary=each.columns["content"],
-                facts=each.columns["facts"],
+                summary=each.columns.content,
+                facts=each.columns.text.facts,
                 replaces=cluster.replaces,
             )
         )
@@ -246,13 +246,12 @@ class Consolidating:
             self._caller,
             self._now,
         )
-        each.columns["facts"] = facts_of(fact for row in members for fact in row["facts"])
-        each.columns["provenance"] |= {"form": FORM, "digest": cluster.digest, "sources": sources}
+        each.columns.text.facts = facts_of(fact for row in members for fact in row["facts"])
+        each.columns.provenance |= {"form": FORM, "digest": cluster.digest, "sources": sources}
         return each
 
     async def _embed(self, each: Draft) -> None:
-        [columns], degraded = await vector_columns(self._parts, [each.embedding_text])
-        each.columns.update(columns)
+        [each.columns.vector], degraded = await vector_columns(self._parts, [each.derived.embedding_text])
         self.degraded += degraded
 
     async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:

@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
+from agentcore.memory.columns import NewColumns
 from agentcore.memory.consequences.pending_work import PATIENCE, failing_since
 from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, without_thoughts
@@ -109,7 +110,7 @@ def _fail(
 ) -> None:
     """Gives up what has failed for too long or must not be asked; enqueues the rest again."""
     for row in rows:
-        given_up = is_budget_spent(failure) or now - failing_since([row], now) >= PATIENCE
+        given_up = is_budget_spent(failure) or now - failing_since([row["failing_since"]], now) >= PATIENCE
         if given_up or (own_fault and row["tries"] + 1 >= MOST_TRIES):
             asked.without[row["memory_id"]] = failure.message
         else:
@@ -223,10 +224,10 @@ class FactStoring(Storing):
         for each, entities in zip(made, self._entities, strict=False):
             if isinstance(each, Draft):
                 _name(each.columns, entities)
-                row = self._rows[each.columns["parent_memory_id"]]
-                if "ttl_seconds" not in row["provenance"]:
+                parent_id = each.columns.parent_memory_id
+                if parent_id is not None and "ttl_seconds" not in self._rows[parent_id]["provenance"]:
                     # The layer's default, not a caller's time to live.
-                    each.columns["provenance"].pop("ttl_seconds", None)
+                    each.columns.provenance.pop("ttl_seconds", None)
         return made
 
     async def claim(self, transaction: MemoryTransaction) -> set[UUID]:
@@ -298,7 +299,7 @@ def _is_fact(text: str) -> bool:
 
 
 def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> StoreParams:
-    given: dict[str, Any] = {}
+    given: dict[str, int] = {}
     if row["expires_at"] is not None and not row["pinned"]:
         # It expires with its memory.
         given["ttl_seconds"] = max(1, int((row["expires_at"] - parts.clock()).total_seconds()))
@@ -316,8 +317,8 @@ def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> S
     )
 
 
-def _name(columns: dict[str, Any], entities: Sequence[str]) -> None:
-    low = columns["content"].casefold()
-    own = {each.casefold(): each for each in columns["entities"]}
+def _name(columns: NewColumns, entities: Sequence[str]) -> None:
+    low = columns.content.casefold()
+    own = {each.casefold(): each for each in columns.text.entities}
     found = {each.casefold(): each for each in entities if each.casefold() in low} | own
-    columns["entities"], columns["entity_keys"] = list(found.values()), list(found)
+    columns.text.entities, columns.text.entity_keys = list(found.values()), list(found)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
@@ -33,7 +32,7 @@ from agentcore.memory.deriving.remaking import (
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
 from agentcore.memory.deriving.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
 from agentcore.memory.intake import Draft
-from agentcore.memory.models import MemoryType
+from agentcore.memory.models import JsonObject, MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Change, Row
@@ -163,7 +162,7 @@ class PeriodSummarizing:
                 if place.begins:
                     sources |= _by_id(await transaction.summaries.sessions_of(*where))
         ordered = sorted(sources.values(), key=lambda each: (each["timestamp"], each["memory_id"]))
-        since = failing_since(share.rows, self._parts.clock())
+        since = failing_since((row["failing_since"] for row in share.rows), self._parts.clock())
         taken = sorted(_ids(share.last) - held_up)
         return SummaryState(row, ordered, rules, "period", taken, sorted(_ids(share.rows)), since)
 
@@ -176,8 +175,7 @@ class PeriodSummarizing:
         """Stores the first summary of a period. Raises Conflict if there is one by now."""
         each = self._draft(place, state, summary) if summary.text else None
         if each is not None:
-            [columns], _ = await vector_columns(self._parts, [each.embedding_text])
-            each.columns.update(columns)
+            [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.summaries.claim_periods()
             await claim(transaction, state)
@@ -188,7 +186,7 @@ class PeriodSummarizing:
                 return
             memory = NewMemory(mint_memory_id(), each.columns, ties(state.sources))
             await transaction.insert([memory])
-            after = {"sources": each.columns["provenance"]["sources"], "by": summary.by}
+            after = {"sources": each.columns.provenance["sources"], "by": summary.by}
             if summary.degraded is not None:
                 after["degraded"] = summary.degraded
             source = self._caller.token_id, self._caller.trace_id
@@ -211,8 +209,8 @@ class PeriodSummarizing:
             ),
             self._caller,
         )
-        each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
-        each.columns["provenance"] |= _provenance(place, state)
+        each.columns.text.facts = [*summary.key_facts] or each.columns.text.facts
+        each.columns.provenance |= _provenance(place, state)
         return each
 
 
@@ -254,7 +252,7 @@ def _new_summary(place: _Place, state: SummaryState, row: Row, summary: SessionS
     return NewSummary(summary, metadata, provenance, _until(state), ties(new))
 
 
-def _provenance(place: _Place, state: SummaryState) -> dict[str, Any]:
+def _provenance(place: _Place, state: SummaryState) -> JsonObject:
     before = {} if state.row is None else state.row["provenance"]
     sources = [str(each["memory_id"]) for each in state.sources]
     gone = [each for each in before.get("sources", []) if each not in sources]
@@ -269,7 +267,7 @@ def _provenance(place: _Place, state: SummaryState) -> dict[str, Any]:
     }
 
 
-def _range_metadata(place: _Place, state: SummaryState) -> dict[str, Any]:
+def _range_metadata(place: _Place, state: SummaryState) -> JsonObject:
     row, began = state.row, [_began(each) for each in state.sources]
     gone = 0
     if row is not None and not state.is_whole:

@@ -15,10 +15,10 @@ from agentcore.memory.consequences.pending_work import is_message
 from agentcore.memory.consolidation import told
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.lexical import Bm25, LexicalStatistics
-from agentcore.memory.models import CHANGES, Link, MemoryType
+from agentcore.memory.models import CHANGES, Link, MemoryRecord, MemoryType
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.calibration import OffTopicPrompts
-from agentcore.memory.rows.memory_rows import Row
+from agentcore.memory.rows.memory_rows import PendingRelation
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.vector_store import SearchRequest, WordHits
 
@@ -63,7 +63,7 @@ class Relating:
             rows = await transaction.relations.pending(BATCH, self._parts.vector_model)
         if not rows:
             return False
-        compared = [row for row in rows if row["embedding"] is not None and is_message(row)]
+        compared = [row for row in rows if row.embedding is not None and is_message(row)]
         pairs, cosines = await self._pairs(compared)
         scores = await classifier.changes([*pairs.values()]) if pairs else np.array([])
         off_topic = None if self._parts.samples is None else self._parts.samples.off_topic
@@ -74,14 +74,16 @@ class Relating:
             await _write(transaction, rows, probable)
         return len(rows) == BATCH
 
-    async def _pairs(self, rows: Sequence[Row]) -> tuple[dict[Pair, tuple[str, str]], dict[Pair, float]]:
+    async def _pairs(
+        self, rows: Sequence[PendingRelation]
+    ) -> tuple[dict[Pair, tuple[str, str]], dict[Pair, float]]:
         """Returns the texts of each pair to compare, the earlier first, and their cosines."""
         messages = _messages(rows)
         statistics = await self._parts.vectors.statistics(self._caller.agent_id, [])
-        near = {row["memory_id"]: await self._nearest(row, statistics) for row in rows}
+        near = {row.memory_id: await self._nearest(row, statistics) for row in rows}
         wanted = {each for ids in near.values() for each in ids} - messages.keys()
         records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
-        messages |= _messages([vars(each) for each in records.values()])
+        messages |= _messages([*records.values()])
         cosines = {
             _in_order(messages[each], messages[other]): cosine
             for each, others in near.items()
@@ -91,25 +93,26 @@ class Relating:
         ordered = {pair: cosines[pair] for pair in sorted(cosines)}
         return {(old, new): (messages[old].text, messages[new].text) for old, new in ordered}, ordered
 
-    async def _nearest(self, row: Row, statistics: LexicalStatistics) -> dict[UUID, float]:
+    async def _nearest(self, row: PendingRelation, statistics: LexicalStatistics) -> dict[UUID, float]:
         """Returns the nearest earlier and later messages of the same speaker among the vector candidates.
 
         The values are their cosines.
         """
-        conditions: dict[str, Any] = {"current": True, "unflagged": True, "memory_types": _TYPES}
-        conditions |= {name: row[name] for name in ("user_id", "namespace") if row[name] is not None}
-        vector = np.asarray(row["embedding"].to_numpy(), np.float32)[None]
+        conditions = {"current": True, "unflagged": True, "memory_types": _TYPES}
+        place = {"user_id": row.user_id, "namespace": row.namespace}
+        conditions |= {name: value for name, value in place.items() if value is not None}
+        vector = None if row.embedding is None else np.asarray(row.embedding.to_numpy(), np.float32)[None]
         no_words = Bm25([], statistics), WordHits()
         request = SearchRequest(conditions, vector, self._parts.vector_model, *no_words)
         found = await self._parts.vectors.search(self._caller.agent_id, request)
-        scope = (row["speaker"], row["user_id"], row["namespace"])
+        scope = (row.speaker, row.user_id, row.namespace)
         likely = sorted(
             (each for each in found.candidates
-             if each.memory_id != row["memory_id"] and each.text[1:] == scope and not each.is_summary
+             if each.memory_id != row.memory_id and each.text[1:] == scope and not each.is_summary
              and (each.similarity or 0.0) >= MIN_SIMILARITY),
             key=lambda each: -(each.similarity or 0.0),
         )
-        order = (row["timestamp"], row["memory_id"])
+        order = (row.timestamp, row.memory_id)
         earlier = [each for each in likely if (each.timestamp, each.memory_id) < order]
         later = [each for each in likely if (each.timestamp, each.memory_id) > order]
         return {each.memory_id: each.similarity or 0.0 for each in (*earlier[:COMPARED], *later[:COMPARED])}
@@ -130,13 +133,13 @@ def calibrated(
     return np.asarray(1 / (1 + np.exp(-log_odds)))
 
 
-def _messages(rows: Sequence[Row]) -> dict[UUID, _Message]:
-    return {row["memory_id"]: _of_row(row) for row in rows if is_message(row)}
+def _messages(memories: Sequence[PendingRelation] | Sequence[MemoryRecord]) -> dict[UUID, _Message]:
+    return {each.memory_id: _message(each) for each in memories if is_message(each)}
 
 
-def _of_row(row: Row) -> _Message:
-    text = embedding_text(told(row).content, row["speaker"])
-    return _Message(row["memory_id"], text, (row["timestamp"], row["memory_id"]))
+def _message(memory: PendingRelation | MemoryRecord) -> _Message:
+    text = embedding_text(told(memory).content, memory.speaker)
+    return _Message(memory.memory_id, text, (memory.timestamp, memory.memory_id))
 
 
 def _in_order(one: _Message, other: _Message) -> Pair:
@@ -145,10 +148,10 @@ def _in_order(one: _Message, other: _Message) -> Pair:
 
 
 async def _write(
-    transaction: MemoryTransaction, rows: Sequence[Row], probable: Mapping[Pair, float]
+    transaction: MemoryTransaction, rows: Sequence[PendingRelation], probable: Mapping[Pair, float]
 ) -> None:
     """Dequeues the messages that were not changed meanwhile, and replaces their links."""
-    versions = {row["memory_id"]: row["version"] for row in rows}
+    versions = {row.memory_id: row.version for row in rows}
     others = {each for pair in probable for each in pair} | await transaction.relations.ends([*versions])
     there = await transaction.existing(others | versions.keys(), changing=versions)
     claimed = await transaction.llm.claim("relations", versions)

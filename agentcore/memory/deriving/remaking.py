@@ -14,6 +14,7 @@ from uuid import UUID
 
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.memory.api import Caller
+from agentcore.memory.columns import StoredMemory
 from agentcore.memory.consequences.following import relink_superseded
 from agentcore.memory.consequences.pending_work import after_deletion, gives_up
 from agentcore.memory.deriving.summary_providers import (
@@ -28,7 +29,7 @@ from agentcore.memory.deriving.summary_providers import (
     requests_of,
     sources_of,
 )
-from agentcore.memory.models import SUMMARY_RELATION, Link
+from agentcore.memory.models import SUMMARY_RELATION, JsonObject, Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import SummaryWork
 from agentcore.memory.rows.memory_rows import Row
@@ -42,7 +43,7 @@ from agentcore.memory.summaries.grounding import (
     without_stale,
 )
 from agentcore.memory.summaries.summarizing import digest_of
-from agentcore.memory.writing.changing import Changing, Wanted
+from agentcore.memory.writing.changing import Changing, NewText, Wanted
 from agentcore.summary_rules import SummaryRules
 
 REFRESHED = "refresh"
@@ -132,7 +133,7 @@ class SummaryUpdate(Changing):
         self._state = state
         self._new = new
 
-    async def _wanted(self, row: Row) -> Wanted:
+    async def _wanted(self, row: StoredMemory) -> Wanted:
         sources = [str(each["memory_id"]) for each in self._state.told]
         told, degraded = {"sources": sources, "by": self._new.summary.by}, self._new.summary.degraded
         return Wanted(
@@ -142,13 +143,13 @@ class SummaryUpdate(Changing):
             told=told if degraded is None else {**told, "degraded": degraded},
         )
 
-    async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
-        columns = await super()._new_text({**row, "timestamp": self._new.timestamp}, content)
-        if columns and self._new.summary.key_facts:
-            columns["facts"] = [*self._new.summary.key_facts]
-        return columns
+    async def _new_text(self, row: StoredMemory, content: str | None) -> NewText | None:
+        text = await super()._new_text(replace(row, timestamp=self._new.timestamp), content)
+        if text is not None and self._new.summary.key_facts:
+            text[0].columns.facts = [*self._new.summary.key_facts]
+        return text
 
-    async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
+    async def _prepare(self, transaction: MemoryTransaction, found: StoredMemory, wanted: Wanted) -> None:
         # Its new links lead to its sources, which are locked here.
         await claim(transaction, self._state)
         await transaction.summaries.retell(self.memory_id, self._new.provenance, self._new.timestamp)
@@ -217,7 +218,7 @@ async def new_content(
         raise
 
 
-def metadata_of(row: Row, summary: SessionSummary) -> dict[str, Any]:
+def metadata_of(row: Row, summary: SessionSummary) -> JsonObject:
     """Returns a summary's metadata with the service's part replaced."""
     kept = {name: value for name, value in row["metadata"].items() if name not in _OF_ITS_MAKING}
     return {**kept, **summary.origin}

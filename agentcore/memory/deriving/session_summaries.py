@@ -149,7 +149,7 @@ class SessionSummarizing:
 
     def _provider(self, found: _Found) -> SummaryProvider:
         parts, rules = self._parts, found.rules
-        waiting_since = failing_since(found.rows, parts.clock())
+        waiting_since = failing_since((row["failing_since"] for row in found.rows), parts.clock())
         if self._only_told(rules):
             return CompactionAwareSummaryProvider(None)
         return SUMMARY_PROVIDERS[rules.provider](
@@ -167,8 +167,7 @@ class SessionSummarizing:
         each = None
         if summary.text and summary.memory_id is None:
             each = self._draft(summary, found)
-            [columns], _ = await vector_columns(self._parts, [each.embedding_text])
-            each.columns.update(columns)
+            [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
         versions = {message.memory_id: message.version for message in summary.covers}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.llm.claim_session(self._session_id)
@@ -212,13 +211,13 @@ class SessionSummarizing:
             ),
             self._caller,
         )
-        each.columns["facts"] = [*summary.key_facts] or each.columns["facts"]
+        each.columns.text.facts = [*summary.key_facts] or each.columns.text.facts
         sources = [str(message.memory_id) for message in covers]
         users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
         of_these = digest_of(
             (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
         # Links to sources end when these are archived; the provenance keeps them.
-        each.columns["provenance"] |= {
+        each.columns.provenance |= {
             "form": SESSION_FORM,
             "sources": sources,
             "users": users,
@@ -349,7 +348,7 @@ class Refreshing:
             row = await transaction.summaries.summary_row(memory_id)
             sources = await transaction.summaries.sources(memory_id)
             rules = await transaction.llm.summary_rules()
-        since = failing_since(waiting, self._parts.clock())
+        since = failing_since((each["failing_since"] for each in waiting), self._parts.clock())
         return SummaryState(row, sources, rules, "refresh", [memory_id], [memory_id], since)
 
     async def _make(self, state: SummaryState, row: Row) -> None:

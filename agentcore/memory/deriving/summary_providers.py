@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 from uuid import UUID
 
 from agentcore.errors import AgentCoreError, DependencyUnavailable
@@ -14,6 +14,7 @@ from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
 from agentcore.memory.language.text import collapse
 from agentcore.memory.llm import Said, Summariser, SummaryRequest, WrittenSummary
+from agentcore.memory.models import JsonObject
 from agentcore.memory.summaries.grounding import SourceTexts, as_read, checked, tokens_of_text
 from agentcore.memory.summaries.summarizing import Source, pieces, segments, summarize
 from agentcore.summary_rules import SummaryRules
@@ -89,7 +90,7 @@ class SessionSummary:
         return "\n".join([self.text, *(f"- {fact}" for fact in self.key_facts)])[:MAX_TEXT_CHARS]
 
     @property
-    def origin(self) -> dict[str, Any]:
+    def origin(self) -> JsonObject:
         """Metadata of how it was made."""
         told = {"by": self.by, "prompt": self.prompt, "degraded": self.degraded, "topics": [*self.topics]}
         return {name: value for name, value in told.items() if value}

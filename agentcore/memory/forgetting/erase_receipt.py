@@ -9,6 +9,7 @@ from typing import Any
 import jwt
 
 from agentcore.errors import InvalidParams
+from agentcore.memory.models import JsonObject
 
 KIND = "agentcore-erase-receipt"
 ALGORITHM = "HS256"
@@ -31,7 +32,7 @@ def key_id_of(receipt: str) -> str:
     return str(header.get("kid"))
 
 
-def read_receipt(keys: Iterable[bytes], receipt: str) -> dict[str, Any]:
+def read_receipt(keys: Iterable[bytes], receipt: str) -> JsonObject:
     """Verifies a receipt and returns its claims. Raises InvalidParams unless one of these keys signed it."""
     key_id_of(receipt)
     for key in keys:

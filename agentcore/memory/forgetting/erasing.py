@@ -33,7 +33,7 @@ from agentcore.memory.embedding_cache import AgentEmbedder
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
 from agentcore.memory.forgetting.removing import Deadline
-from agentcore.memory.models import SUMMARY_RELATION, MemoryType
+from agentcore.memory.models import SUMMARY_RELATION, JsonObject, MemoryType
 from agentcore.memory.params.archived import EraseParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Row
@@ -168,7 +168,7 @@ class Erasing:
         self._done.unreachable = plan.unreachable
         failpoint("erase.verified")
 
-    def _receipt_claims(self) -> dict[str, Any]:
+    def _receipt_claims(self) -> JsonObject:
         whose = {"agent_id": self._agent_id}
         if self._user_id is not None:
             whose["user_id"] = self._user_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,6 @@ from agentcore.memory.params.memories import DEFAULT_SHARE, DeleteParams, PruneP
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable, PruningPolicy, decide
 from agentcore.memory.rows.archive_rows import Tombstone
-from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import DELETE_CHUNK, MemoryTransaction
 
 # Shorter than REQUEST_TIMEOUT, so that the caller gets a partial result instead of a timeout.
@@ -157,7 +156,7 @@ class Pruning:
             await transaction.archived.write_tombstones(each for each in tombstones if each.memory_id in gone)
             failpoint("prune.buried")
         failpoint("prune.committed")
-        await _forget_tasks(self._parts, self._caller, rows)
+        await _forget_tasks(self._parts, self._caller, (row["task_id"] for row in rows))
         return [each for each in versions if each in gone]
 
     async def _recorded(self, versions: Mapping[UUID, int], place: UUID) -> bool:
@@ -251,13 +250,12 @@ async def _delete_chunk(
         await after_deletion(transaction, parts, changed)
     deleted.count += len(rows)
     # The next chunk may delete memories that this one reinstated.
-    deleted.reinstated |= {row["memory_id"] for row in changed if row["superseded_by"] is None}
+    deleted.reinstated |= {each.memory_id for each in changed if each.superseded_by is None}
     deleted.reinstated -= {row["memory_id"] for row in rows}
-    await _forget_tasks(parts, caller, [*rows, *changed])
+    tasks = [*(row["task_id"] for row in rows), *(each.task_id for each in changed)]
+    await _forget_tasks(parts, caller, tasks)
     return len(rows)
 
 
-async def _forget_tasks(parts: MemoryParts, caller: Caller, rows: Sequence[Row]) -> None:
-    await parts.working.forget(
-        caller.agent_id, sorted({row["task_id"] for row in rows if row["task_id"] is not None})
-    )
+async def _forget_tasks(parts: MemoryParts, caller: Caller, tasks: Iterable[str | None]) -> None:
+    await parts.working.forget(caller.agent_id, sorted({each for each in tasks if each is not None}))

@@ -15,13 +15,13 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, stored_id, vector_of
 from agentcore.memory.consequences.following import orphans, supersede_followers
 from agentcore.memory.consequences.pending_work import mark_restored_stale
-from agentcore.memory.consequences.supersession import supersede_overtaken
+from agentcore.memory.consequences.supersession import stated_in, supersede_overtaken
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.intake import subjects_of
 from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.language.passages import is_long
-from agentcore.memory.models import CHANGES
+from agentcore.memory.models import CHANGES, JsonObject
 from agentcore.memory.params.archived import ArchivedMemory, ArchivedParams, LostLink, RestoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Change, Row
@@ -51,7 +51,7 @@ class Restored:
 @dataclass(frozen=True)
 class _Page:
     tombstones: dict[UUID, Row] = field(default_factory=dict)
-    copies: dict[UUID, dict[str, Any]] = field(default_factory=dict)
+    copies: dict[UUID, JsonObject] = field(default_factory=dict)
     refused_ids: list[UUID] = field(default_factory=list)
     unreadable_ids: list[UUID] = field(default_factory=list)
     ends: Place | None = None
@@ -97,7 +97,7 @@ class Restoring:
 
     async def _read(
         self, archive: Archive, transaction: MemoryTransaction
-    ) -> tuple[dict[UUID, Row], dict[UUID, dict[str, Any]], Restored]:
+    ) -> tuple[dict[UUID, Row], dict[UUID, JsonObject], Restored]:
         """Returns locked tombstones, their copies, and the first part of the result.
 
         Unreadable copies and orphans stay archived and do not count to the limit; a page of only these is
@@ -171,16 +171,16 @@ class Restoring:
         self, transaction: MemoryTransaction, copies: Mapping[UUID, Mapping[str, Any]]
     ) -> list[LostLink]:
         rows = list(copies.values())
-        archived, columns = transaction.archived, await transaction.archived.columns()
-        await archived.restore_rows("memories", columns["memories"], [_exact(row) for row in rows])
+        archived, tables = transaction.archived, await transaction.archived.columns()
+        await archived.restore_rows("memories", tables["memories"], [_exact(row) for row in rows])
         await transaction.clusters.enqueue_late(copies)
-        await archived.restore_rows("memory_history", columns["memory_history"], _parts_of(rows, "history"))
-        await archived.restore_rows("memory_usage", columns["memory_usage"], _used(rows))
+        await archived.restore_rows("memory_history", tables["memory_history"], _parts_of(rows, "history"))
+        await archived.restore_rows("memory_usage", tables["memory_usage"], _used(rows))
         # Links from messages to ones they make outdated are classified again.
         ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
         held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
         whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
-        await archived.restore_rows("memory_links", columns["memory_links"], whole)
+        await archived.restore_rows("memory_links", tables["memory_links"], whole)
         if rows:
             await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
             if self._parts.relations is not None:
@@ -196,7 +196,7 @@ class Restoring:
         copies: Mapping[UUID, Mapping[str, Any]],
     ) -> list[UUID]:
         stated = {
-            memory_id: subjects_of(self._caller.agent_id, copy)
+            memory_id: subjects_of(self._caller.agent_id, stated_in(copy))
             for memory_id, copy in copies.items()
             if copy["superseded_by"] is None
         }
@@ -239,7 +239,7 @@ async def _located(
 
 
 def _renew(
-    copies: Mapping[UUID, dict[str, Any]], tombstones: Mapping[UUID, Row], now: datetime
+    copies: Mapping[UUID, JsonObject], tombstones: Mapping[UUID, Row], now: datetime
 ) -> list[UUID]:
     renewed = []
     for memory_id, copy in copies.items():
@@ -253,7 +253,7 @@ def _renew(
     return renewed
 
 
-def _without_old_vectors(copies: Mapping[UUID, dict[str, Any]], model: str) -> list[UUID]:
+def _without_old_vectors(copies: Mapping[UUID, JsonObject], model: str) -> list[UUID]:
     made = (model, refused_by(model))
     waiting = [memory_id for memory_id, copy in copies.items() if copy["embedding_model"] not in made]
     for memory_id in waiting:
@@ -261,18 +261,18 @@ def _without_old_vectors(copies: Mapping[UUID, dict[str, Any]], model: str) -> l
     return waiting
 
 
-def _used(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def _used(rows: Iterable[Mapping[str, Any]]) -> list[JsonObject]:
     used = (row for row in rows if row["last_accessed"] is not None)
     return [{name: row[name] for name in _USAGE if name in row} for row in used]
 
 
-def _exact(row: Mapping[str, Any]) -> dict[str, Any]:
+def _exact(row: Mapping[str, Any]) -> JsonObject:
     vector = vector_of(row)
     words = {name: str(value) for name, value in row.items() if isinstance(value, float)}
     return {**row, **words, "embedding": None if vector is None else vector.to_text()}
 
 
-def _parts_of(rows: Iterable[Mapping[str, Any]], name: str) -> list[dict[str, Any]]:
+def _parts_of(rows: Iterable[Mapping[str, Any]], name: str) -> list[JsonObject]:
     return [part for row in rows for part in row.get(name, ())]
 
 

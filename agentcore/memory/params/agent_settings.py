@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from agentcore.memory.models import Flag, MemoryType, Receipt, Strict
+from agentcore.memory.models import Flag, JsonObject, MemoryType, Receipt, Strict
 from agentcore.summary_rules import BY_MODEL, KEEPS_NO_RULES, SummaryRules, SummaryTrigger
 
 # Setting to the trigger that uses it.
@@ -227,7 +227,7 @@ def layer_warnings(rules: Mapping[MemoryType, LayerRules]) -> list[str]:
 
 def changed_rules(own: OwnRules, changes: Mapping[MemoryType, LayerRules]) -> dict[str, dict[str, int]]:
     """Returns an agent's own rules after the changes; null removes a rule."""
-    merged: dict[str, dict[str, Any]] = {layer: dict(rules) for layer, rules in own.items()}
+    merged: dict[str, JsonObject] = {layer: dict(rules) for layer, rules in own.items()}
     for layer, rules in changes.items():
         kept = {**merged.get(layer.value, {}), **rules.model_dump(exclude_unset=True)}
         merged[layer.value] = {name: value for name, value in kept.items() if value is not None}

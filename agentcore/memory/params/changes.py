@@ -12,6 +12,7 @@ from agentcore.limits import MAX_CHANGES, MAX_LINKS_A_CALL
 from agentcore.memory.models import (
     FilledText,
     Flag,
+    JsonObject,
     Labels,
     Link,
     MemoryRecord,
@@ -119,8 +120,8 @@ class HistoryEntry(Strict):
     changed_at: datetime
     token_id: str | None = Field(None, description="The `jti` of the caller's token.")
     trace_id: str | None = None
-    before: dict[str, Any] | None = Field(None, description="The previous values of the changed fields.")
-    after: dict[str, Any] | None = Field(
+    before: JsonObject | None = Field(None, description="The previous values of the changed fields.")
+    after: JsonObject | None = Field(
         None, description="The new values of these fields. `links`: those removed (before) or added (after)."
     )
 
@@ -129,7 +130,7 @@ class HistoryResult(Strict):
     changes: list[HistoryEntry] = Field(description="Latest first; empty if the memory never changed.")
     version: int = Field(description="The memory's current version.")
     created_at: datetime
-    provenance: dict[str, Any] = Field(description="Who stored it: token, trace and form.")
+    provenance: JsonObject = Field(description="Who stored it: token, trace and form.")
     next_cursor: int | None
     receipt: Receipt
 

@@ -36,6 +36,7 @@ from agentcore.memory.models import (
     Flag,
     Identifier,
     Interaction,
+    JsonObject,
     Labels,
     Link,
     MemoryRecord,
@@ -134,7 +135,7 @@ class Filters(Strict):
             raise ValueError("after must be earlier than 'before'")
         return self
 
-    def conditions(self) -> dict[str, Any]:
+    def conditions(self) -> JsonObject:
         """Returns the filters that are set as JSON values; same keys as `memory_matches` in the schema."""
         given = self.model_dump(mode="json", include=set(Filters.model_fields), exclude_none=True)
         for name in ("entities", "keywords"):

@@ -66,7 +66,7 @@ def _on_one_subject(agent_id: str, memories: Sequence[MemorySummary]) -> Iterato
 
 
 def _said(agent_id: str, memory: MemorySummary) -> _Said:
-    told = told_of(vars(memory))
+    told = told_of(memory)
     told = replace(told, readings=_readings(agent_id, told.content, told.reply))
     return _Said(memory, told, told.once(fact, told.content))
 

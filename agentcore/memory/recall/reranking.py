@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm_limits import LimitedReranker
-from agentcore.memory.models import Dropped, MemoryRecord, MemorySummary, ScoreTerm
+from agentcore.memory.models import Dropped, JsonObject, MemoryRecord, MemorySummary, ScoreTerm
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.candidates import Tie
 from agentcore.memory.ranking.opposition import CONTRADICTED, contradicted, instead_of
@@ -27,7 +26,7 @@ class Notes:
 
     steps: Steps
     degraded: list[str] = field(default_factory=list)
-    searched: dict[str, Any] = field(default_factory=dict)
+    searched: JsonObject = field(default_factory=dict)
 
 
 # Limits of a reranker's input: together they fit a model of 512 tokens; servers reject longer input.

@@ -19,7 +19,7 @@ from agentcore.memory.language import moments
 from agentcore.memory.language.moments import Window
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.llm import Rewriting
-from agentcore.memory.models import Dropped, MemorySummary, Receipt
+from agentcore.memory.models import Dropped, JsonObject, MemorySummary, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import (
@@ -336,7 +336,7 @@ class Search:
         wording: Wording,
         back: LookingBack | None,
     ) -> Receipt:
-        searched: dict[str, Any] = {
+        searched: JsonObject = {
             **self._notes.searched,
             "arms": sorted(found.counts),
             # Not the mode: it depends on how much other agents store in the same partition.

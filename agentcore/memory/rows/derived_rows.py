@@ -19,7 +19,8 @@ from psycopg.types.json import Jsonb
 from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection, Statement, query, shaped_query
 from agentcore.memory.api import Caller
 from agentcore.memory.language.passages import Passage
-from agentcore.memory.rows.memory_rows import NamedOrComposed, OwnedRows, Row, RuledRows
+from agentcore.memory.models import JsonObject
+from agentcore.memory.rows.memory_rows import NamedOrComposed, OwnedRows, Row, RuledRows, Superseded
 from agentcore.memory.summaries.summarizing import Period
 from agentcore.summary_rules import SummaryRules
 
@@ -148,6 +149,19 @@ class LlmRows(RuledRows):
         return {row["memory_id"] for row in rows}
 
 
+@dataclass(frozen=True, slots=True)
+class UnreadMemory:
+    """A current memory whose content was not read for facts yet."""
+
+    memory_id: UUID
+    memory_type: str
+    content: str
+    session_id: str | None
+    metadata: JsonObject
+    parent_memory_id: UUID | None
+    flagged: bool
+
+
 class FactRows(OwnedRows):
     """Facts that a model extracted from one agent's memories."""
 
@@ -174,9 +188,10 @@ class FactRows(OwnedRows):
         source = {"token_id": caller.token_id, "trace_id": caller.trace_id}
         await self._run("sync_expiry_of_facts", memory_id=memory_id, operation=operation, **source)
 
-    async def superseded_with(self, memory_id: UUID, successor: UUID) -> list[Row]:
+    async def superseded_with(self, memory_id: UUID, successor: UUID) -> list[Superseded]:
         """Locks and returns the facts of a memory that this successor superseded."""
-        return await self._rows("facts_superseded_with", memory_id=memory_id, successor=successor)
+        rows = await self._rows("facts_superseded_with", memory_id=memory_id, successor=successor)
+        return [Superseded(**row) for row in rows]
 
     async def reworded_since(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> dict[UUID, UUID]:
         """Returns the facts (fact, memory, time of extraction) whose memory was reworded since, with the
@@ -195,9 +210,10 @@ class FactRows(OwnedRows):
         """Removes these memories from the queue for fact extraction."""
         await self._run("dequeue_facts", memory_ids=list(memory_ids))
 
-    async def unread(self, memory_ids: Sequence[UUID]) -> list[Row]:
+    async def unread(self, memory_ids: Sequence[UUID]) -> list[UnreadMemory]:
         """Returns the current memories among these whose present content was not read for facts yet."""
-        return await self._rows("unread_memories", memory_ids=list(memory_ids))
+        rows = await self._rows("unread_memories", memory_ids=list(memory_ids))
+        return [UnreadMemory(**row) for row in rows]
 
 
 SummaryWork = Literal["refresh", "period", "facts", "summary"]

@@ -10,11 +10,13 @@ from types import MappingProxyType
 from typing import Any, cast
 from uuid import UUID
 
+from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, query, shaped_query
-from agentcore.memory.models import SUPERSEDES, Link
+from agentcore.memory.columns import Stated
+from agentcore.memory.models import SUPERSEDES, JsonObject, Link
 from agentcore.memory.params.agent_settings import OwnRules
 from agentcore.summary_rules import SummaryRules, rules_in_force
 
@@ -83,6 +85,11 @@ class Change:
     trace_id: str | None
     before: Mapping[str, Any]
     after: Mapping[str, Any]
+
+
+def succession(successor: UUID | None, valid_to: datetime | None) -> JsonObject:
+    """Returns successor and end of validity as a history entry contains them."""
+    return {"superseded_by": successor and str(successor), "valid_to": valid_to and valid_to.isoformat()}
 
 
 class HistoryRows(OwnedRows):
@@ -156,6 +163,18 @@ class LinkRows(OwnedRows):
         return await self._rows("ties_of", memory_id=memory_id, others=list(others))
 
 
+@dataclass(slots=True, kw_only=True)
+class PendingRelation(Stated):
+    """A memory pending for the comparison; without a vector if the model refused its text."""
+
+    memory_id: UUID
+    version: int
+    memory_type: str
+    provenance: JsonObject
+    parent_memory_id: UUID | None
+    embedding: HalfVector | None
+
+
 class RelationRows(OwnedRows):
     """Messages pending to be compared with others, and the `probably_changes` links found."""
 
@@ -163,9 +182,10 @@ class RelationRows(OwnedRows):
         """Enqueues memories; those already pending keep their position."""
         await self._run("queue_relations", memory_ids=list(memory_ids))
 
-    async def pending(self, limit: int, model: str) -> list[Row]:
+    async def pending(self, limit: int, model: str) -> list[PendingRelation]:
         """Returns the longest pending memories that have a vector of this model, with the vector."""
-        return await self._rows("pending_relations", limit=limit, model=model)
+        rows = await self._rows("pending_relations", limit=limit, model=model)
+        return [PendingRelation(**row) for row in rows]
 
     async def ends(self, memory_ids: Sequence[UUID]) -> set[UUID]:
         """Returns both ends of the `probably_changes` links of these memories."""
@@ -242,6 +262,15 @@ class Lookup:
     max_chars: int = 1_000
 
 
+@dataclass(slots=True, kw_only=True)
+class Superseded(Stated):
+    """A memory that another superseded."""
+
+    memory_id: UUID
+    superseded_by: UUID | None
+    valid_to: datetime | None
+
+
 class SubjectRows(OwnedRows):
     """Subjects that one agent's memories state something about, and supersession."""
 
@@ -306,9 +335,10 @@ class SubjectRows(OwnedRows):
             moments=_column(held, "moment"),
         )
 
-    async def superseded_by(self, memory_ids: Sequence[UUID]) -> list[Row]:
+    async def superseded_by(self, memory_ids: Sequence[UUID]) -> list[Superseded]:
         """Locks and returns the memories that these superseded."""
-        return await self._rows("superseded_by", memory_ids=list(memory_ids))
+        rows = await self._rows("superseded_by", memory_ids=list(memory_ids))
+        return [Superseded(**row) for row in rows]
 
     async def succeed(
         self, memory_id: UUID, *, superseded_by: UUID | None, valid_to: datetime | None

@@ -5,16 +5,24 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
+from agentcore.memory.columns import StoredMemory, VectorColumns
 from agentcore.memory.consequences.following import after_reinstatement, after_rewording
-from agentcore.memory.intake import check_length, is_long_work, spoken, subjects_of, text_columns
-from agentcore.memory.models import Link
+from agentcore.memory.intake import (
+    DerivedText,
+    check_length,
+    is_long_work,
+    spoken,
+    subjects_of,
+    text_columns,
+)
+from agentcore.memory.models import JsonObject, Link
 from agentcore.memory.params.changes import (
     FeedbackParams,
     HistoryEntry,
@@ -36,22 +44,8 @@ TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
 FLAGGED_WORK: tuple[SummaryWork, ...] = ("facts", "summary")
 VALIDITY = ("superseded_by", "valid_to")
 LIFE = ("ttl_seconds", "expires_at")
-_KEPT = (
-    *TRACKED,
-    "summary",
-    "embedding",
-    "embedding_model",
-    "entities",
-    "entity_keys",
-    "facts",
-    "keywords",
-    "event_from",
-    "event_to",
-    "content_hash",
-    "term_keys",
-    "token_count",
-    "flagged",
-)
+# A new text of a memory, with its vector.
+NewText = tuple[DerivedText, VectorColumns]
 
 
 @dataclass(frozen=True)
@@ -94,15 +88,15 @@ class Changing(ABC):
         self.degraded: list[str] = []
 
     @abstractmethod
-    async def _wanted(self, row: Row) -> Wanted:
+    async def _wanted(self, row: StoredMemory) -> Wanted:
         """Returns the change to apply to this row."""
 
-    async def _prepare(self, transaction: MemoryTransaction, found: Row, wanted: Wanted) -> None:
+    async def _prepare(self, transaction: MemoryTransaction, found: StoredMemory, wanted: Wanted) -> None:
         tied = wanted.tied(self.memory_id)
-        if wanted.current and found["superseded_by"] is not None:
+        if wanted.current and found.superseded_by is not None:
             # The successor's link is removed: a concurrent deletion of the successor deletes it, too.
-            tied.append(found["superseded_by"])
-        if wanted.content not in (None, found["content"]):
+            tied.append(found.superseded_by)
+        if wanted.content not in (None, found.content):
             facts = await transaction.facts.as_read(self.memory_id)
             await transaction.summaries.lock(going=facts, changing=[self.memory_id], kept=tied)
         elif tied or wanted.current:
@@ -128,40 +122,38 @@ class Changing(ABC):
                 return version
         raise Conflict("the memory is being changed by others all the time; try again")
 
-    async def _current(self) -> Row:
+    async def _current(self) -> StoredMemory:
         rows = await self._parts.storage.whole_rows(self._caller.agent_id, [self.memory_id])
         if not rows:
             raise NotFound(data={"memory_id": str(self.memory_id)})
-        self._check_version(rows[0])
-        return rows[0]
+        memory = StoredMemory.of(rows[0])
+        self._check_version(memory)
+        return memory
 
-    def _check_version(self, row: Row) -> None:
+    def _check_version(self, row: StoredMemory) -> None:
         wanted = self._if_version
-        if wanted is not None and row["version"] != wanted:
+        if wanted is not None and row.version != wanted:
             raise Conflict(
-                f"the memory stands at version {row['version']}, not {wanted}",
-                data={"version": row["version"]},
+                f"the memory stands at version {row.version}, not {wanted}",
+                data={"version": row.version},
             )
 
-    async def _new_text(self, row: Row, content: str | None) -> dict[str, Any]:
-        """Returns the columns of a new text and its vector, empty if unchanged. Embeds before any lock."""
-        if content is None or content == row["content"]:
-            return {}
-        content = spoken(content, row) or content
+    async def _new_text(self, row: StoredMemory, content: str | None) -> NewText | None:
+        """Returns the new text with its vector, None if unchanged. Embeds before any lock."""
+        if content is None or content == row.content:
+            return None
+        content = spoken(content, row.speaker, row.metadata) or content
         count, screen = self._parts.count_tokens, self._parts.policy.screen
-        arguments = self._caller.agent_id, content, row["speaker"], count, row["timestamp"], screen
+        arguments = self._caller.agent_id, content, row.speaker, count, row.timestamp, screen
         if is_long_work(len(content)):
-            columns, text = await asyncio.to_thread(text_columns, *arguments)
+            derived = await asyncio.to_thread(text_columns, *arguments)
         else:
-            columns, text = text_columns(*arguments)
-        return {**columns, "content": content, **await self._vector_of(text)}
-
-    async def _vector_of(self, text: str) -> dict[str, Any]:
-        [columns], degraded = await vector_columns(self._parts, [text])
+            derived = text_columns(*arguments)
+        [vector], degraded = await vector_columns(self._parts, [derived.embedding_text])
         self.degraded += degraded
-        return columns
+        return derived, vector
 
-    async def _write(self, found: Row, wanted: Wanted, text: Mapping[str, Any]) -> int | None:
+    async def _write(self, found: StoredMemory, wanted: Wanted, text: NewText | None) -> int | None:
         """Returns the new version; None if the memory changed since it was read."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await self._prepare(transaction, found, wanted)
@@ -169,74 +161,73 @@ class Changing(ABC):
             if row is None:
                 raise NotFound(data={"memory_id": str(self.memory_id)})
             self._check_version(row)
-            if row["version"] != found["version"]:
+            if row.version != found.version:
                 return None
             version = await self._apply(transaction, row, wanted, text)
-        if row["task_id"] is not None:
-            await self._parts.working.forget(self._caller.agent_id, [row["task_id"]])
+        if row.task_id is not None:
+            await self._parts.working.forget(self._caller.agent_id, [row.task_id])
         return version
 
     async def _apply(
-        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, text: Mapping[str, Any]
+        self, transaction: MemoryTransaction, row: StoredMemory, wanted: Wanted, text: NewText | None
     ) -> int:
-        columns = {**{name: row[name] for name in _KEPT}, **wanted.columns, **text}
-        if text:
-            await transaction.append_terms([row["term_keys"]], sign=-1)
-            await transaction.append_terms([columns["term_keys"]], sign=1)
+        changed_row = replace(row, **wanted.columns)
+        if text is not None:
+            derived, changed_row.vector = text
+            changed_row.content, changed_row.flagged = derived.content, bool(derived.flags)
+            changed_row.text = derived.columns
+            await transaction.append_terms([row.text.term_keys], sign=-1)
+            await transaction.append_terms([changed_row.text.term_keys], sign=1)
             if self._parts.relations is not None:
                 await transaction.relations.queue([self.memory_id])
-            await transaction.passages.replace(self.memory_id, is_long=text["is_long"])
-        await self._restate(transaction, row, columns, wanted)
+            await transaction.passages.replace(self.memory_id, is_long=derived.is_long)
+        await self._restate(transaction, row, changed_row, wanted)
         gone, came = await self._relate(transaction, wanted)
-        written = await transaction.update(
-            self.memory_id,
-            {
-                **columns,
-                "ttl_seconds": wanted.ttl_seconds,
-                "expires_at": wanted.expires_at,
-                "never_expires": wanted.never_expires,
-            },
-        )
-        held = {name: None if wanted.current else row[name] for name in VALIDITY}
-        after_row = {**columns, **held, **{name: written[name] for name in LIFE}}
-        changed = [name for name in (*TRACKED, *VALIDITY, *LIFE) if row[name] != after_row[name]]
-        before = {name: _plain(row[name]) for name in changed} | _given("links", gone)
-        after = {name: _plain(after_row[name]) for name in changed} | _given("links", came)
+        life = wanted.ttl_seconds, wanted.expires_at, wanted.never_expires
+        written = await transaction.update(changed_row, *life)
+        values = {name: getattr(changed_row, name) for name in TRACKED}
+        values |= {name: None if wanted.current else getattr(row, name) for name in VALIDITY}
+        values |= {name: written[name] for name in LIFE}
+        changed = [name for name, value in values.items() if getattr(row, name) != value]
+        before = {name: _plain(getattr(row, name)) for name in changed} | _given("links", gone)
+        after = {name: _plain(values[name]) for name in changed} | _given("links", came)
         version = int(written["version"])
         source = self._caller.token_id, self._caller.trace_id
         await transaction.history.append(
             Change(self.memory_id, self.operation, version, *source, before, {**wanted.told, **after})
         )
         retimed = not {"expires_at", "pinned"}.isdisjoint(changed)
-        await self._follow(transaction, {**row, **columns}, wanted, reworded=bool(text), retimed=retimed)
+        await self._follow(transaction, changed_row, wanted, reworded=text is not None, retimed=retimed)
         return version
 
     async def _follow(
-        self, transaction: MemoryTransaction, row: Row, wanted: Wanted, *, reworded: bool, retimed: bool
+        self, transaction: MemoryTransaction, row: StoredMemory, wanted: Wanted, *, reworded: bool,
+        retimed: bool,
     ) -> None:
         if retimed:
             await transaction.facts.sync_expiry(self.memory_id, self.operation, self._caller)
-        if reworded and row["flagged"]:
+        if reworded and row.flagged:
             for work in FLAGGED_WORK:
                 await transaction.summaries.dequeue(work, [self.memory_id])
         if reworded:
             await after_rewording(transaction, self._parts, self._caller, row)
-        elif wanted.current and row["superseded_by"] is not None:
-            await after_reinstatement(transaction, self._parts, self._caller, self.operation, row)
+        elif wanted.current and row.superseded_by is not None:
+            memory = row.memory_id, row.superseded_by
+            await after_reinstatement(transaction, self._parts, self._caller, self.operation, *memory)
 
     async def _restate(
-        self, transaction: MemoryTransaction, row: Row, columns: Mapping[str, Any], wanted: Wanted
+        self, transaction: MemoryTransaction, row: StoredMemory, changed: StoredMemory, wanted: Wanted
     ) -> None:
-        keys = subjects_of(self._caller.agent_id, {**row, **columns})
+        keys = subjects_of(self._caller.agent_id, changed)
         if wanted.current:
             await transaction.subjects.reinstate(self.memory_id, keys)
             await transaction.clusters.enqueue_late([self.memory_id])
-        elif row["superseded_by"] is None and columns["content"] != row["content"]:
+        elif row.superseded_by is None and changed.content != row.content:
             await transaction.subjects.learn_anew(self.memory_id, keys)
 
     async def _relate(
         self, transaction: MemoryTransaction, wanted: Wanted
-    ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    ) -> tuple[list[JsonObject], list[JsonObject]]:
         others = wanted.tied(self.memory_id)
         if not others:
             return [], []
@@ -258,7 +249,7 @@ class Changing(ABC):
         )
 
 
-def _tie(row: Row) -> dict[str, Any]:
+def _tie(row: Row) -> JsonObject:
     return {name: _plain(value) for name, value in row.items()}
 
 
@@ -268,7 +259,7 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, UUID) else value
 
 
-def _given(name: str, values: list[dict[str, Any]]) -> dict[str, Any]:
+def _given(name: str, values: list[JsonObject]) -> JsonObject:
     return {name: values} if values else {}
 
 
@@ -312,13 +303,13 @@ class Updating(Changing):
         super().__init__(parts, caller, params.memory_id, params.updates.if_version)
         self._updates = params.updates
 
-    async def _wanted(self, row: Row) -> Wanted:
+    async def _wanted(self, row: StoredMemory) -> Wanted:
         updates = self._updates
         if self.memory_id in {link.target_id for link in updates.links}:
             raise InvalidParams("a memory cannot be linked to itself", data={"field": "updates.links"})
         content = updates.content
         if updates.context is not None:
-            content = f"{row['content']}\n{updates.context}"
+            content = f"{row.content}\n{updates.context}"
             check_length(content, "updates.context")
         return Wanted(
             content=content,
@@ -331,12 +322,12 @@ class Updating(Changing):
         )
 
 
-def _plain_columns(updates: Updates, row: Row) -> dict[str, Any]:
+def _plain_columns(updates: Updates, row: StoredMemory) -> dict[str, Any]:
     importance = updates.relevance_score if updates.relevance_score is not None else updates.importance
     columns: dict[str, Any] = {"relevance_score": importance, "tags": updates.tags, "pinned": updates.pinned}
     if updates.metadata is not None:
-        merged = {**row["metadata"], **updates.metadata}
-        columns["metadata"] = {name: value for name, value in merged.items() if value is not None}
+        merged = {**row.metadata, **updates.metadata}
+        columns |= {"metadata": {name: value for name, value in merged.items() if value is not None}}
     return {name: value for name, value in columns.items() if value is not None}
 
 
@@ -350,8 +341,8 @@ class Judging(Changing):
         self._params = params
         self.relevance_score = 0.0
 
-    async def _wanted(self, row: Row) -> Wanted:
-        self.relevance_score = after_feedback(row["relevance_score"], self._params.verdict)
+    async def _wanted(self, row: StoredMemory) -> Wanted:
+        self.relevance_score = after_feedback(row.relevance_score, self._params.verdict)
         told = self._params.model_dump(include={"verdict", "note"}, exclude_none=True)
         return Wanted(columns={"relevance_score": self.relevance_score}, told=told)
 
@@ -370,10 +361,10 @@ class Reverting(Changing):
         super().__init__(parts, caller, params.memory_id, params.if_version)
         self._version = params.version
 
-    async def _wanted(self, row: Row) -> Wanted:
-        if self._version >= row["version"]:
+    async def _wanted(self, row: StoredMemory) -> Wanted:
+        if self._version >= row.version:
             raise InvalidParams(
-                f"version is not an earlier one: the memory stands at {row['version']}",
+                f"version is not an earlier one: the memory stands at {row.version}",
                 data={"field": "version"},
             )
         changes = await self._changes_since(row)
@@ -384,7 +375,7 @@ class Reverting(Changing):
             content=earlier.get("content"),
             columns={name: earlier[name] for name in TRACKED if name in earlier and name != "content"},
             **expiry,
-            current=row["superseded_by"] is not None and earlier.get("superseded_by", "") is None,
+            current=row.superseded_by is not None and earlier.get("superseded_by", "") is None,
             cut=cut,
             put=put,
             told={"to_version": self._version},
@@ -405,16 +396,16 @@ class Reverting(Changing):
             return {}
         return {"expires_at": expires_at, "ttl_seconds": earlier.get("ttl_seconds")}
 
-    async def _changes_since(self, row: Row) -> list[Row]:
+    async def _changes_since(self, row: StoredMemory) -> list[Row]:
         """Returns every later change, latest first. Raises Conflict if one is not recorded."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             changes = await transaction.history.since(self.memory_id, self._version)
         # Concurrent changes are ignored: the write then finds another version, and retries.
-        changes = [change for change in changes if change["version"] <= row["version"]]
-        if [change["version"] for change in changes] != list(range(row["version"], self._version, -1)):
+        changes = [change for change in changes if change["version"] <= row.version]
+        if [change["version"] for change in changes] != list(range(row.version, self._version, -1)):
             raise Conflict(
                 "the history does not hold every change since that version",
-                data={"version": row["version"]},
+                data={"version": row.version},
             )
         return changes
 
@@ -437,8 +428,8 @@ class Reverting(Changing):
         return list(cut.values()), possible
 
 
-def _fields_before(changes: Sequence[Row]) -> dict[str, Any]:
-    earlier: dict[str, Any] = {}
+def _fields_before(changes: Sequence[Row]) -> JsonObject:
+    earlier: JsonObject = {}
     for change in changes:
         earlier.update(change["before"] or {})
     return earlier

@@ -7,7 +7,7 @@ from typing import Any
 
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import QUEUE_PERIODS, watch_capacity
-from agentcore.memory.models import MemoryType
+from agentcore.memory.models import JsonObject, MemoryType
 from agentcore.memory.params.agent_settings import (
     ConfigureParams,
     LayerRules,
@@ -26,7 +26,7 @@ from agentcore.summary_rules import SummaryRules, rules_in_force
 CONSOLIDATION = {"consolidate", "archive_sources_after_days"}
 
 
-async def rules(parts: MemoryParts, caller: Caller) -> dict[str, Any]:
+async def rules(parts: MemoryParts, caller: Caller) -> JsonObject:
     """Returns the effective rules of the caller's agent, and which of them are its own."""
     own = await parts.storage.own_rules(caller.agent_id)
     async with parts.storage.transaction(caller.agent_id) as transaction:
@@ -35,7 +35,7 @@ async def rules(parts: MemoryParts, caller: Caller) -> dict[str, Any]:
     return _with_warnings({**_told(parts, own, wish), **models})
 
 
-async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams) -> dict[str, Any]:
+async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams) -> JsonObject:
     """Changes the agent's own rules; returns the rules then in force."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
         own = changed_rules(await transaction.rules.hold(), params.layers or {})
@@ -53,11 +53,11 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
     return _with_warnings({**_told(parts, own, wish), **models})
 
 
-def _with_warnings(result: dict[str, Any]) -> dict[str, Any]:
+def _with_warnings(result: JsonObject) -> JsonObject:
     return {**result, "warnings": [*layer_warnings(result["layers"]), *result["warnings"]]}
 
 
-def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> dict[str, Any]:
+def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> JsonObject:
     """Returns the agent's changed settings for models; the provider `none` clears its other fields."""
     changed = {**wishes, **params.model_dump(include={"extract_facts", "summaries"}, exclude_none=True)}
     if params.summaries is not None and params.summaries.provider == "none":
@@ -77,7 +77,7 @@ async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules
 
 async def _models(
     parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None
-) -> dict[str, Any]:
+) -> JsonObject:
     """Returns the settings for models, today's cost and warnings; `given` are the settings just changed."""
     wishes, used = await transaction.llm.own_settings(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
@@ -106,7 +106,7 @@ async def _models(
     }
 
 
-def _told(parts: MemoryParts, own: OwnRules, wish: Mapping[str, Any]) -> dict[str, Any]:
+def _told(parts: MemoryParts, own: OwnRules, wish: Mapping[str, Any]) -> JsonObject:
     return {
         "layers": rules_of(parts.layer_rules, own),
         "own": {MemoryType(layer): LayerRules(**each) for layer, each in own.items()},

@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
+from agentcore.memory.columns import VectorColumns
 from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors, refused_by
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.language.passages import Passage, passages
@@ -56,23 +56,16 @@ async def _embed_halves(
     return vectors
 
 
-async def vector_columns(parts: MemoryParts, texts: Sequence[str]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Returns the columns `embedding` and `embedding_model` for each text, and the receipt's `degraded`.
-
-    Texts to embed later have no model, refused ones the name that `refused_by` returns.
-    """
-    nothing: dict[str, Any] = {"embedding": None, "embedding_model": None}
+async def vector_columns(parts: MemoryParts, texts: Sequence[str]) -> tuple[list[VectorColumns], list[str]]:
+    """Returns the vector of each text, and the receipt's `degraded`."""
     if parts.embedder is None or not texts:
-        return [nothing for _ in texts], []
+        return [VectorColumns() for _ in texts], []
     try:
         vectors = await embed_each(parts.embedder, texts, "document")
     except DependencyUnavailable:
-        return [nothing for _ in texts], [NOT_EMBEDDED]
-    refused = {"embedding": None, "embedding_model": refused_by(parts.vector_model)}
-    columns = [
-        refused if vector is None else {"embedding": vector, "embedding_model": parts.vector_model}
-        for vector in vectors
-    ]
+        return [VectorColumns() for _ in texts], [NOT_EMBEDDED]
+    model, refused = parts.vector_model, refused_by(parts.vector_model)
+    columns = [VectorColumns(each, refused if each is None else model) for each in vectors]
     return columns, [REFUSED] if any(vector is None for vector in vectors) else []
 
 

@@ -18,7 +18,7 @@ from agentcore.memory.consequences.pending_work import (
     watch_capacity,
 )
 from agentcore.memory.consequences.superseding import Superseding
-from agentcore.memory.intake import Draft, is_long_work, is_same
+from agentcore.memory.intake import Draft, compared, is_long_work, is_same
 from agentcore.memory.params.memories import RefusedItem, StoreParams, StoreResult, answer_to
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Row
@@ -131,7 +131,7 @@ class Storing:
             except InvalidParams as error:
                 made.append(error)
             else:
-                each.columns["provenance"] |= self._provenance
+                each.columns.provenance |= self._provenance
                 made.append(each)
         return made
 
@@ -165,12 +165,12 @@ class Storing:
                 message, data={"field": "idempotency_key", "memory_id": str(row["memory_id"])}))
 
     async def _embed(self, drafts: Sequence[Draft]) -> None:
-        waiting = [each for each in drafts if each.columns["embedding"] is None]
+        waiting = [each for each in drafts if each.columns.vector.embedding is None]
         for each in drafts:
-            each.columns["embedding_model"] = self._parts.vector_model
-        found, degraded = await vector_columns(self._parts, [each.embedding_text for each in waiting])
-        for each, columns in zip(waiting, found, strict=True):
-            each.columns.update(columns)
+            each.columns.vector.embedding_model = self._parts.vector_model
+        found, degraded = await vector_columns(self._parts, [each.derived.embedding_text for each in waiting])
+        for each, vector in zip(waiting, found, strict=True):
+            each.columns.vector = vector
         self.degraded += degraded
 
     async def _write(self, drafts: Mapping[int, Draft]) -> None:
@@ -186,7 +186,7 @@ class Storing:
                 list(claims.values()), self._parts.policy.idempotency_ttl_seconds
             )
             same = await transaction.same_texts(
-                each.columns["content_hash"] for each in drafts.values() if not each.params.force
+                each.columns.text.content_hash for each in drafts.values() if not each.params.force
             )
             claimed: dict[str, tuple[NewMemory, UUID]] = {}
             for index, each in drafts.items():
@@ -210,7 +210,7 @@ class Storing:
         if self.follows:
             await enqueue_for_models(transaction, self._parts, self._stored)
             await queue_relations(transaction, self._parts, self._stored)
-        layers = {memory.columns["memory_type"] for memory in self._stored}
+        layers = {memory.columns.memory_type for memory in self._stored}
         await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
     async def _check_targets(self, transaction: MemoryTransaction, drafts: Mapping[int, Draft]) -> None:
@@ -237,11 +237,10 @@ class Storing:
         if earlier is not None:
             self._answer_of_key(index, each, earlier)
             return
-        twin, flags = None if each.params.force else _twin(each, same), each.columns["flags"]
+        twin, flags = None if each.params.force else _twin(each, same), each.derived.flags
         if twin is None:
             self._stored.append(memory)
-            links = [link.model_dump() for link in each.params.links]
-            same.append({**memory.columns, "memory_id": memory.memory_id, "links": links})
+            same.append(compared(memory.memory_id, each))
             self._results[index] = StoreResult(
                 success=True, memory_id=memory.memory_id, status="stored", flagged=bool(flags), flags=flags
             )
@@ -258,10 +257,10 @@ class Storing:
     async def _remember_tasks(self, generation: bytes | None) -> None:
         tasks: dict[str, list[NewMemory]] = {}
         for memory in self._stored:
-            if memory.columns["task_id"] is not None:
-                tasks.setdefault(memory.columns["task_id"], []).append(memory)
+            if memory.columns.task_id is not None:
+                tasks.setdefault(memory.columns.task_id, []).append(memory)
         for task_id, memories in tasks.items():
-            newest_first = sorted(memories, key=lambda memory: memory.columns["timestamp"], reverse=True)
+            newest_first = sorted(memories, key=lambda memory: memory.columns.timestamp, reverse=True)
             await self._parts.working.add(
                 self._caller.agent_id, task_id, [_entry(each) for each in newest_first], generation
             )
@@ -275,13 +274,10 @@ def _with_own_key(item: StoreParams, users: Set[str | None]) -> StoreParams:
     return item.model_copy(update={"idempotency_key": own})
 
 
-def _twin(each: Draft, same: Sequence[Mapping[str, Any]]) -> UUID | None:
-    digest = each.columns["content_hash"]
-    for row in same:
-        if bytes(row["content_hash"]) == digest and is_same(row, each):
-            found: UUID = row["memory_id"]
-            return found
-    return None
+def _twin(each: Draft, same: Sequence[Row]) -> UUID | None:
+    digest = each.columns.text.content_hash
+    found = (row["memory_id"] for row in same if bytes(row["content_hash"]) == digest and is_same(row, each))
+    return next(found, None)
 
 
 def _earlier(
@@ -315,11 +311,11 @@ def _entry(memory: NewMemory) -> WorkingEntry:
     columns = memory.columns
     return WorkingEntry(
         memory.memory_id,
-        columns["memory_type"],
-        columns["content"],
-        columns["timestamp"],
-        columns["speaker"],
-        columns["token_count"],
+        columns.memory_type,
+        columns.content,
+        columns.timestamp,
+        columns.speaker,
+        columns.text.token_count,
         1,
-        columns["summary"] if columns["summary"] != columns["content"] else "",
+        columns.text.summary if columns.text.summary != columns.content else "",
     )
