@@ -81,6 +81,7 @@ def own_serving(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
     assert serving.stop() == 0
 
 
+@pytest.mark.shows("issue6-shows-restart-A2A")
 async def test_what_one_conversation_told_the_agent_the_next_is_answered_after_all_was_restarted(
     own_serving: Serving, agent_id: str
 ) -> None:
@@ -99,6 +100,7 @@ async def test_what_one_conversation_told_the_agent_the_next_is_answered_after_a
         assert PARROTS not in await asked(url, calling("another"), QUESTION)
 
 
+@pytest.mark.shows("issue6-5-A2A-agent")
 async def test_the_agent_answers_nobody_without_a_good_token_and_keeps_who_called(
     serving: Serving, agent_id: str
 ) -> None:
@@ -116,6 +118,7 @@ async def test_the_agent_answers_nobody_without_a_good_token_and_keeps_who_calle
     assert (record.user_id, record.speaker) == ("planner", "planner")
 
 
+@pytest.mark.shows("issue6-5-A2A-agent")
 async def test_a_token_made_for_something_else_calls_nobody(serving: Serving, agent_id: str) -> None:
     others = [
         serving.token("planner"), calling("planner", audience="archivist"),
@@ -126,6 +129,7 @@ async def test_a_token_made_for_something_else_calls_nobody(serving: Serving, ag
                 await asked(url, token, PARROTS)
 
 
+@pytest.mark.shows("issue6-5-A2A-agent")
 async def test_a_callers_token_opens_no_memory(serving: Serving) -> None:
     own = Home(serving.home).secret("jwt")
     refusals = {calling("planner"): AuthenticationFailed, calling("planner", own): NotAuthorised}
@@ -135,6 +139,7 @@ async def test_a_callers_token_opens_no_memory(serving: Serving) -> None:
                 await memory.list(ListParams())
 
 
+@pytest.mark.shows("issue6-5-A2A-agent")
 def test_the_commands_of_the_guide_work_as_printed(serving: Serving, agent_id: str, tmp_path: Path) -> None:
     [calls] = [block for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
                if "a2a_caller.py" in block]
@@ -158,6 +163,7 @@ def run(script: str, serving: Serving, directory: Path) -> Done:
         env={**serving.environment, "AGENTCORE_URL": serving.url, "LIBRARIAN_SECRET": SECRET}, check=False)
 
 
+@pytest.mark.shows("issue6-shows-lines")
 def test_the_lines_that_memory_costs_an_agent_are_those_of_the_example() -> None:
     [lines] = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     example = " ".join((EXAMPLES / "a2a_agent.py").read_text(encoding="utf-8").split())
@@ -166,6 +172,7 @@ def test_the_lines_that_memory_costs_an_agent_are_those_of_the_example() -> None
     assert [each for each in statements if each not in example] == []
 
 
+@pytest.mark.shows("issue6-5-A2A-card")
 async def test_the_services_card_is_found_by_the_sdk_without_a_token(serving: Serving) -> None:
     async with httpx.AsyncClient() as http:
         card = await A2ACardResolver(http, serving.url).get_agent_card()

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.fixtures.serving import Serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -31,6 +33,7 @@ def test_an_agent_of_a_service_remembers_in_a_second_process(serving: Serving, a
     assert answer == f"You told me: {PARROTS}"
 
 
+@pytest.mark.shows("issue6-shows-restart")
 def test_an_agent_with_a_memory_of_its_own_remembers_after_a_restart(
     new_serving: Callable[..., Serving]
 ) -> None:
@@ -42,6 +45,7 @@ def test_an_agent_with_a_memory_of_its_own_remembers_after_a_restart(
     assert home.left_over() == []
 
 
+@pytest.mark.shows("issue6-2-beside-a-service")
 def test_an_agent_without_a_token_uses_the_parts_of_the_service_that_runs(serving: Serving) -> None:
     assert said(serving, "agent.py", PARROTS) == [f"> {PARROTS}", "Noted."]
     [_, answer] = said(serving, "agent.py", "Which African Grey parrots do I love?")

@@ -42,6 +42,7 @@ def place(runtime: Runtime, services: Services) -> Place:
         "JWT_SECRET_KEY": secret.get_secret_value(), "MAINTENANCE_IN_SERVER": "false", "LOG_LEVEL": "ERROR"})
 
 
+@pytest.mark.shows("issue4-shows-crashes")
 async def test_wherever_a_prune_or_a_restore_is_killed_nothing_is_lost_and_a_repeat_completes(
     place: Place, forking: Nursery
 ) -> None:
@@ -52,6 +53,7 @@ async def test_wherever_a_prune_or_a_restore_is_killed_nothing_is_lost_and_a_rep
     assert found == {each: Remains() for each in chosen}, f"CRASH_SEED={SEED}"
 
 
+@pytest.mark.shows("issue4-8-crashes")
 async def test_wherever_an_erasure_is_killed_the_same_call_leaves_nothing_and_takes_nobody_elses(
     place: Place, forking: Nursery
 ) -> None:
@@ -61,6 +63,7 @@ async def test_wherever_an_erasure_is_killed_the_same_call_leaves_nothing_and_ta
     assert found == {each: Remains() for each in chosen}, f"CRASH_SEED={SEED}"
 
 
+@pytest.mark.shows("issue4-8-crashes")
 async def test_the_verdict_sees_an_erasure_that_takes_sources_before_what_was_made_of_them(
     place: Place, forking: Nursery
 ) -> None:
@@ -68,6 +71,7 @@ async def test_the_verdict_sees_an_erasure_that_takes_sources_before_what_was_ma
     assert (await erasing.trial("erase.committed", which=3)).unfinished > 0
 
 
+@pytest.mark.shows("issue4-shows-crashes")
 async def test_the_verdict_sees_a_prune_that_archives_after_it_deletes(
     place: Place, forking: Nursery
 ) -> None:

@@ -62,6 +62,7 @@ def failed(serving: Serving) -> Iterator[int]:
         connection.execute("DELETE FROM procrastinate_jobs")
 
 
+@pytest.mark.shows("issue4-9-operators")
 def test_a_job_that_failed_is_listed_explained_and_tried_again(serving: Serving, failed: int) -> None:
     shown = serving.cli("jobs", "show", str(failed)).stdout
     row = rf"^{failed}\tprune_layer\tfailed\tagent_id=ada no_layer=1\t20\t.*TypeError"
@@ -85,6 +86,7 @@ def story(serving: Serving, job: int) -> list[str]:
     return [each["happened"] for each in shown["story"]]
 
 
+@pytest.mark.shows("issue4-9-operators")
 def test_a_job_that_waits_is_cancelled(serving: Serving) -> None:
     job = ask_for_a_job(serving, '{"layer": "semantic"}', not_before="now() + interval '1 hour'")
     assert [each["job_id"] for each in jobs(serving, "--state", "scheduled", "--agent", "ada")] == [job]

@@ -91,6 +91,7 @@ async def store_until(stop: asyncio.Event, memory: MemoryClient, stored: list[st
             stored.append(content)
 
 
+@pytest.mark.shows("NFR-4.1", "B10")
 async def test_a_backup_made_under_load_restores_all_that_was_acknowledged_before_it(
     new_serving: Callable[..., Serving], tmp_path: Path
 ) -> None:
@@ -142,6 +143,7 @@ async def test_a_backup_made_under_load_restores_all_that_was_acknowledged_befor
     assert not {name for name in names(new.home) if name.startswith("restore")}
 
 
+@pytest.mark.shows("B10")
 async def test_a_stopped_home_that_never_archived_is_backed_up_and_put_back_in_place_of_a_later_state(
     new_serving: Callable[..., Serving], tmp_path: Path
 ) -> None:
@@ -183,6 +185,7 @@ async def test_a_stopped_home_that_never_archived_is_backed_up_and_put_back_in_p
     assert service.stop() == 0
 
 
+@pytest.mark.shows("issue13-backup-whole")
 async def test_a_damaged_copy_is_named_in_the_backup_and_the_rest_is_backed_up(
     serving: Serving, memory: MemoryClient, agent_id: str, tmp_path: Path
 ) -> None:
@@ -200,6 +203,7 @@ async def test_a_damaged_copy_is_named_in_the_backup_and_the_rest_is_backed_up(
         assert f"archive/{agent_id}/{second.name}" in tar.getnames()
 
 
+@pytest.mark.shows("NFR-4.1", "issue13-backup-external")
 async def test_with_a_database_of_ones_own_the_local_rest_is_backed_up_and_a_dump_is_served(
     new_serving: Callable[..., Serving], serving: Serving, services: Services, memory: MemoryClient,
     agent_id: str, tmp_path: Path
@@ -224,12 +228,14 @@ async def test_with_a_database_of_ones_own_the_local_rest_is_backed_up_and_a_dum
         assert there.stop() == 0
 
 
+@pytest.mark.shows("issue13-backup-readme")
 def test_the_readme_says_how_to_back_up_and_restore() -> None:
     for command in ("agentcore backup memory.backup", "agentcore restore-backup memory.backup"):
         assert command in README
 
 
 @pytest.mark.parametrize("command", ["backup", "restore-backup"])
+@pytest.mark.shows("issue13-backup-whole")
 def test_without_anything_to_read_nothing_is_made(
     command: str, new_serving: Callable[..., Serving], tmp_path: Path
 ) -> None:

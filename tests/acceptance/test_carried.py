@@ -16,6 +16,7 @@ from tests.fixtures.serving import Serving
 VECTOR_DIMENSIONS = 384
 
 
+@pytest.mark.shows("issue4-export")
 async def test_vectors_that_callers_gave_travel_and_those_of_the_embedder_are_made_anew(
     serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:
@@ -38,6 +39,7 @@ async def test_vectors_that_callers_gave_travel_and_those_of_the_embedder_are_ma
         assert found.memories[0].similarity == pytest.approx(1.0, abs=1e-3)
 
 
+@pytest.mark.shows("issue4-export")
 async def test_when_a_memory_was_valid_and_what_replaced_it_travels(
     serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:

@@ -66,6 +66,7 @@ async def test_the_doctor_tells_a_name_in_the_file_of_settings_that_no_setting_h
 # --- tokens ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue2-5-tokens")
 def test_a_token_made_before_the_first_start_opens_the_service_afterwards(
     new_serving: Callable[..., Serving],
 ) -> None:
@@ -126,6 +127,7 @@ def test_the_secret_of_the_settings_makes_the_token(stopped: Serving) -> None:
     assert not stopped.home.exists()
 
 
+@pytest.mark.shows("B11")
 async def test_a_rotated_secret_of_a_home_ends_no_token_until_the_old_one_is_dropped(
     stopped: Serving,
 ) -> None:
@@ -171,6 +173,7 @@ async def elsewhere(stopped: Serving) -> AsyncIterator[ScriptedServer]:
 
 
 @pytest.mark.parametrize("access", [(), ("--agent", "ada"), ("--token", "t.o.k")], ids=str)
+@pytest.mark.shows("A5")
 async def test_a_directorys_env_file_sends_neither_text_nor_token_elsewhere(
     stopped: Serving, elsewhere: ScriptedServer, access: tuple[str, ...]
 ) -> None:
@@ -180,6 +183,7 @@ async def test_a_directorys_env_file_sends_neither_text_nor_token_elsewhere(
     assert elsewhere.received == []
 
 
+@pytest.mark.shows("A5")
 async def test_mcp_reads_no_env_file_either(stopped: Serving, elsewhere: ScriptedServer) -> None:
     done = await asyncio.to_thread(stopped.cli, "mcp", said="")
     assert done.returncode == 1
@@ -188,6 +192,7 @@ async def test_mcp_reads_no_env_file_either(stopped: Serving, elsewhere: Scripte
 
 
 @pytest.mark.parametrize("url", ["http://memory.example", "http://127.0.0.1.example", "http://localhost.example"])
+@pytest.mark.shows("A5")
 def test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed(
     stopped: Serving, url: str
 ) -> None:
@@ -200,6 +205,7 @@ def test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed(
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "[::1]", "localhost", "LOCALHOST"])
+@pytest.mark.shows("A5")
 def test_this_machine_may_have_a_token_made_here(stopped: Serving, host: str) -> None:
     done = stopped.cli("list", "--agent", "ada", AGENTCORE_URL=f"http://{host}:9",
                        JWT_SECRET_KEY="kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu")
@@ -266,6 +272,7 @@ def test_json_is_the_whole_result(run: Callable[..., Done], arguments: list[str]
     assert member in json.loads(done.stdout)
 
 
+@pytest.mark.shows("FR-6.5")
 async def test_prune_says_what_would_go_then_takes_it(run: Callable[..., Done], memory: MemoryClient) -> None:
     for number in range(4):
         run("store", f"Reading number {number} of the meter")
@@ -310,6 +317,7 @@ def test_a_text_cannot_steer_the_terminal(run: Callable[..., Done]) -> None:
 # --- serve and related commands -----------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue2-1-serve")
 def test_serve_says_where_it_listens_and_what_it_prints_works(new_serving: Callable[..., Serving]) -> None:
     serving = new_serving()
     serving.start()
@@ -324,6 +332,7 @@ def test_serve_says_where_it_listens_and_what_it_prints_works(new_serving: Calla
     assert serving.left_over() == []
 
 
+@pytest.mark.shows("issue2-2-one-server")
 def test_a_second_server_on_the_home_is_refused_with_a_sentence(serving: Serving) -> None:
     done = serving.cli("serve", "--port", "0")
     assert (done.returncode, done.stdout) == (1, "")
@@ -340,6 +349,7 @@ def test_a_port_that_is_taken_is_named_before_anything_is_made(serving: Serving,
     assert not stopped.home.exists()
 
 
+@pytest.mark.shows("issue2-2-crashes")
 def test_ctrl_c_while_it_starts_ends_it_and_leaves_nothing(new_serving: Callable[..., Serving]) -> None:
     serving = new_serving()
     serving.start()
@@ -382,6 +392,7 @@ def test_doctor_starts_nothing_and_says_what_does_not_run(stopped: Serving) -> N
     assert not stopped.home.exists()
 
 
+@pytest.mark.shows("issue2-2-doctor")
 def test_doctor_tells_how_to_mend_what_is_wrong(serving: Serving, run: Callable[..., Done]) -> None:
     assert run("store", "A memory with a vector").returncode == 0
     secret = serving.home / "secrets" / "jwt"
@@ -411,6 +422,7 @@ def test_migrate_beside_a_running_service_finds_nothing_to_do(serving: Serving) 
     assert re.fullmatch(r"the schema is at revision \w+\n", done.stdout)
 
 
+@pytest.mark.shows("issue2-7-index")
 def test_index_status_names_the_partitions_in_use(serving: Serving, run: Callable[..., Done]) -> None:
     assert run("store", "The sluice is opened at six.").returncode == 0
     done = serving.cli("index", "status")
@@ -421,6 +433,7 @@ def test_index_status_names_the_partitions_in_use(serving: Serving, run: Callabl
     assert listed
 
 
+@pytest.mark.shows("issue2-7-index")
 def test_index_commands_say_where_nothing_is_to_be_done(serving: Serving) -> None:
     for command in ("tune", "rebuild"):
         done = serving.cli("index", command)
@@ -431,6 +444,7 @@ def test_index_commands_say_where_nothing_is_to_be_done(serving: Serving) -> Non
     assert "no partition is named memories_p99" in done.stderr
 
 
+@pytest.mark.shows("issue2-12-worker")
 def test_worker_attaches_to_the_service_and_ends_when_asked(serving: Serving) -> None:
     worker = serving.open_cli("worker")
     assert worker.stderr is not None

@@ -19,6 +19,7 @@ def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
     return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
 
 
+@pytest.mark.shows("issue2-8-by-id")
 def test_a_memory_is_shown_corrected_counted_and_deleted_by_its_id(run: Callable[..., Done]) -> None:
     memory_id = run("store", "The kiln is fired on Mondays.", "--tag", "pottery").stdout.strip()
     shown = run("get", memory_id).stdout
@@ -59,6 +60,7 @@ def commands_in(done: Done) -> list[list[str]]:
     return [hint.split(" takes ")[0].split(" shows ")[0].split() for hint in hints]
 
 
+@pytest.mark.shows("B6")
 def test_every_command_that_a_message_suggests_works(run: Callable[..., Done]) -> None:
     first = run("store", "Ada works at Acme.", "--time", "2026-05-01").stdout.strip()
     superseding = run("store", "Ada now works at Globex instead of Acme.", "--time", "2026-06-01")
@@ -80,6 +82,7 @@ def test_every_command_that_a_message_suggests_works(run: Callable[..., Done]) -
     assert run("prune", "episodic", "--dry-run", *target.split()).stdout.startswith("would go: 1\n")
 
 
+@pytest.mark.shows("B6")
 def test_revert_takes_back_the_last_change_and_says_where_there_is_none(run: Callable[..., Done]) -> None:
     memory_id = run("store", "The kiln is fired on Mondays.").stdout.strip()
     never = run("revert", memory_id)
@@ -90,6 +93,7 @@ def test_revert_takes_back_the_last_change_and_says_where_there_is_none(run: Cal
     assert "Tuesdays" in run("get", memory_id).stdout
 
 
+@pytest.mark.shows("B8")
 def test_what_was_superseded_is_told_on_storing_and_marked_in_lists(run: Callable[..., Done]) -> None:
     old = run("store", "My favorite color is blue.", "--speaker", "Ada", "--time", "2026-05-01").stdout[:-1]
     new = run("store", "My favorite color is green now.", "--speaker", "Ada", "--time", "2026-06-01")
@@ -98,6 +102,7 @@ def test_what_was_superseded_is_told_on_storing_and_marked_in_lists(run: Callabl
     assert [line.split("\t")[0] for line in listed if "[superseded]" in line] == [old]
 
 
+@pytest.mark.shows("B8")
 def test_a_prune_that_takes_nothing_says_why(run: Callable[..., Done]) -> None:
     empty = run("prune", "episodic", "--dry-run")
     assert (empty.stdout, empty.stderr) == ("would go: 0\n", "the layer contains no memories\n")
@@ -108,6 +113,7 @@ def test_a_prune_that_takes_nothing_says_why(run: Callable[..., Done]) -> None:
         "would go: 0\n", "20 % of 3 memories is less than one: --target 1 takes one\n")
 
 
+@pytest.mark.shows("B8")
 def test_human_dates_and_durations_are_taken_everywhere(run: Callable[..., Done]) -> None:
     memory_id = run("store", "The kiln is fired.", "--time", "3d", "--ttl", "1y").stdout.strip()
     for filters in (("--after", "1w"), ("--before", "yesterday"), ("--after", "1y", "--before", "today")):
@@ -115,6 +121,7 @@ def test_human_dates_and_durations_are_taken_everywhere(run: Callable[..., Done]
     assert run("list", "--after", "yesterday").stderr == "no memories\n"
 
 
+@pytest.mark.shows("B8")
 def test_a_piped_table_has_a_tab_between_cells_and_no_padding(run: Callable[..., Done]) -> None:
     run("store", "One line with a\ttab.")
     header, line = run("list").stdout.splitlines()
@@ -123,11 +130,13 @@ def test_a_piped_table_has_a_tab_between_cells_and_no_padding(run: Callable[...,
     assert len(line) < 100
 
 
+@pytest.mark.shows("B8")
 def test_the_defaults_of_language_models_are_shown_without_a_warning(run: Callable[..., Done]) -> None:
     done = run("llm", "show")
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.shows("B14")
 def test_a_rule_without_effect_is_told(serving: Serving, run: Callable[..., Done], agent_id: str) -> None:
     admin = serving.token(agent_id, scopes=("memory:read", "memory:admin"))
     done = serving.cli("layers", "set", "semantic", "--extend-after-uses", "3", "--token", admin)

@@ -94,6 +94,7 @@ async def live_a_little(memory: MemoryApi) -> None:
     assert (await memory.delete(DeleteParams(all=True, confirm=True))).deleted_count == 2
 
 
+@pytest.mark.shows("FR-6.5", "issue2-6-methods")
 async def test_a_memory_lives_its_whole_life_over_http(memory: MemoryClient) -> None:
     await live_a_little(memory)
     assert (await memory.count(CountParams())).count == 0
@@ -173,6 +174,7 @@ async def test_an_expired_token_is_replaced_without_the_caller_noticing(
         assert (await memory.count(CountParams())).count == 0
 
 
+@pytest.mark.shows("AC-7")
 async def test_a_conversation_and_a_trace_reach_the_memorys_provenance(memory: MemoryClient) -> None:
     trace_id = uuid4().hex
     traced = memory.traced(traceparent=f"00-{trace_id}-00f067aa0ba902b7-01",
@@ -184,6 +186,7 @@ async def test_a_conversation_and_a_trace_reach_the_memorys_provenance(memory: M
     assert provenance["a2a_context"]["source_agent"] == "planner"
 
 
+@pytest.mark.shows("NFR-1.4")
 async def test_concurrent_callers_get_their_own_answers(serving: Serving) -> None:
     async def remember(number: int) -> str:
         async with serving.client(f"agent-{uuid4()}") as memory:

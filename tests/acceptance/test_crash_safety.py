@@ -22,6 +22,7 @@ ROUNDS = int(os.environ.get("CRASH_ROUNDS", len(Victim)))
 MEMORIES = int(os.environ.get("CRASH_MEMORIES", "2000"))
 
 
+@pytest.mark.shows("issue2-kill-9")
 async def test_kills_lose_double_and_halve_nothing_and_a_task_keeps_its_time() -> None:
     told: list[str] = []
     done, figures = await run(ROUNDS, MEMORIES, time.time_ns(), told.append)

@@ -33,6 +33,7 @@ def done(room: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True, text=True)
 
 
+@pytest.mark.shows("issue2-15-demo", "B7")
 def test_a_question_counts_only_where_a_current_answer_is_shown(
     done: subprocess.CompletedProcess[str]
 ) -> None:
@@ -47,6 +48,7 @@ def test_a_question_counts_only_where_a_current_answer_is_shown(
         assert result["current_shown"] is bool(current & {*result["shown"]})
 
 
+@pytest.mark.shows("issue2-15-demo")
 def test_the_demonstration_leaves_nothing_behind(room: Path, done: subprocess.CompletedProcess[str]) -> None:
     assert "imported a conversation of 364 lines" in done.stderr
     assert list(room.iterdir()) == []
@@ -58,6 +60,7 @@ def test_the_demonstration_leaves_nothing_behind(room: Path, done: subprocess.Co
     ([True, True], "2 of 2 questions: a current answer is among the 3 memories shown."),
     ([True, False], "1 of 2 questions: a current answer is among the 3 memories shown.\nmissed: Q1"),
 ], ids=["all", "missed"])
+@pytest.mark.shows("B7")
 def test_the_count_is_the_number_found_and_names_what_was_missed(shown: list[bool], printed: str) -> None:
     results = [{"question": f"Q{number}", "current_shown": each} for number, each in enumerate(shown)]
     assert summary(results) == printed

@@ -94,6 +94,7 @@ def printed_as_told(output: str, printed: str) -> bool:
 
 
 @pytest.mark.parametrize("page", [name for name, of in RUN.items() if of and name not in OF_OTHER_TESTS])
+@pytest.mark.shows("issue6-5-MCP", "issue6-7-examples")
 def test_the_examples_of_a_page_run_as_printed(
     page: str, serving: Serving, services: Services, agent_id: str, tmp_path: Path
 ) -> None:
@@ -139,10 +140,12 @@ def test_a_page_left_to_another_test_has_examples_that_it_names(page: str) -> No
     assert all(block.output is None for block in RUN[page])
 
 
+@pytest.mark.shows("issue6-7-examples")
 def test_few_examples_are_not_run() -> None:
     assert 0 < sum(block.reason is not None for block in BLOCKS) <= MOST_NOT_RUN
 
 
+@pytest.mark.shows("issue6-7-examples")
 def test_every_fenced_block_of_code_is_seen() -> None:
     fences = sum(len(re.findall(r"^```(?:python|sh)$", page.read_text(), re.MULTILINE)) for page in PAGES)
     assert len(BLOCKS) == fences

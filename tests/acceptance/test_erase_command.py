@@ -28,6 +28,7 @@ async def _fill(memory: MemoryClient) -> None:
         for user_id in ("ada", "ben") for number in range(3)]))
 
 
+@pytest.mark.shows("issue4-8-receipt")
 async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
     run: Callable[..., Done], serving: Serving, memory: MemoryClient, agent_id: str, tmp_path: Path
 ) -> None:
@@ -66,6 +67,7 @@ async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
     assert (await memory.count(CountParams())).count == 0
 
 
+@pytest.mark.shows("issue13-receipt-totals")
 async def test_each_call_continues_the_one_before_so_that_the_last_receipt_is_of_all(
     serving: Serving,
 ) -> None:

@@ -64,6 +64,7 @@ def restarting(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.shows("issue6-shows-restart-frameworks")
 def test_what_one_session_was_told_the_next_answers_from_a_memory_of_its_own(
     home: Serving, framework: str
 ) -> None:
@@ -73,6 +74,7 @@ def test_what_one_session_was_told_the_next_answers_from_a_memory_of_its_own(
     assert home.left_over() == []
 
 
+@pytest.mark.shows("issue6-shows-restart-frameworks")
 def test_what_one_session_was_told_the_next_answers_after_the_service_was_restarted(
     restarting: Serving
 ) -> None:
@@ -96,6 +98,7 @@ def blocks(framework: str) -> list[str]:
 
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.shows("issue6-shows-lines")
 def test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says(
     home: Serving, framework: str, tmp_path: Path
 ) -> None:
@@ -110,6 +113,7 @@ def test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says(
         assert PARROTS in "\n".join(run(home, str(script))), block
 
 
+@pytest.mark.shows("issue6-shows-lines")
 def test_the_lines_of_the_agents_page_are_as_many_as_it_says() -> None:
     """test_documentation_examples runs them with the rest of the page."""
     page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
@@ -121,6 +125,7 @@ def test_the_lines_of_the_agents_page_are_as_many_as_it_says() -> None:
         assert {line for line in block.splitlines() if "agentcore" in line} <= set(lines)
 
 
+@pytest.mark.shows("issue6-2-beside-a-service")
 def test_the_lines_of_the_guides_run_beside_the_service_of_the_quickstart(
     restarting: Serving, tmp_path: Path
 ) -> None:
@@ -134,6 +139,7 @@ def test_the_lines_of_the_guides_run_beside_the_service_of_the_quickstart(
     assert PARROTS in restarting.cli("retrieve", "What bird did I like?", **asked).stdout
 
 
+@pytest.mark.shows("issue6-5-extras")
 def test_without_its_package_an_integration_says_what_to_install(home: Serving) -> None:
     script = (
         "import importlib, sys\n"
@@ -147,6 +153,7 @@ def test_without_its_package_an_integration_says_what_to_install(home: Serving) 
         assert line.endswith(f"): pip install 'agentcore-memory[{extra}]'.")
 
 
+@pytest.mark.shows("issue6-5-extras")
 def test_the_service_needs_none_of_the_frameworks(home: Serving) -> None:
     script = "import sys, agentcore.cli, agentcore.server, agentcore.agents.tools; print(*sys.modules)"
     [loaded] = run(home, "-c", script)

@@ -53,6 +53,7 @@ async def everything(memory: MemoryClient) -> list[MemoryRecord]:
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.shows("issue6-6-forms")
 async def test_every_form_is_stored_once_and_what_was_left_out_is_told(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path, form: str
 ) -> None:
@@ -76,6 +77,7 @@ async def test_every_form_is_stored_once_and_what_was_left_out_is_told(
     assert await everything(memory) == kept
 
 
+@pytest.mark.shows("issue6-6-forms")
 async def test_chatgpts_conversations_keep_their_branch_times_roles_and_titles(
     run: Callable[..., Done], memory: MemoryClient
 ) -> None:
@@ -97,6 +99,7 @@ async def test_chatgpts_conversations_keep_their_branch_times_roles_and_titles(
     assert {(each.user_id, each.namespace) for each in records} == {("grace", "old chats")}
 
 
+@pytest.mark.shows("issue6-6-forms")
 async def test_claudes_conversations_keep_their_times_senders_and_titles(
     run: Callable[..., Done], memory: MemoryClient
 ) -> None:
@@ -111,6 +114,7 @@ async def test_claudes_conversations_keep_their_times_senders_and_titles(
     assert first.session_id == second.session_id == "aa000000-0000-4000-8000-000000000001"
 
 
+@pytest.mark.shows("issue6-6-forms")
 async def test_memories_of_others_keep_whose_they_are_when_and_how_long(
     run: Callable[..., Done], memory: MemoryClient
 ) -> None:
@@ -132,6 +136,7 @@ async def test_memories_of_others_keep_whose_they_are_when_and_how_long(
     assert nodes.expires_at.year == 2099
 
 
+@pytest.mark.shows("issue6-6-forms")
 async def test_langgraphs_store_goes_on_with_the_items_of_its_dump(
     run: Callable[..., Done], memory: MemoryClient
 ) -> None:
@@ -153,6 +158,7 @@ async def test_langgraphs_store_goes_on_with_the_items_of_its_dump(
 
 
 @pytest.mark.parametrize("form", ["chatgpt", "claude"])
+@pytest.mark.shows("issue6-6-forms")
 async def test_an_export_is_read_inside_its_zip_archive(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path, form: str
 ) -> None:
@@ -181,6 +187,7 @@ def items(count: int) -> list[dict[str, Any]]:
              "value": {"text": f"Parcel {n * 7919} lies in locker {n}."}} for n in range(count)]
 
 
+@pytest.mark.shows("issue6-6-resumed")
 async def test_an_import_that_was_killed_goes_on_and_stores_nothing_twice(
     serving: Serving, run: Callable[..., Done], memory: MemoryClient, tmp_path: Path, agent_id: str
 ) -> None:
@@ -204,6 +211,7 @@ async def test_an_import_that_was_killed_goes_on_and_stores_nothing_twice(
     assert (await memory.count(CountParams())).count == 400
 
 
+@pytest.mark.shows("issue6-6-resumed")
 async def test_a_state_lets_the_next_run_begin_behind_what_is_stored(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
@@ -228,6 +236,7 @@ async def test_a_state_lets_the_next_run_begin_behind_what_is_stored(
     assert (await memory.count(CountParams())).count == 600
 
 
+@pytest.mark.shows("issue6-6-resumed")
 async def test_a_record_that_was_stored_in_part_is_read_again(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
@@ -260,6 +269,7 @@ def test_what_does_not_go_together_is_refused(
     assert problem in " ".join(refused.stderr.replace("│", " ").split())
 
 
+@pytest.mark.shows("issue6-6-resumed")
 async def test_a_file_that_could_not_be_read_to_its_end_is_read_on_from_there(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
@@ -274,6 +284,7 @@ async def test_a_file_that_could_not_be_read_to_its_end_is_read_on_from_there(
     assert (await memory.count(CountParams())).count == 2
 
 
+@pytest.mark.shows("issue6-6-forms")
 async def test_a_file_read_as_another_form_fails_and_says_which_it_is(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
@@ -292,6 +303,7 @@ async def test_a_file_read_as_another_form_fails_and_says_which_it_is(
 
 
 @pytest.mark.parametrize("form", FORMS)
+@pytest.mark.shows("issue6-6-forms")
 async def test_an_export_without_its_form_is_refused_with_what_to_type(
     run: Callable[..., Done], memory: MemoryClient, form: str
 ) -> None:

@@ -26,6 +26,7 @@ def conversation(count: int) -> list[str]:
             for number in range(count)]
 
 
+@pytest.mark.shows("issue2-13-import")
 async def test_an_import_that_is_stopped_by_ctrl_c_says_how_far_it_came(
     serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:

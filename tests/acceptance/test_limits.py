@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from agentcore.limits import LIMITS
 from benchmarks.limits import AGENTS, ANSWERS, DELAY_MS, ELSEWHERE, GROWTH_MB, SETTINGS, exceed_all
 from tests.fixtures.serving import Serving
@@ -14,6 +16,7 @@ QUIET_MS = 50.0
 ATTEMPTS, BUSY_MS = 3, 4 * DELAY_MS
 
 
+@pytest.mark.shows("A2", "A3", "A7")
 def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(
     new_serving: Callable[..., Serving]
 ) -> None:
@@ -34,6 +37,7 @@ def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(
     assert serving.stop() == 0
 
 
+@pytest.mark.shows("issue13-limits-table")
 def test_each_limit_of_the_table_is_exceeded() -> None:
     exceeded = {name for name in ANSWERS if not name.startswith("within")}
     assert exceeded | ELSEWHERE == {limit.name for limit in LIMITS}

@@ -19,6 +19,7 @@ def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
     return lambda *arguments: serving.cli(*arguments, AGENTCORE_TOKEN=token)
 
 
+@pytest.mark.shows("issue5-5-settings")
 def test_what_models_are_used_for_is_shown_and_set(run: Callable[..., Done]) -> None:
     shown = run("llm", "show")
     assert shown.returncode == 0
@@ -54,6 +55,7 @@ def test_what_cannot_be_set_is_said(run: Callable[..., Done], arguments: tuple[s
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.shows("issue5-5-settings")
 def test_a_provisional_summary_is_said_to_be_one(new_serving: Callable[..., Serving], agent_id: str) -> None:
     own = new_serving(LLM_MODEL="small", LLM_BASE_URL="http://127.0.0.1:9/v1", EMBEDDING_MODEL="none")
     own.start()

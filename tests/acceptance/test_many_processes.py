@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import secrets
 
+import pytest
+
 from benchmarks.eight_processes import measure
 from benchmarks.together.traffic import Account
 from benchmarks.together.verdict import judge
@@ -15,6 +17,7 @@ from tests.fixtures.services import Services
 SHORT = {"seconds": 3.0, "servers": 2, "workers": 0, "agents": 2, "clients": 3}
 
 
+@pytest.mark.shows("issue4-shows-processes")
 async def test_processes_on_one_database_lose_no_update_and_have_one_leader(services: Services) -> None:
     options = argparse.Namespace(**SHORT, seed=secrets.randbelow(1_000_000))
     with migrated_database(services) as own:
@@ -27,6 +30,7 @@ async def test_processes_on_one_database_lose_no_update_and_have_one_leader(serv
     assert figures["acknowledged_changes"] > 0
 
 
+@pytest.mark.shows("issue4-shows-processes")
 async def test_the_verdict_sees_an_update_that_was_lost(services: Services, agent: Agent) -> None:
     memory_id = await agent.stored_id("Meter 1 stands at 0.", metadata={"count": 0})
     place = agent.agent_id, memory_id

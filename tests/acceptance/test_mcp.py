@@ -80,6 +80,7 @@ def restarted(serving: Serving) -> None:
 # --- memory across sessions ---------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-shows-restart-MCP")
 async def test_what_one_session_saved_the_next_recalls_after_a_restart(local: Serving) -> None:
     agents = {way: f"agent-{uuid4()}" for way in WAYS}
     for way, agent in agents.items():
@@ -95,6 +96,7 @@ async def test_what_one_session_saved_the_next_recalls_after_a_restart(local: Se
             assert budget["memories"][0]["content"] == HAWAII, way
 
 
+@pytest.mark.shows("issue6-5-MCP")
 async def test_open_clients_neither_hold_up_a_stop_nor_mind_a_restart(local: Serving, agent_id: str) -> None:
     async with AsyncExitStack() as stack:
         clients = [await stack.enter_async_context(opened(local, way, local.token(agent_id))) for way in WAYS]
@@ -107,6 +109,7 @@ async def test_open_clients_neither_hold_up_a_stop_nor_mind_a_restart(local: Ser
 # --- listing of tools ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-3-one-definition", "issue6-shows-tools")
 async def test_the_tools_are_those_of_the_one_definition_with_the_same_schemas(connected: Connected) -> None:
     async with connected() as client:
         listed = (await client.list_tools()).tools
@@ -119,6 +122,7 @@ async def test_the_tools_are_those_of_the_one_definition_with_the_same_schemas(c
             "recall_memory", "prefetch_memory", "memory_session"}
 
 
+@pytest.mark.shows("issue6-5-MCP")
 async def test_a_memory_lives_its_life_by_tools_alone(connected: Connected) -> None:
     async with connected() as client:
         saved = await told(client, "save_memory", content="The Hawaii budget is 3,000 dollars.", tags=["a"])
@@ -201,6 +205,7 @@ async def test_what_a_tool_cannot_do_is_a_result_that_a_model_can_act_on(connect
 
 
 @over_http
+@pytest.mark.shows("issue6-5-MCP-gate")
 async def test_a_token_that_may_only_read_can_recall_and_not_save(
     serving: Serving, memory: MemoryClient, way: str, agent_id: str
 ) -> None:
@@ -213,6 +218,7 @@ async def test_a_token_that_may_only_read_can_recall_and_not_save(
     assert (await memory.count(CountParams())).count == 1
 
 
+@pytest.mark.shows("issue6-5-MCP-owner")
 async def test_the_memory_of_another_agent_is_not_to_be_reached(
     serving: Serving, memory: MemoryClient, way: str
 ) -> None:
@@ -296,6 +302,7 @@ async def test_the_options_confine_the_tools_to_a_user_and_a_namespace(
 
 
 @pytest.mark.parametrize("end", ["input", signal.SIGTERM, signal.SIGINT])
+@pytest.mark.shows("issue6-5-MCP")
 def test_stdio_prints_nothing_but_messages_and_ends_when_asked(
     serving: Serving, agent_id: str, end: signal.Signals | str
 ) -> None:
@@ -325,6 +332,7 @@ def test_stdio_prints_nothing_but_messages_and_ends_when_asked(
     assert process.returncode == (-end if isinstance(end, signal.Signals) else 0)
 
 
+@pytest.mark.shows("issue6-5-MCP-extra")
 def test_a_command_that_cannot_work_says_why_on_stderr_alone(serving: Serving, tmp_path: Path) -> None:
     without_token = serving.cli("mcp", said="", AGENTCORE_TOKEN="")
     assert without_token.returncode == 1
@@ -339,6 +347,7 @@ def test_a_command_that_cannot_work_says_why_on_stderr_alone(serving: Serving, t
 # --- the guide ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-5-MCP")
 async def test_the_configuration_of_the_guide_starts_a_server_that_answers(
     serving: Serving, agent_id: str
 ) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import psycopg
+import pytest
 
 from agentcore.client import MemoryClient
 from agentcore.maintenance.purging import Purge
@@ -52,6 +53,7 @@ async def fill(memory: MemoryClient, marker: str) -> None:
     await memory.get_relevant_context(f"What about {marker}?", task_id="search")
 
 
+@pytest.mark.shows("A12")
 async def test_erased_text_is_in_no_file_of_the_home_after_a_purge(
     new_serving: Callable[..., Serving]
 ) -> None:
@@ -105,6 +107,7 @@ def test_a_purge_prints_a_summary_and_a_verdict(serving: Serving) -> None:
     assert lines[-1] == "purged completely"
 
 
+@pytest.mark.shows("issue13-purge-remains")
 def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) -> None:
     url = json.loads((serving.home / "run" / "urls.json").read_text())["database_url"]
     with psycopg.connect(url, application_name="a long report") as holder:
@@ -118,6 +121,7 @@ def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) ->
     assert any("memory_usage" in each for each in answer["remaining"])
 
 
+@pytest.mark.shows("issue13-interrupted-maintenance")
 async def test_a_table_that_another_process_locks_is_named_and_the_others_are_purged(
     services: Services,
 ) -> None:
@@ -133,6 +137,7 @@ async def test_a_table_that_another_process_locks_is_named_and_the_others_are_pu
         assert not any("purge again" in each for each in done.failed)
 
 
+@pytest.mark.shows("issue13-purge-remains")
 def test_without_a_running_service_nothing_is_purged(new_serving: Callable[..., Serving]) -> None:
     refused = new_serving().cli("purge")
     assert (refused.returncode, refused.stdout) == (1, "")

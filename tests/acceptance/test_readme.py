@@ -54,6 +54,7 @@ def shell() -> None:
         pytest.skip("the examples are for bash and curl")
 
 
+@pytest.mark.shows("FR-6.1", "FR-6.2", "FR-6.3", "FR-6.4", "issue2-15-readme")
 def test_each_call_by_curl_is_answered_with_a_result(
     shell: None, serving: Serving, agent_id: str, tmp_path: Path
 ) -> None:
@@ -88,6 +89,7 @@ def test_the_answer_printed_has_the_fields_of_the_real_one(
         (name, value) for name, value in answer["result"].items() if not isinstance(value, dict | list)}
 
 
+@pytest.mark.shows("issue2-15-readme")
 def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path) -> None:
     [example] = blocks(README, "python", "MemoryClient")
     (tmp_path / "example.py").write_text(example)
@@ -102,12 +104,14 @@ def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path
     assert "## Current Task Context" in done.stdout
 
 
+@pytest.mark.shows("B5")
 def test_the_readme_says_how_to_run_its_python() -> None:
     first = README.index("```python")
     assert ".venv/bin/python example.py" in README[README.index("## From Python"):first]
     assert len(README.splitlines()) < 200
 
 
+@pytest.mark.shows("issue6-2-same-code")
 def test_the_example_of_an_agent_runs(serving: Serving, agent_id: str, tmp_path: Path) -> None:
     [example] = blocks(README, "python", "MemoryEnabledAgent")
     (tmp_path / "example.py").write_text(example)
@@ -200,6 +204,7 @@ async def test_every_metric_of_the_operators_guide_is_exposed_and_every_one_expo
     assert told == {name for name in families if not name.endswith("_created")}
 
 
+@pytest.mark.shows("issue2-14-health")
 async def test_every_part_of_readiness_is_in_the_operators_guide(serving: Serving) -> None:
     async with httpx.AsyncClient(trust_env=False) as http:
         parts = (await http.get(f"{serving.url}/readyz")).json()["parts"]
@@ -224,6 +229,7 @@ def database(services: Services) -> Iterator[dict[str, str]]:
             connection.execute(f"DROP ROLE IF EXISTS {names[role]}")
 
 
+@pytest.mark.shows("issue2-2-external")
 def test_a_database_set_up_as_the_guide_says_is_migrated_and_served(
     services: Services, database: dict[str, str], serving: Serving
 ) -> None:

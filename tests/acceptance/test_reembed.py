@@ -38,6 +38,7 @@ def asked(serving: Serving, statement: str) -> tuple[Any, ...]:
     return row
 
 
+@pytest.mark.shows("issue4-10.2")
 async def test_a_killed_run_goes_on_and_the_service_never_stops_answering(own: Serving) -> None:
     async with own.client("ada") as memory:
         for start in range(0, COUNT, 100):

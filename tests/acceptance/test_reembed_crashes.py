@@ -53,6 +53,7 @@ async def trials(
             yield made
 
 
+@pytest.mark.shows("issue4-10.2")
 async def test_wherever_it_is_killed_the_next_process_ends_with_every_vector_the_right_one(
     trials: Reembedding
 ) -> None:
@@ -62,5 +63,6 @@ async def test_wherever_it_is_killed_the_next_process_ends_with_every_vector_the
 
 
 @pytest.mark.parametrize("trials", ["named before moved"], indirect=True)
+@pytest.mark.shows("issue4-10.2")
 async def test_the_verdict_sees_a_vector_that_is_named_before_it_is_moved(trials: Reembedding) -> None:
     assert (await trials.trial("reembed.moved", which=1)).altered > 0

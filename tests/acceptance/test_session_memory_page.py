@@ -28,6 +28,7 @@ SAID = (
 
 @pytest.mark.parametrize(
     ("example", "said"), list(zip(EXAMPLES, SAID, strict=True)), ids=["in memory", "on parts", "for a model"])
+@pytest.mark.shows("issue6-4-interface")
 def test_each_example_of_the_page_runs(
     serving: Serving, agent_id: str, example: str, said: list[str]
 ) -> None:

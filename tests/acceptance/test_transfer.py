@@ -99,6 +99,7 @@ async def test_a_second_import_stores_nothing_and_a_longer_file_only_what_is_new
     assert (await memory.count(CountParams())).count == 40
 
 
+@pytest.mark.shows("issue2-13-import")
 async def test_an_import_that_was_killed_goes_on_where_it_stopped(
     serving: Serving, memory: MemoryClient, tmp_path: Path, agent_id: str
 ) -> None:
@@ -173,6 +174,7 @@ def test_what_is_not_worth_storing_is_counted_by_reason_and_can_be_forced(run: C
     assert tally(run("import", "-", "--force", said=said)) == {"existing": 1, "stored": 2}
 
 
+@pytest.mark.shows("issue2-13-export")
 async def test_export_and_import_into_another_memory_give_equal_memories(
     serving: Serving, memory: MemoryClient, tmp_path: Path, agent_id: str
 ) -> None:

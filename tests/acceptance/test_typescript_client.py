@@ -32,6 +32,7 @@ def test_it_sends_tries_again_and_reads_as_the_python_client_does() -> None:
     assert "# fail 0" in passed("scripted.test.js")
 
 
+@pytest.mark.shows("issue6-1-TypeScript")
 def test_a_memory_lives_its_whole_life_from_javascript(serving: Serving, agent_id: str) -> None:
     said = passed("service.test.js", AGENTCORE_URL=serving.url, AGENTCORE_TOKEN=serving.token(agent_id))
     assert "ok 1 - a memory lives its whole life" in said
@@ -39,6 +40,7 @@ def test_a_memory_lives_its_whole_life_from_javascript(serving: Serving, agent_i
 
 
 @pytest.mark.skipif(not COMPILER.exists(), reason="this machine has no npm, or none that reaches a registry")
+@pytest.mark.shows("issue6-1-TypeScript")
 def test_the_compiler_holds_the_declarations_to_what_they_promise() -> None:
     done = subprocess.run(
         [NODE or "node", COMPILER, "--project", TESTS], text=True, capture_output=True, timeout=120,

@@ -133,6 +133,7 @@ class Installed(Serving):
 # --- the client --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("B4")
 def test_the_base_install_is_the_client_and_small(base: Environment) -> None:
     [packages] = base.path.glob("venv/lib/python*/site-packages")
     size = sum(file.stat().st_size for file in packages.rglob("*") if file.is_file())
@@ -140,6 +141,7 @@ def test_the_base_install_is_the_client_and_small(base: Environment) -> None:
     assert not HEAVY & {path.name for path in packages.iterdir()}
 
 
+@pytest.mark.shows("B4")
 def test_the_client_imports_few_modules_and_none_of_the_services_packages(base: Environment) -> None:
     script = (
         "import json, sys; import agentcore; light = len(sys.modules)\n"
@@ -152,6 +154,7 @@ def test_the_client_imports_few_modules_and_none_of_the_services_packages(base: 
     assert not schema_is_built
 
 
+@pytest.mark.shows("issue13-missing-extra")
 def test_the_base_install_names_the_extra_that_commands_and_open_memory_need(base: Environment) -> None:
     script = (
         "import asyncio\nfrom agentcore import ConfigurationError, open_memory\n"
@@ -166,6 +169,7 @@ def test_the_base_install_names_the_extra_that_commands_and_open_memory_need(bas
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.shows("B4")
 def test_the_client_of_the_readme_runs_in_the_base_install(
     base: Environment, server_running: Installed
 ) -> None:
@@ -176,6 +180,7 @@ def test_the_client_of_the_readme_runs_in_the_base_install(
         assert ("in the blue tin" if word == "MemoryClient" else "African Grey") in said
 
 
+@pytest.mark.shows("issue13-extras")
 def test_each_integration_imports_over_the_base_install(environment: Callable[[str], Environment]) -> None:
     extras = environment("[a2a,google-adk,langchain,langgraph,mcp,openai-agents]")
     script = "".join(f"import agentcore.integrations.{name}\n" for name in FRAMEWORKS)
@@ -207,6 +212,7 @@ def server_running(server: Environment) -> Iterator[Installed]:
     assert service.left_over() == []
 
 
+@pytest.mark.shows("B1")
 def test_the_service_of_the_wheel_stores_and_finds_by_meaning(
     server: Environment, server_running: Installed
 ) -> None:
@@ -219,6 +225,7 @@ def test_the_service_of_the_wheel_stores_and_finds_by_meaning(
     assert doctor.returncode == 0, doctor.stdout
 
 
+@pytest.mark.shows("B2")
 def test_mcp_answers_without_another_extra(server_running: Installed) -> None:
     headers = {"Authorization": f"Bearer {server_running.token('me')}",
                "Accept": "application/json, text/event-stream"}
@@ -228,6 +235,7 @@ def test_mcp_answers_without_another_extra(server_running: Installed) -> None:
     assert "recall_memory" in listed.text
 
 
+@pytest.mark.shows("issue13-extras")
 def test_a_memory_in_the_process_needs_no_service(server: Environment, server_running: Installed) -> None:
     script = (
         "import asyncio\nfrom agentcore import open_memory\n"
@@ -239,6 +247,7 @@ def test_a_memory_in_the_process_needs_no_service(server: Environment, server_ru
     assert server.python(script, **alone) == "The spare key is in the blue tin\n"
 
 
+@pytest.mark.shows("issue13-extras")
 def test_with_all_extras_every_provider_can_be_chosen(
     server: Environment, server_running: Installed, wheel: Path
 ) -> None:

@@ -52,6 +52,7 @@ def test_the_file_carries_no_time_of_writing() -> None:
     assert SET.read_bytes()[4:8] == b"\0\0\0\0"
 
 
+@pytest.mark.shows("AC-2")
 def test_the_set_has_the_size_that_the_requirement_asks_for() -> None:
     queries = [query for each in CONVERSATIONS for query in each["queries"]]
     relevant = {memory_id for query in queries for memory_id in query["relevant_ids"]}

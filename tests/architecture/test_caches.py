@@ -11,6 +11,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 
+import pytest
 from pydantic import BaseModel
 
 import agentcore
@@ -166,6 +167,7 @@ def _places() -> frozenset[str]:
     return frozenset(places)
 
 
+@pytest.mark.shows("issue13-caches")
 def test_every_cache_is_declared_with_what_keys_it() -> None:
     of_one_call = {f"{module}:{name}" for module, names in OF_ONE_CALL.items() for name in names.split()}
     none = [NO_CACHES, of_one_call, PENDING]
@@ -173,6 +175,7 @@ def test_every_cache_is_declared_with_what_keys_it() -> None:
     assert sum(map(len, [CACHES, *none])) == len(_places())
 
 
+@pytest.mark.shows("issue13-caches")
 def test_what_agents_share_is_a_pure_function_of_one_word() -> None:
     assert {place for place, keyed in CACHES.items() if keyed is KeyedBy.WORD} == OF_WORDS.keys()
     for place in OF_WORDS:
@@ -181,6 +184,7 @@ def test_what_agents_share_is_a_pure_function_of_one_word() -> None:
         assert len(parameters.keys() - {"dimensions"}) == 1
 
 
+@pytest.mark.shows("issue13-caches")
 def test_a_cache_of_any_form_is_found() -> None:
     source = ("from functools import lru_cache\n_KNOWN: dict[str, int] = {}\n"
               "@lru_cache(maxsize=9)\ndef read(text): ...\n"
@@ -202,6 +206,7 @@ def _timed(kind: Any, seen: set[Any]) -> Iterator[str]:
             yield from _timed(field.annotation, seen)
 
 
+@pytest.mark.shows("issue13-caches")
 def test_every_time_in_a_result_is_coarse_or_a_setting() -> None:
     seen: set[Any] = set()
     assert {each for method in METHODS for each in _timed(method.result, seen)} == COARSE | SETTINGS

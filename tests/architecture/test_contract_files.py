@@ -86,6 +86,7 @@ def test_no_other_contract_file_is_left_behind() -> None:
     assert {path.name for path in REFERENCE.glob("*.json")} == expected
 
 
+@pytest.mark.shows("issue2-4-discovery")
 def test_the_openrpc_document_is_valid() -> None:
     assert list(Draft202012Validator(OPENRPC).iter_errors(DOCUMENT)) == []
 
@@ -134,6 +135,7 @@ def test_params_by_position_come_first_and_in_the_order_of_the_design() -> None:
         assert positional == fixed.get(method["name"], positional)
 
 
+@pytest.mark.shows("FR-2.3", "FR-6.1")
 def test_the_fixed_defaults_and_results_stand() -> None:
     methods = {method["name"]: method for method in DOCUMENT["methods"]}
     defaults = {(name, param["name"]): param["schema"].get("default")
@@ -155,6 +157,7 @@ def test_each_code_has_one_error_and_its_causes_are_children() -> None:
     assert all(issubclass(error, general[error.code]) for error in WIRE_ERRORS)
 
 
+@pytest.mark.shows("issue2-4-discovery")
 def test_the_schemas_judge_params() -> None:
     def valid(name: str, value: Any) -> bool:
         schema = {"$ref": f"#/$defs/{name}", "$defs": SCHEMAS["$defs"]}

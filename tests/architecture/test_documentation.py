@@ -53,11 +53,13 @@ def without_fences(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.shows("issue6-7-reference")
 def test_a_page_that_is_derived_is_what_the_code_says(name: str) -> None:
     committed = (ROOT / name).read_text(encoding="utf-8")
     assert committed == WRITTEN[name], "its source changed: look at it, then run scripts/write_reference.py"
 
 
+@pytest.mark.shows("issue6-7-reference")
 def test_every_command_stands_in_the_reference_with_an_example() -> None:
     page = TEXTS["docs/reference/cli.md"]
     sections = re.findall(r"^### agentcore ([^\n]+)\n(.*?)(?=^### |\Z)", page, re.MULTILINE | re.DOTALL)
@@ -81,6 +83,7 @@ def test_every_error_stands_in_the_reference_with_its_code(error: type[AgentCore
     assert f"| {int(error.code)} |" in row
 
 
+@pytest.mark.shows("B3")
 def test_no_page_installs_a_package_that_is_not_published() -> None:
     """Anyone could publish that name on PyPI, so pages must install the wheel by its file name."""
     installs = re.compile(r"pip\s+install\s+'?agentcore[-_]memory(?![-_]?\d)")
@@ -187,6 +190,7 @@ ROWS = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \| (\S+), (\S+) \|$", TEXTS["docs/
 
 
 @pytest.mark.parametrize(("benchmark", "seen", "day", "commit"), ROWS)
+@pytest.mark.shows("issue6-7-figures")
 def test_every_figure_that_is_told_was_seen(benchmark: str, seen: str, day: str, commit: str) -> None:
     runs = [run for run in map(json.loads, LEDGER.read_text(encoding="utf-8").splitlines())
             if (run["benchmark"], run["at"][:10], run["commit"]) == (benchmark, day, commit)]

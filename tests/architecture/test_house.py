@@ -92,6 +92,7 @@ def test_no_file_is_too_long() -> None:
     assert {name: count for name, count in lines.items() if count > MOST_LINES} == {}
 
 
+@pytest.mark.shows("issue2-code-limits")
 def test_no_function_is_too_long_and_few_are_long() -> None:
     sizes = {f"{name_of(path)}:{each.lineno} {each.name}": length(each)
              for path in OURS for each in functions(path)}
@@ -128,6 +129,7 @@ def test_nothing_of_ours_is_mocked() -> None:
     assert {each for each in imported if "mock" in each[1] and "moto" not in each[1]} == set()
 
 
+@pytest.mark.shows("B23")
 def test_no_test_waits_by_the_clock() -> None:
     def sleeps(path: Path) -> Iterator[str]:
         for node in (node for node in nodes(path) if isinstance(node, ast.Call)):
@@ -139,6 +141,7 @@ def test_no_test_waits_by_the_clock() -> None:
     assert [place for path in tests for place in sleeps(path)] == []
 
 
+@pytest.mark.shows("B23")
 def test_no_test_counts_all_threads_of_the_process() -> None:
     """Executors and other tests start and stop threads of their own."""
     counted = [f"{name_of(path)}:{node.lineno}" for path in TESTS for node in nodes(path)

@@ -19,6 +19,7 @@ OURS = {name: service for name, service in COMPOSE["services"].items()
         if service["image"] == "agentcore-memory:service"}
 
 
+@pytest.mark.shows("issue13-image")
 def test_both_targets_run_the_service_as_an_unprivileged_user() -> None:
     targets = [name for base, name in re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE)
                if base == "runtime"]
@@ -28,6 +29,7 @@ def test_both_targets_run_the_service_as_an_unprivileged_user() -> None:
     assert re.search(r"^VOLUME /data$", runtime, re.MULTILINE)
 
 
+@pytest.mark.shows("issue13-image")
 def test_every_file_that_the_build_copies_is_there_and_not_ignored() -> None:
     kept = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines()
             if line.startswith("!")}
@@ -38,6 +40,7 @@ def test_every_file_that_the_build_copies_is_there_and_not_ignored() -> None:
 
 
 @pytest.mark.parametrize("python", ["3.11.7", "3.12.1", "3.13.0"])
+@pytest.mark.shows("A15")
 def test_the_images_lock_installs_the_versions_that_are_tested_and_no_tools(python: str) -> None:
     image, tested = (locked(ROOT / "requirements" / name, python) for name in ("server.txt", "lock.txt"))
     assert image.items() <= tested.items()
@@ -46,6 +49,7 @@ def test_the_images_lock_installs_the_versions_that_are_tested_and_no_tools(pyth
 
 
 @pytest.mark.parametrize("name", OURS)
+@pytest.mark.shows("issue13-image")
 def test_our_services_are_confined_and_use_settings_that_exist(name: str) -> None:
     service = OURS[name]
     assert service["read_only"] is True
@@ -54,6 +58,7 @@ def test_our_services_are_confined_and_use_settings_that_exist(name: str) -> Non
     assert set(service["environment"]) <= {field.upper() for field in Settings.model_fields}
 
 
+@pytest.mark.shows("issue13-image")
 def test_there_is_a_service_a_worker_and_a_migration_before_both() -> None:
     assert set(OURS) == {"migrate", "service", "worker"}
     for name in ("service", "worker"):

@@ -54,6 +54,7 @@ def copied(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.shows("issue2-code-limits")
 def test_all_contracts_are_kept() -> None:
     done = lint(ROOT)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -69,6 +70,7 @@ def test_all_contracts_are_kept() -> None:
     pytest.param("agentcore.memory.retrieval", "time", PURE, id="clock in a pure module"),
     pytest.param("agentcore.memory.encoding", "agentcore.config", PURE, id="settings in a pure module"),
 ])
+@pytest.mark.shows("issue2-code-limits")
 def test_a_planted_import_breaks_its_contract(
     copied: Path, importer: str, imported: str, contract: dict[str, str],
 ) -> None:

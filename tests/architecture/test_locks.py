@@ -47,6 +47,7 @@ def holds(marker: Marker | None, python: str) -> bool:
 
 
 @pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.shows("issue2-1-set-up")
 def test_what_pyproject_asks_for_is_locked_in_a_version_that_fits(python: str) -> None:
     pins = {name: version for lock in LOCKS for name, version in locked(lock, python).items()}
     unfit = [str(requirement) for requirement in asked() if holds(requirement.marker, python)
@@ -69,6 +70,7 @@ def test_the_integrations_need_no_other_version_of_what_the_service_runs_on(pyth
     assert "mcp" in service
 
 
+@pytest.mark.shows("B2")
 def test_make_serve_installs_what_mcp_needs() -> None:
     extras = CONFIGURATION["project"]["optional-dependencies"]
     assert "agentcore-memory[mcp]" in extras["server"]
@@ -76,6 +78,7 @@ def test_make_serve_installs_what_mcp_needs() -> None:
     assert {"mcp", "mcp-types", "sse-starlette"} <= service.keys()
 
 
+@pytest.mark.shows("B20-anyio")
 def test_the_check_compares_imports_with_declared_dependencies() -> None:
     deptry = [str(Path(sys.executable).with_name("deptry")), "agentcore"]
     done = subprocess.run(deptry, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)

@@ -23,6 +23,7 @@ def test_make_alone_explains_each_target(target: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.shows("issue2-1-set-up")
 def test_each_target_sets_itself_up_first(target: str, tmp_path: Path) -> None:
     first, *others = make("--dry-run", target, cwd=tmp_path).splitlines()
     assert "scripts/setup.py" in first

@@ -55,6 +55,7 @@ def test_every_page_is_in_the_site(site: Path) -> None:
     assert {str(page) for page in pages | outside if not (site / page).exists()} == set()
 
 
+@pytest.mark.shows("issue6-7-site")
 def test_every_page_is_in_the_menu(site: Path) -> None:
     front = (site / "index.html").read_text(encoding="utf-8")
     menu = set(re.findall(r'<a href="([^"#:]+\.html)" class="md-nav__link', front))
@@ -62,6 +63,7 @@ def test_every_page_is_in_the_menu(site: Path) -> None:
     assert pages - menu == set()
 
 
+@pytest.mark.shows("issue6-7-site")
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     loaded = {(page.name, address) for page in site.rglob("*.html")
               for address in Loaded(page.read_text(encoding="utf-8")).addresses}
@@ -85,6 +87,7 @@ def test_links_between_the_repository_and_the_site_lead_to_pages(site: Path) -> 
     ("concepts.md", "\n[there](agents.md#nowhere)\n", "nowhere"),
     ("reference/unlisted.md", "# Unlisted\n", "reference/unlisted.md"),
 ])
+@pytest.mark.shows("issue6-7-site")
 def test_what_leads_nowhere_or_is_in_no_menu_ends_the_build(
     tmp_path: Path, page: str, text: str, said: str
 ) -> None:

@@ -60,6 +60,7 @@ def runs(text: str) -> set[tuple[str, ...]]:
     return {tuple(words[start : start + COPIED_WORDS]) for start in range(len(words) - COPIED_WORDS + 1)}
 
 
+@pytest.mark.shows("AC-3")
 def test_there_are_more_tasks_than_the_requirement_asks_for_and_each_has_a_name_of_its_own() -> None:
     names = [task.name for _, task in TASKS]
     assert len(names) == len(set(names)) >= 60
@@ -135,6 +136,7 @@ async def outcomes() -> tuple[list[Outcome], list[Outcome]]:
     return whole, [await attempt(task, NoMemory()) for _, task in TASKS]
 
 
+@pytest.mark.shows("AC-3")
 def test_whoever_reads_everything_does_every_task_and_asks_nothing() -> None:
     whole, _ = asyncio.run(outcomes())
     assert [each.task.name for each in whole if not each.done or each.missing] == []

@@ -19,6 +19,7 @@ TYPES = WRITTEN["index.d.ts"]
 
 
 @pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.shows("issue6-1-TypeScript")
 def test_a_derived_file_is_what_the_contract_would_write(name: str) -> None:
     said = (CLIENT / "src" / name).read_text(encoding="utf-8")
     assert said == WRITTEN[name], "run scripts/write_typescript.py"

@@ -47,6 +47,7 @@ def test_the_wheel_holds_the_package_and_the_migrations_and_nothing_else(install
     assert held == package | migrations
 
 
+@pytest.mark.shows("issue2-1-wheel")
 def test_the_wheel_holds_types_sql_and_its_license(installed: Path) -> None:
     held = files(installed)
     assert "agentcore/py.typed" in held
@@ -60,6 +61,7 @@ def test_the_wheel_gives_the_command(installed: Path) -> None:
     assert "agentcore = agentcore.cli:main" in entry_points
 
 
+@pytest.mark.shows("issue2-1-wheel")
 def test_an_installed_wheel_finds_its_own_migrations(installed: Path, tmp_path: Path) -> None:
     script = "from agentcore import migration; print(migration.SCRIPTS, migration.head_revision())"
     scripts, head = run("-c", script, cwd=tmp_path, PYTHONPATH=str(installed)).rsplit(" ", 1)

@@ -88,6 +88,7 @@ async def test_of_several_writers_of_an_object_that_is_written_once_one_succeeds
     assert await archive.read("one.id") == first
 
 
+@pytest.mark.shows("issue13-archive-ids")
 async def test_servers_that_open_a_new_archive_at_once_agree_on_its_id(archive: Archive) -> None:
     assert await stored_id(archive) is None
     ids = await asyncio.gather(*(archive_id(archive) for _ in range(8)))
@@ -98,17 +99,20 @@ async def test_servers_that_open_a_new_archive_at_once_agree_on_its_id(archive: 
         await archive_id(archive)
 
 
+@pytest.mark.shows("issue13-archive-ids")
 async def test_the_id_of_a_sealed_archive_is_read_with_other_keys(tmp_path: Path) -> None:
     sealed = SealedArchive(DirectoryArchive(tmp_path), Keyring(KEYS, "2026"))
     assert await archive_id(sealed) == await archive_id(DirectoryArchive(tmp_path))
 
 
+@pytest.mark.shows("issue13-archive-ids")
 async def test_s3_keeps_the_id_in_no_cold_storage_class(bucket: tuple[str, str]) -> None:
     archive = S3Archive(*bucket, object_headers={"StorageClass": "GLACIER", "ServerSideEncryption": "AES256"})
     first = await archive_id(archive)
     assert await archive_id(archive) == first
 
 
+@pytest.mark.shows("A14-modes")
 async def test_directories_and_files_of_the_archive_are_closed_to_others(tmp_path: Path) -> None:
     root = tmp_path / "home" / "archive"
     before = os.umask(0o022)
@@ -123,6 +127,7 @@ async def test_directories_and_files_of_the_archive_are_closed_to_others(tmp_pat
     assert {path.name for path in root.iterdir()} == {ID_KEY, "agent"}
 
 
+@pytest.mark.shows("issue4-8-erase")
 async def test_what_is_deleted_is_gone_and_what_is_absent_is_no_error(archive: Archive) -> None:
     await archive.write({f"agent/{name}.json": b"x" for name in ("one", "two", "three")})
     await archive.delete({"agent/one.json", "agent/two.json", "agent/none.json", "nobody/one.json"})
@@ -152,6 +157,7 @@ async def test_a_copy_is_known_by_its_key_and_read_without_its_digest(archive: A
         await read_stray(archive, "agent/none.json")
 
 
+@pytest.mark.shows("FR-5.3", "NFR-5.3")
 async def test_a_memory_is_archived_under_its_agent_and_id(archive: Archive) -> None:
     memory_id = uuid4()
     [kept] = await archive_memories(archive, "../agent", [{"memory_id": memory_id, "content": "héron"}])
@@ -171,6 +177,7 @@ async def test_a_copy_is_read_again_and_a_changed_one_is_refused(archive: Archiv
         await read_copy(archive, memory_id, replace(kept, object_key="agent/none.json"))
 
 
+@pytest.mark.shows("NFR-6.3")
 async def test_a_sealed_object_tells_its_key_and_nothing_else(tmp_path: Path) -> None:
     archive = SealedArchive(DirectoryArchive(tmp_path), Keyring(KEYS, "2026"))
     for _ in range(2):
@@ -181,6 +188,7 @@ async def test_a_sealed_object_tells_its_key_and_nothing_else(tmp_path: Path) ->
     assert one[-30:] != two[-30:]  # the same text and key, encrypted twice
 
 
+@pytest.mark.shows("issue4-6-sealed")
 async def test_keys_are_changed_without_writing_anything_again(tmp_path: Path) -> None:
     plain = DirectoryArchive(tmp_path)
     await plain.write({"agent/plain.json": b"before there were keys"})
@@ -209,6 +217,7 @@ async def test_a_sealed_object_that_was_changed_does_not_open(
         await archive.read("agent/one.json")
 
 
+@pytest.mark.shows("issue4-6-sealed")
 async def test_a_sealed_object_does_not_open_in_anothers_place(tmp_path: Path) -> None:
     archive = SealedArchive(DirectoryArchive(tmp_path), Keyring(KEYS, "2026"))
     await archive.write({"agent/one.json": b"the heron"})
@@ -246,6 +255,7 @@ async def test_s3_deletes_and_lists_more_than_it_takes_in_one_request(bucket: tu
     assert await archive.keys("agent/") == []
 
 
+@pytest.mark.shows("issue4-6-sealed")
 async def test_s3_is_told_how_to_keep_each_object(bucket: tuple[str, str]) -> None:
     headers = {"StorageClass": "STANDARD_IA", "ServerSideEncryption": "AES256"}
     archive = S3Archive(*bucket, object_headers=headers)

@@ -68,6 +68,7 @@ async def embedder(request: pytest.FixtureRequest, closed_embedder: Embedder) ->
     await layered.close()
 
 
+@pytest.mark.shows("FR-1.3")
 async def test_each_text_gets_a_row_of_unit_length(embedder: Embedder) -> None:
     for kind in KINDS:
         vectors = await embedder.embed(TEXTS, kind)

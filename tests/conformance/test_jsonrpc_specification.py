@@ -87,6 +87,7 @@ def _without_data(answer: Any) -> Any:
 
 
 @pytest.mark.parametrize(("request_text", "printed"), EXAMPLES.values(), ids=EXAMPLES)
+@pytest.mark.shows("AC-7", "issue2-4-JSON-RPC")
 async def test_the_example_answers_as_printed(request_text: str, printed: str | None) -> None:
     answer = await Service().answer(request_text.encode())
     if printed is None:

@@ -61,6 +61,7 @@ def keys(items: list[Any]) -> list[str]:
     return [item.key for item in items]
 
 
+@pytest.mark.shows("issue6-5-LangGraph")
 async def test_a_value_comes_back_exactly_as_it_was_put(store: BaseStore) -> None:
     await store.aput(USER, "deep", DEEP)
     item = await store.aget(USER, "deep")
@@ -147,6 +148,7 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
 ]
 
 
+@pytest.mark.shows("issue6-5-LangGraph")
 async def test_filters_mean_the_same(store: BaseStore) -> None:
     await store.abatch([
         PutOp(USER, "a", {
@@ -221,6 +223,7 @@ LISTINGS: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.shows("issue6-5-LangGraph")
 async def test_namespaces_are_listed_the_same(store: BaseStore) -> None:
     reference = InMemoryStore()
     for each in (store, reference):
@@ -231,6 +234,7 @@ async def test_namespaces_are_listed_the_same(store: BaseStore) -> None:
         assert await store.alist_namespaces(**asked) == await reference.alist_namespaces(**asked), asked
 
 
+@pytest.mark.shows("issue6-5-LangGraph")
 async def test_a_batch_answers_in_order_reads_what_was_there_before_and_keeps_the_last_put(
     store: BaseStore
 ) -> None:

@@ -74,6 +74,7 @@ async def count(memory: MemoryApi) -> int:
     return (await memory.count(CountParams())).count
 
 
+@pytest.mark.shows("issue6-1-one-suite")
 async def test_what_is_stored_is_found_with_its_terms_and_a_receipt(memory: MemoryApi) -> None:
     tea = await memory.store(StoreParams(content=TEA, speaker="Ada", tags=["drinks"]))
     assert (tea.success, tea.status) == (True, "stored")
@@ -108,6 +109,7 @@ async def test_a_batch_answers_for_each_item(memory: MemoryApi) -> None:
     assert [result.status for result in batch.results] == ["stored", "rejected", "stored"]
 
 
+@pytest.mark.shows("issue2-6-batch")
 async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone(memory: MemoryApi) -> None:
     batch = await memory.store_batch(StoreBatchParams.model_validate({"items": [
         {"content": BIKE}, {"content": " "}, {"content": "x" * 300_000}, {},
@@ -131,6 +133,7 @@ NOT_JSON: list[tuple[dict[str, Any], str]] = [
 ]
 
 
+@pytest.mark.shows("issue2-6-batch")
 async def test_a_value_that_json_has_no_form_for_refuses_its_item_and_nothing_is_made_of_it(
     memory: MemoryApi
 ) -> None:
@@ -249,6 +252,7 @@ async def test_the_service_tells_what_it_can_do(memory: MemoryApi) -> None:
     assert told.limits
 
 
+@pytest.mark.shows("AC-7", "issue6-1-one-suite")
 async def test_failures_are_the_same_classes_with_the_same_words(memory: MemoryApi) -> None:
     with pytest.raises(NotFound, match=r"^No such memory\.$"):
         await memory.get(GetParams(memory_id=NOBODY))
@@ -261,6 +265,7 @@ async def test_failures_are_the_same_classes_with_the_same_words(memory: MemoryA
     assert await count(memory) == 1
 
 
+@pytest.mark.shows("issue6-1-one-suite")
 async def test_what_json_has_no_type_for_is_stored_in_its_form_by_every_face(memory: MemoryApi) -> None:
     said = datetime(2026, 5, 1, 10, tzinfo=UTC)
     told = Interaction(
@@ -285,6 +290,7 @@ async def test_as_deep_as_a_value_may_nest_every_face_stores_it(memory: MemoryAp
     assert (await memory.get(GetParams(memory_id=stored_one.memory_id))).memory.metadata == {"deep": deep}
 
 
+@pytest.mark.shows("issue6-1-one-suite")
 async def test_what_json_cannot_say_reaches_no_face(memory: MemoryApi) -> None:
     for value in (float("nan"), float("inf"), object()):
         with pytest.raises(ValidationError, match=r"metadata\n.*at\[0\] is"):
@@ -292,6 +298,7 @@ async def test_what_json_cannot_say_reaches_no_face(memory: MemoryApi) -> None:
     assert await count(memory) == 0
 
 
+@pytest.mark.shows("issue6-1-one-suite")
 def test_the_suite_calls_every_method() -> None:
     nodes = ast.walk(ast.parse(Path(__file__).read_text()))
     called = {node.attr for node in nodes if isinstance(node, ast.Attribute)

@@ -37,6 +37,7 @@ async def memory(
         yield memory
 
 
+@pytest.mark.shows("issue6-4-interface")
 def test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words(runtime: Runtime) -> None:
     assert set(SESSION_MEMORIES) == {
         "in_memory", "in_memory_vector", "redis", "vector", "hierarchical"}
@@ -51,6 +52,7 @@ def test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words(runt
         assert {"basic_retrieval", "summarization", "importance_weighting", "time_travel"} <= set(told)
 
 
+@pytest.mark.shows("issue6-4-interface")
 async def test_messages_come_back_whole_the_newest_first(memory: SessionMemory) -> None:
     stored = await memory.store(
         "monday", SessionMessage(role="tool", name="weather", content="It rains in Ghent.", timestamp=MORNING,
@@ -100,6 +102,7 @@ async def test_the_same_words_again_are_another_message_and_the_same_id_is_not(m
     assert await memory.session_count("tuesday") == 1
 
 
+@pytest.mark.shows("issue6-4-interface", "issue6-4-known")
 async def test_a_known_id_answers_the_message_that_is_held(memory: SessionMemory) -> None:
     first = await memory.store("monday", SessionMessage(
         content="The first words.", message_id="m|1:0", timestamp=MORNING),
@@ -111,6 +114,7 @@ async def test_a_known_id_answers_the_message_that_is_held(memory: SessionMemory
     assert await contents(memory) == ["Some others.", "The first words."]
 
 
+@pytest.mark.shows("issue6-4-interface")
 async def test_a_range_of_time_gives_the_talk_as_it_stood_then(memory: SessionMemory) -> None:
     await talk(memory)
     third = MORNING + timedelta(minutes=2)
@@ -123,6 +127,7 @@ async def test_a_range_of_time_gives_the_talk_as_it_stood_then(memory: SessionMe
     assert TALK[2][1] not in await contents(memory, options=asked)
 
 
+@pytest.mark.shows("issue6-4-interface")
 async def test_importance_and_tags_say_which_messages_are_meant(memory: SessionMemory) -> None:
     for number, tags in enumerate([["red"], ["green"], ["red", "blue"], []]):
         await memory.store("monday", SessionMessage(content=f"Ball number {number} rolls."),
@@ -135,6 +140,7 @@ async def test_importance_and_tags_say_which_messages_are_meant(memory: SessionM
     assert await contents(memory, options=both) == ["Ball number 2 rolls."]
 
 
+@pytest.mark.shows("issue6-4-interface")
 async def test_a_query_finds_what_fits_best_with_scores_that_fall(memory: SessionMemory) -> None:
     await talk(memory)
     found = await memory.retrieve_with_scores("monday", "insurance claim number of the warehouse")
@@ -148,6 +154,7 @@ async def test_a_query_finds_what_fits_best_with_scores_that_fall(memory: Sessio
     assert len(limited) == 1
 
 
+@pytest.mark.shows("issue6-4-interface")
 async def test_a_query_that_fits_nothing_finds_nothing(memory: SessionMemory) -> None:
     for place, (role, content) in enumerate(TALK):
         await memory.store("monday", SessionMessage(
@@ -157,6 +164,7 @@ async def test_a_query_that_fits_nothing_finds_nothing(memory: SessionMemory) ->
         assert await contents(memory, options=RetrieveOptions(query=query)) == []
 
 
+@pytest.mark.shows("issue6-4-interface")
 async def test_a_cleared_session_is_gone_and_no_other(memory: SessionMemory) -> None:
     await talk(memory, "monday")
     await talk(memory, "tuesday")
@@ -168,6 +176,7 @@ async def test_a_cleared_session_is_gone_and_no_other(memory: SessionMemory) -> 
     assert await memory.session_count("tuesday") == len(TALK)
 
 
+@pytest.mark.shows("issue6-4-interface")
 async def test_what_is_held_is_counted(memory: SessionMemory) -> None:
     assert (await memory.usage()).messages == 0
     await talk(memory, "monday")
@@ -189,6 +198,7 @@ async def listed(memory: SessionMemory, limit: int) -> list[SessionListing]:
     return found
 
 
+@pytest.mark.shows("issue6-4-sessions")
 async def test_sessions_are_listed_by_their_newest_messages(memory: SessionMemory) -> None:
     assert await memory.sessions() == []
     for place, session_id in enumerate(["b", "a", "c", "b"]):
@@ -205,6 +215,7 @@ async def test_sessions_are_listed_by_their_newest_messages(memory: SessionMemor
     assert [each.session_id for each in await memory.sessions()] == ["b", "a"]
 
 
+@pytest.mark.shows("issue6-4-sessions")
 async def test_sessions_of_one_time_and_of_any_id_are_listed_once(memory: SessionMemory) -> None:
     for session_id in HOSTILE:
         for content in ("Here.", "And here."):
@@ -222,6 +233,7 @@ async def test_a_list_of_no_or_too_many_sessions_is_refused(memory: SessionMemor
         await memory.sessions(limit)
 
 
+@pytest.mark.shows("issue6-4-ids")
 async def test_hostile_ids_of_sessions_meet_nobody(memory: SessionMemory) -> None:
     for session_id in HOSTILE:
         await memory.store(session_id, SessionMessage(content=f"This was said in {session_id[-40:]!r}."))
@@ -241,6 +253,7 @@ async def test_what_cannot_be_meant_is_refused(memory: SessionMemory) -> None:
 
 
 @pytest.mark.parametrize("name", list(SESSION_MEMORIES))
+@pytest.mark.shows("issue6-4-ids")
 async def test_two_agents_with_the_same_sessions_never_meet(
     name: str, runtime: Runtime, services: Services
 ) -> None:

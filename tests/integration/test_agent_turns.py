@@ -66,6 +66,7 @@ async def records(memory: MemoryApi) -> list[MemoryRecord]:
 
 
 @pytest.mark.parametrize("face", ["manager", "HTTP client"])
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_whatever_was_noted_the_answer_and_the_turn_are_kept(runtime: Runtime, face: str) -> None:
     def note(own: Doing) -> str:
         moment = datetime(2026, 5, 1, tzinfo=UTC)
@@ -83,6 +84,7 @@ async def test_whatever_was_noted_the_answer_and_the_turn_are_kept(runtime: Runt
     assert record.outcome["ended"][:2] == ["inf", "b'raw'"]
 
 
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_of_too_many_actions_the_turn_is_kept_and_the_rest_is_told_of(agent: Agent) -> None:
     def note(own: Doing) -> str:
         for number in range(301):
@@ -137,6 +139,7 @@ class Shy:
         raise LookupError("it is gone")
 
 
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_an_object_that_cannot_be_shown_costs_no_answer(agent: Agent) -> None:
     async def store(own: Doing) -> str:
         own.record_action(Shy())
@@ -150,6 +153,7 @@ async def test_an_object_that_cannot_be_shown_costs_no_answer(agent: Agent) -> N
     assert silent.response == "(Shy)"
 
 
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_a_note_that_cannot_be_kept_costs_no_answer(
     runtime: Runtime, agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -171,6 +175,7 @@ async def test_a_note_that_cannot_be_kept_costs_no_answer(
             await own.run(QUESTION)
 
 
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_a_turn_whose_answer_is_stored_below_another_query_is_stored_once(agent: Agent) -> None:
     rewritten = "What is the budget for the trip to Hawaii in dollars?"
 
@@ -196,6 +201,7 @@ async def test_a_turn_whose_answer_is_stored_below_another_query_is_stored_once(
 
 
 @pytest.mark.parametrize("query", ["x" * 40_000, "what \x00 budget", " ", "", "half \ud83d a pair"])
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_a_query_that_cannot_be_searched_is_answered_all_the_same(agent: Agent, query: str) -> None:
     async def search(own: Doing) -> str:
         return f"Found {len(await own.memory.retrieve_memories(query))}."
@@ -217,6 +223,7 @@ async def test_of_a_query_with_what_cannot_be_searched_the_rest_is(agent: Agent)
 # --- nested agents ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-2-own-turn")
 async def test_an_agent_within_anothers_turn_sees_and_notes_nothing_of_it(
     agent: Agent, new_agent: Callable[..., Agent]
 ) -> None:
@@ -237,6 +244,7 @@ async def test_an_agent_within_anothers_turn_sees_and_notes_nothing_of_it(
     assert (turn.actions, turn.outcome) == ([], None)
 
 
+@pytest.mark.shows("issue6-2-own-turn")
 async def test_what_an_agent_does_for_another_it_still_notes_in_its_own_turn(
     agent: Agent, new_agent: Callable[..., Agent]
 ) -> None:
@@ -264,6 +272,7 @@ def token_for(runtime: Runtime, agent_id: str, *scopes: Scope) -> str:
 
 
 @pytest.mark.parametrize("kind", [Doing, ByItself])
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_a_token_that_may_not_store_costs_no_answer_and_is_raised_before_the_next(
     runtime: Runtime, agent: Agent, caplog: pytest.LogCaptureFixture, kind: type[MemoryEnabledAgent]
 ) -> None:
@@ -296,6 +305,7 @@ async def test_a_failure_of_the_agent_hides_no_refusal(runtime: Runtime, agent: 
             await own.run(QUESTION)
 
 
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_a_tool_that_is_refused_is_logged_with_its_code(
     runtime: Runtime, agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -328,6 +338,7 @@ class Silent:
         return getattr(self._memory, name)
 
 
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_a_store_that_was_not_answered_is_tried_once_more_and_is_there_once(agent: Agent) -> None:
     silent = Silent(agent.memory, answers_lost=1)
     settings = AgentSettings(timeout_seconds=ROOM_SECONDS)
@@ -357,6 +368,7 @@ async def test_what_a_turn_could_not_store_by_itself_its_end_stores(agent: Agent
 
 
 @pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.shows("issue6-2-answer-kept")
 async def test_an_error_lasts_without_its_secrets_unless_that_is_wished(agent: Agent, whole: bool) -> None:
     def fail(own: Doing) -> str:
         raise ConnectionError("https://rates.example.com/v1?key=s3cr3t answered 500")
@@ -372,6 +384,7 @@ async def test_an_error_lasts_without_its_secrets_unless_that_is_wished(agent: A
 # --- forgetting across turns --------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-3-tools")
 async def test_what_one_turn_proposes_to_forget_the_next_confirms(agent: Agent) -> None:
     memory_id = str(await agent.stored_id(HAWAII))
     own = Doing(agent.memory)

@@ -72,6 +72,7 @@ async def test_what_was_archived_in_s3_comes_back_as_it_was(store: ObjectStore, 
     assert await records(in_s3.runtime.database.url, in_s3.agent_id) == before
 
 
+@pytest.mark.shows("issue4-shows-S3")
 async def test_while_s3_is_away_nothing_goes_and_nothing_comes_back_and_then_all_goes_on(
     store: ObjectStore, in_s3: Agent
 ) -> None:
@@ -115,6 +116,7 @@ class ShortLived(S3Archive):
             self.store.kill()
 
 
+@pytest.mark.shows("issue4-shows-S3")
 async def test_an_outage_in_the_middle_of_a_prune_takes_nothing_with_it(
     store: ObjectStore, in_s3: Agent
 ) -> None:
@@ -131,6 +133,7 @@ async def test_an_outage_in_the_middle_of_a_prune_takes_nothing_with_it(
     assert (await in_s3.memory.prune(PRUNE)).pruned_count == 20
 
 
+@pytest.mark.shows("issue13-circuit-breaker")
 async def test_an_error_reply_of_s3_closes_the_circuit(store: ObjectStore) -> None:
     archive = S3Archive(BUCKET, store.url)
     archive.circuit.record_failure("connection refused")

@@ -57,6 +57,7 @@ async def restore(agent: Agent, **chosen: Any) -> RestoreResult:
     return await agent.memory.restore(RestoreParams.model_validate(chosen))
 
 
+@pytest.mark.shows("issue4-6-followed")
 async def test_a_fact_whose_memory_was_deleted_stays_in_the_archive(talk: Talking) -> None:
     agent = await reader(talk)
     said, fact = await archived_fact(talk, agent)
@@ -79,6 +80,7 @@ async def test_a_fact_stays_in_the_archive_whose_memory_has_expired_before_any_s
     assert (await restore(agent, all=True)).refused_ids == [fact.memory_id]
 
 
+@pytest.mark.shows("issue4-6-followed")
 async def test_what_is_refused_does_not_keep_the_rest_in_the_archive(talk: Talking) -> None:
     agent = await reader(talk)
     other = await agent.stored_id("Ada keeps the key of the cellar.", memory_type="semantic")
@@ -137,6 +139,7 @@ async def test_what_is_told_of_refused_memories_has_an_end(
     assert (result.refused_ids, result.complete) == (refused[:1], True)
 
 
+@pytest.mark.shows("issue4-6-followed")
 async def test_a_fact_of_other_words_stays_in_the_archive_until_they_are_back(talk: Talking) -> None:
     agent = await reader(talk)
     said, fact = await archived_fact(talk, agent)
@@ -151,6 +154,7 @@ async def test_a_fact_of_other_words_stays_in_the_archive_until_they_are_back(ta
     assert await holding(agent) == [LIKED]
 
 
+@pytest.mark.shows("issue4-6-followed")
 async def test_a_fact_comes_back_superseded_with_its_memory(talk: Talking) -> None:
     agent = await reader(talk)
     said, fact = await archived_fact(talk, agent)
@@ -206,6 +210,7 @@ async def test_a_fact_and_its_memory_come_back_together(talk: Talking) -> None:
     assert result.refused_ids == result.superseded_ids == []
 
 
+@pytest.mark.shows("issue4-6-followed")
 async def test_a_summary_of_deleted_words_stays_in_the_archive(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, trigger="session_end")

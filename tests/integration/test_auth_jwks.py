@@ -123,6 +123,7 @@ async def test_many_at_once_fetch_once(server: KeyServer) -> None:
     assert server.requests == 1
 
 
+@pytest.mark.shows("issue2-5-JWKS")
 async def test_a_new_key_is_found_but_unknown_ids_do_not_hammer_the_server(server: KeyServer) -> None:
     clock = Clock()
     new = new_key("RS256")
@@ -146,6 +147,7 @@ async def test_a_new_key_is_found_but_unknown_ids_do_not_hammer_the_server(serve
     {"document": {"keys": []}}, {"document": {}}, {"document": b'{"keys":' + b"[" * 100_000},
     {"document": b" " * (MAX_KEY_SET_BYTES + 1) + b"{}"},
 ])
+@pytest.mark.shows("A14-JWKS")
 async def test_the_last_keys_serve_while_the_endpoint_fails(server: KeyServer, fault: dict[str, Any]) -> None:
     clock = Clock()
     server.publish(jwk(RSA_KEY.public_key(), "RS256", "k1"))

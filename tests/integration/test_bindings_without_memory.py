@@ -119,6 +119,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 @pytest.mark.parametrize("binding", READS)
+@pytest.mark.shows("issue6-1-fail-open")
 async def test_what_a_binding_reads_is_empty_with_one_warning(
     unreached: MemoryApi, binding: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -136,6 +137,7 @@ async def test_where_failing_open_is_not_wished_a_binding_raises(binding: str) -
 
 
 @pytest.mark.parametrize("binding", WRITES)
+@pytest.mark.shows("issue6-1-fail-open")
 async def test_what_a_binding_would_lose_raises(unreached: MemoryApi, binding: str) -> None:
     with pytest.raises(DependencyUnavailable):
         await WRITES[binding](unreached)
@@ -221,6 +223,7 @@ def said(*lines: str) -> list[Any]:
     return [{"role": "user", "content": line} for line in lines]
 
 
+@pytest.mark.shows("issue6-1-fail-open")
 async def test_items_of_a_session_wait_while_memory_is_away_and_are_kept_once_in_their_order(
     line: Line, remote: MemoryApi
 ) -> None:
@@ -344,6 +347,7 @@ class Deaf(Model):
         raise NotImplementedError
 
 
+@pytest.mark.shows("issue6-1-fail-open")
 async def test_a_run_of_the_agents_sdk_goes_on_without_memory(
     unreached: MemoryApi, caplog: pytest.LogCaptureFixture
 ) -> None:

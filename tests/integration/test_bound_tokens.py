@@ -69,6 +69,7 @@ async def contents(memory: MemoryClient, **filters: Any) -> set[str]:
 # --- filters -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("B9")
 async def test_a_filter_asks_for_a_users_memories_and_the_shared_ones_together(agent: Agent) -> None:
     hostile = '["anna", null]'
     for user in ("anna", "bob", None, hostile):
@@ -90,6 +91,7 @@ async def test_a_filter_asks_for_a_users_memories_and_the_shared_ones_together(a
     assert {each.user_id for each in archived.memories} == {"anna", None}
 
 
+@pytest.mark.shows("B9")
 async def test_deleting_by_several_users_leaves_the_others(agent: Agent) -> None:
     for user in ("anna", "bob", None):
         await agent.stored_id(f"The kiln of {user} is hot.", user_id=user)
@@ -103,6 +105,7 @@ async def test_deleting_by_several_users_leaves_the_others(agent: Agent) -> None
 FOR_USERS = [method for method in METHODS if method.for_users]
 
 
+@pytest.mark.shows("issue13-users")
 async def test_methods_that_act_on_all_users_are_refused_and_change_nothing(
     runtime: Runtime, new_agent: Callable[..., Agent], bound: Bound
 ) -> None:
@@ -116,6 +119,7 @@ async def test_methods_that_act_on_all_users_are_refused_and_change_nothing(
 
 
 @pytest.mark.parametrize("method", FOR_USERS, ids=lambda method: str(method.name))
+@pytest.mark.shows("issue13-users")
 async def test_what_is_of_other_users_is_as_if_it_did_not_exist_and_stays_as_it_is(
     runtime: Runtime, new_agent: Callable[..., Agent], bound: Bound, method: AnyMethod
 ) -> None:
@@ -153,6 +157,7 @@ def _words_of(memory: MemorySummary) -> float:
 # --- own data -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue13-users")
 async def test_reading_is_restricted_to_the_tokens_users(agent: Agent, bound: Bound) -> None:
     for user in ("anna", "bob", None):
         await agent.stored_id(f"The kiln of {user} is hot.", user_id=user)
@@ -170,6 +175,7 @@ async def test_reading_is_restricted_to_the_tokens_users(agent: Agent, bound: Bo
     assert "anna" in context.context and "bob" not in context.context
 
 
+@pytest.mark.shows("issue13-users")
 async def test_a_store_carries_a_user_of_the_token(agent: Agent, bound: Bound) -> None:
     anna, both = bound(agent, "anna"), bound(agent, "anna", "bob")
     stored = await anna.store(StoreParams(content="The kiln is hot."))
@@ -186,6 +192,7 @@ async def test_a_store_carries_a_user_of_the_token(agent: Agent, bound: Bound) -
     await both.store(StoreParams(content="The kiln is cold.", user_id="bob"))
 
 
+@pytest.mark.shows("issue13-users")
 async def test_a_memory_of_another_user_is_not_found_by_its_id(agent: Agent, bound: Bound) -> None:
     theirs = await agent.stored_id("The kiln of bob is hot.", user_id="bob")
     anna = bound(agent, "anna")
@@ -224,6 +231,7 @@ async def test_a_deletion_by_a_bound_token_takes_summaries_of_several_users_with
     assert "blue kiln" not in left and said["bob"] in left
 
 
+@pytest.mark.shows("issue13-users")
 async def test_deleting_all_deletes_what_the_token_may_read_with_its_history(
     agent: Agent, bound: Bound
 ) -> None:
@@ -237,6 +245,7 @@ async def test_deleting_all_deletes_what_the_token_may_read_with_its_history(
     assert not shares["memory_history"]
 
 
+@pytest.mark.shows("issue13-users")
 async def test_an_idempotency_key_does_not_meet_that_of_another_user(agent: Agent, bound: Bound) -> None:
     theirs = await agent.stored_id("The kiln of bob is hot.", user_id="bob", idempotency_key="k")
     anna, again = bound(agent, "anna"), StoreParams(content="The kiln is hot.", idempotency_key="k")
@@ -245,6 +254,7 @@ async def test_an_idempotency_key_does_not_meet_that_of_another_user(agent: Agen
     assert first.memory_id == second.memory_id != theirs
 
 
+@pytest.mark.shows("issue13-users")
 async def test_the_words_of_others_neither_correct_nor_weigh_a_query(agent: Agent, bound: Bound) -> None:
     for number in range(5):
         await agent.stored_id(f"The thermostat number {number} is set to high.", user_id="bob")
@@ -261,6 +271,7 @@ async def test_the_words_of_others_neither_correct_nor_weigh_a_query(agent: Agen
     assert [_words_of(each) for each in again] == [_words_of(each) for each in alone] != [0.0]
 
 
+@pytest.mark.shows("issue13-users")
 async def test_a_task_shows_each_user_its_own_part(agent: Agent, bound: Bound) -> None:
     for user in ("anna", "bob"):
         await agent.stored_id(f"The parcel of {user} has arrived.", user_id=user, task_id="post",
@@ -274,6 +285,7 @@ async def test_a_task_shows_each_user_its_own_part(agent: Agent, bound: Bound) -
     assert (await agent.memory.get_context(asked)).context == everybody
 
 
+@pytest.mark.shows("issue13-users")
 async def test_a_summary_of_several_users_shows_to_none_of_them_alone(agent: Agent, bound: Bound) -> None:
     summary_id = await _summarized(agent)
     for users in (("anna",), ("anna", None), (None,)):
@@ -298,6 +310,7 @@ async def _summarized(agent: Agent) -> UUID:
     (("anna", "bob", None), {"summary", "own", "shared"}), (("anna", "bob"), {"own"}),
     (("anna", None), {"own", "shared"}), ((None,), {"shared"}), (("anna",), {"own"}),
 ])
+@pytest.mark.shows("issue13-users")
 async def test_an_archived_summary_of_several_users_is_visible_to_tokens_bound_to_all_of_them(
     agent: Agent, bound: Bound, users: tuple[str | None, ...], visible: set[str]
 ) -> None:
@@ -327,6 +340,7 @@ async def test_a_tombstone_without_recorded_users_is_hidden_from_bound_tokens(
 
 
 @pytest.mark.parametrize("users", [("anna",), ("anna", "bob", None)])
+@pytest.mark.shows("issue13-users")
 async def test_an_update_by_a_bound_token_marks_a_summary_of_several_users_stale(
     agent: Agent, bound: Bound, users: tuple[str | None, ...]
 ) -> None:
@@ -351,6 +365,7 @@ async def test_a_store_by_a_bound_token_that_supersedes_marks_a_summary_of_sever
     assert "223344" not in (await agent.get(summary_id)).content
 
 
+@pytest.mark.shows("issue13-users")
 async def test_an_mcp_client_with_a_bound_token_is_bound_too(runtime: Runtime, agent: Agent) -> None:
     theirs = await agent.stored_id("The kiln of bob is hot.", user_id="bob")
     secret = runtime.settings.jwt_secret_key

@@ -70,6 +70,7 @@ async def count(agent: Agent, layer: str = "episodic") -> int:
     return (await agent.memory.count(CountParams(memory_types=[layer]))).count
 
 
+@pytest.mark.shows("issue4-5-automatic")
 async def test_a_thousand_stores_side_by_side_make_one_job_and_end_at_the_capacity(agent: Agent) -> None:
     async def store(part: int) -> None:
         for n in range(25):
@@ -96,6 +97,7 @@ async def test_a_layer_within_its_capacity_makes_no_job_and_none_takes_from_it(a
     assert await count(agent) == CAPACITY
 
 
+@pytest.mark.shows("issue4-5-kept")
 async def test_layers_without_a_capacity_and_working_memory_are_left_alone(agent: Agent) -> None:
     layers = ("semantic", "procedural", "working")
     for layer in layers:
@@ -108,6 +110,7 @@ async def test_layers_without_a_capacity_and_working_memory_are_left_alone(agent
     assert [await count(agent, layer) for layer in layers] == [CAPACITY + 5] * 3
 
 
+@pytest.mark.shows("FR-5.1", "B14")
 async def test_every_layer_with_a_capacity_is_kept_to_its_own(services: Services) -> None:
     layers = {"working": {"capacity": 3}, "semantic": {"capacity": 5}, "procedural": {"capacity": 10}}
     async with open_runtime(settings_for(services, memory_layers=layers)) as running:
@@ -121,6 +124,7 @@ async def test_every_layer_with_a_capacity_is_kept_to_its_own(services: Services
         assert [stats.layers[layer].capacity for layer in stats.layers] == [3, 0, 5, 10]
 
 
+@pytest.mark.shows("issue4-5-never-taken", "issue4-5-kept")
 async def test_neither_pinned_memories_nor_only_copies_are_taken(agent: Agent) -> None:
     ids = await fill(agent, CAPACITY + 20)
     pinned, old, only_copy = ids[:3], ids[3], ids[4]
@@ -148,6 +152,7 @@ async def rows_of(agent: Agent) -> set[UUID]:
         return {row["memory_id"] for row in await cursor.fetchall()}
 
 
+@pytest.mark.shows("issue4-5-automatic")
 async def test_what_one_run_has_no_time_for_the_next_ones_do(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +175,7 @@ async def test_a_job_that_meets_another_prune_comes_back_later(agent: Agent) -> 
     assert await count(agent) == CAPACITY
 
 
+@pytest.mark.shows("issue4-5-automatic")
 async def test_the_leader_finds_the_layers_that_no_store_saw(agent: Agent) -> None:
     await fill(agent, CAPACITY + 5)
     async with agent.runtime.database.owner_transaction() as connection:
@@ -204,6 +210,7 @@ def worker_process(services: Services) -> Iterator[subprocess.Popen[str]]:
     process.wait()
 
 
+@pytest.mark.shows("issue4-9-retries")
 async def test_a_job_whose_worker_is_killed_in_the_middle_is_done_to_the_same_end(
     agent: Agent, services: Services, worker_process: subprocess.Popen[str]
 ) -> None:

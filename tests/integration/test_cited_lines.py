@@ -6,6 +6,8 @@ import re
 from collections.abc import Awaitable, Callable
 from uuid import UUID
 
+import pytest
+
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.prefetch import with_memory
 from agentcore.client import MemoryClient
@@ -29,6 +31,7 @@ class Telling(MemoryEnabledAgent):
         return "Done." if self.work is None else await self.work(self)
 
 
+@pytest.mark.shows("issue5-1-citable", "issue6-2-lines")
 async def test_the_lines_of_a_turns_context_name_the_memories_they_are_of(agent: Agent) -> None:
     await agent.store(HAWAII)
     await agent.store("The budget for the Hawaii trip was raised once before, in spring.")
@@ -56,6 +59,7 @@ async def test_the_lines_of_a_turns_context_name_the_memories_they_are_of(agent:
     assert [*later.memory_ids] == [turn.memory_ids[0]]
 
 
+@pytest.mark.shows("issue6-2-lines")
 async def test_a_context_of_another_query_and_a_chat_name_their_memories_too(agent: Agent) -> None:
     memory_id = await agent.stored_id(HAWAII)
     built = await Telling(agent.memory).memory.get_context(QUESTION)

@@ -75,6 +75,7 @@ def places(found: Sequence[Cluster]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize(("name", "least_recall"), [("episodes.toml", 0.95), ("episodes_sealed.toml", 0.7)])
+@pytest.mark.shows("issue4-3-clusters")
 async def test_what_stands_together_belongs_together(
     embedder: MiniLmEmbedder, name: str, least_recall: float
 ) -> None:

@@ -46,6 +46,7 @@ async def failure(embedder: CohereEmbedder, text: str = "private words") -> Depe
 
 
 @pytest.mark.parametrize("kind", ["document", "query"])
+@pytest.mark.shows("FR-1.3")
 async def test_it_says_what_a_text_is_embedded_for(server: ScriptedServer, kind: EmbeddingKind) -> None:
     async with connected(server.url) as embedder:
         rows = await embedder.embed(["one", "two"], kind)
@@ -76,6 +77,7 @@ async def test_a_request_holds_no_more_texts_than_cohere_takes(server: ScriptedS
     Reply({"message": "slow down"}, status=429, headers=SOON), Reply(b"busy", status=503, headers=SOON),
     Reply({}, status=500, headers=SOON), Reply(b"{broken"), Reply({"nothing": "here"}), Reply(b"[]"),
 ])
+@pytest.mark.shows("NFR-4.2")
 async def test_passing_trouble_is_tried_again(server: ScriptedServer, trouble: Reply) -> None:
     server.script.append(trouble)
     async with connected(server.url) as embedder:

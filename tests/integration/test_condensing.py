@@ -43,6 +43,7 @@ async def made(agent: Agent) -> MemoryRecord:
 BY_MODEL = SummaryRules(provider="llm")
 
 
+@pytest.mark.shows("issue5-3-consolidation")
 async def test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them(services: Services) -> None:
     async with talking(services) as talk:
         talk.model.answers["session_summary"] = lambda document: {
@@ -61,6 +62,7 @@ async def test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them
     (Reply(status=500), "The language model failed to summarise (500)."),
     ({"summary": "It cost 4,711 euros."}, "it told of names or numbers that nobody said"),
 ])
+@pytest.mark.shows("issue5-3-consolidation")
 async def test_what_the_model_does_not_tell_the_sentences_themselves_do(
     services: Services, answer: Any, why: str
 ) -> None:

@@ -54,6 +54,7 @@ async def answered(connection: Opened, sent: bytes) -> bytes:
     HEALTH + b"x: " + b"a" * MAX_HEADER_BYTES, b"GET /" + b"a" * MAX_HEADER_BYTES,
     HEALTH + b"x: a\r\n" * (MAX_HEADER_BYTES // 6), b"\r\n" * MAX_HEADER_BYTES,
 ], ids=["one", "path", "many", "empty lines"])
+@pytest.mark.shows("A6")
 async def test_headers_beyond_64_kib_are_answered_with_431_while_they_arrive(sent: bytes) -> None:
     async with listening() as port:
         reader, writer = connection = await opened(port)
@@ -83,6 +84,7 @@ async def test_trailers_behind_a_body_are_headers_too() -> None:
         writer.close()
 
 
+@pytest.mark.shows("A7")
 async def test_a_connection_beyond_the_limit_is_answered_with_503() -> None:
     async with listening(connections=3) as port:
         others = [await opened(port) for _ in range(3)]
@@ -99,6 +101,7 @@ async def test_a_connection_beyond_the_limit_is_answered_with_503() -> None:
 
 
 @pytest.mark.parametrize("end", ["timeout_keep_alive_handler", "shutdown", "on_response_complete"])
+@pytest.mark.shows("issue13-closed-connections")
 async def test_a_closed_connection_whose_response_is_not_read_is_aborted(
     end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -130,6 +133,7 @@ async def test_a_closed_connection_whose_response_is_not_read_is_aborted(
             assert len(received.read()) == written - unsent
 
 
+@pytest.mark.shows("A7")
 def test_files_are_left_for_the_pools() -> None:
     """In a subprocess, since the limit of open files cannot be raised again."""
     script = (

@@ -66,6 +66,7 @@ async def only_summary(agent: Agent, **params: Any) -> MemoryRecord:
     return await agent.get(cluster.memory_id)
 
 
+@pytest.mark.shows("issue4-3-clusters")
 async def test_a_cluster_becomes_a_summary_in_its_own_words_that_points_to_its_sources(agent: Agent) -> None:
     sources = await told(agent, *BOILER, user_id="u-1", tags=["home"])
     other = await told(agent, "My sister keeps goats in Wales.")
@@ -96,6 +97,7 @@ async def test_a_dry_run_lists_what_the_next_run_makes_and_writes_nothing(agent:
     assert await summaries(agent) == 2
 
 
+@pytest.mark.shows("issue4-3-idempotent")
 async def test_done_again_it_makes_nothing_new(agent: Agent) -> None:
     await told(agent, *BOILER, *WINE)
     assert len((await consolidated(agent)).clusters) == 2
@@ -106,6 +108,7 @@ async def test_done_again_it_makes_nothing_new(agent: Agent) -> None:
     assert await summaries(agent) == 2
 
 
+@pytest.mark.shows("issue4-3-idempotent")
 async def test_runs_side_by_side_make_one_summary(agent: Agent) -> None:
     await told(agent, *BOILER)
     results = await asyncio.gather(*(consolidated(agent) for _ in range(6)))
@@ -200,6 +203,7 @@ async def test_a_superseded_memory_stands_in_no_cluster(agent: Agent) -> None:
     assert (await consolidated(agent)).clusters == []
 
 
+@pytest.mark.shows("issue4-3-idempotent")
 async def test_a_run_that_is_killed_in_the_middle_is_done_to_the_same_end(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -236,6 +240,7 @@ async def test_an_import_is_as_old_as_the_times_it_tells(agent: Agent) -> None:
     assert (len(done.clusters), done.receipt.dropped) == (1, [])
 
 
+@pytest.mark.shows("issue4-3-sources")
 async def test_archived_sources_leave_their_summary_which_still_names_them(agent: Agent) -> None:
     sources = await told(agent, *BOILER)
     young = await told(agent, FOURTH, timestamp=agent.runtime.parts.clock().date().isoformat())
@@ -339,6 +344,7 @@ async def enqueued(runtime: Runtime) -> int:
     return await enqueue_consolidations(runtime.database, runtime.parts)
 
 
+@pytest.mark.shows("issue4-3-off")
 async def test_it_is_off_unless_the_agent_is_given_it(agent: Agent, queue: Runtime) -> None:
     await told(agent, *BOILER)
     for number in range(LEAST_EPISODES):
@@ -367,6 +373,7 @@ async def test_a_job_that_was_switched_off_meanwhile_does_nothing(agent: Agent, 
     assert await summaries(agent) == 0
 
 
+@pytest.mark.shows("issue4-3-off")
 async def test_a_job_archives_sources_where_the_agent_wishes_it_and_goes_on_until_done(
     agent: Agent, queue: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,7 @@ def task_section(result: GetContextResult) -> str:
     return rest.partition("\n## ")[0]
 
 
+@pytest.mark.shows("FR-3.1")
 async def test_the_three_sections_hold_what_belongs_there_with_an_exact_count(agent: Agent) -> None:
     await agent.stored_id("Booked the hotel in Porto for the offsite.", task_id="trip")
     await agent.stored_id("Last year the offsite was in Ghent.", session_id="old")
@@ -67,6 +68,7 @@ async def test_the_three_sections_hold_what_belongs_there_with_an_exact_count(ag
 
 
 @pytest.mark.parametrize("max_tokens", [1, 20, 60, 150, 1_000])
+@pytest.mark.shows("issue2-11-context")
 async def test_a_context_stays_inside_any_budget(agent: Agent, max_tokens: int) -> None:
     for number in range(30):
         await agent.store(f"Step {number}: measured {number * 13} units near the harbour wall.", task_id="t")
@@ -75,6 +77,7 @@ async def test_a_context_stays_inside_any_budget(agent: Agent, max_tokens: int) 
     assert result.token_count == agent.runtime.parts.count_tokens(result.context)
 
 
+@pytest.mark.shows("NFR-5.2")
 async def test_the_copy_in_redis_has_the_time_to_live_and_survives_losing_redis(agent: Agent) -> None:
     await agent.stored_id("Drafted the first chapter.", task_id="book")
     first = await context(agent, task_id="book")
@@ -88,6 +91,7 @@ async def test_the_copy_in_redis_has_the_time_to_live_and_survives_losing_redis(
     assert "second chapter" in again.context
 
 
+@pytest.mark.shows("issue2-10-working")
 async def test_without_redis_the_rows_answer_and_the_receipt_says_so(agent: Agent) -> None:
     await agent.stored_id("Drafted the first chapter.", task_id="book")
     result = await without_redis(agent).get_context(GetContextParams(query="chapter", task_id="book"))
@@ -95,6 +99,7 @@ async def test_without_redis_the_rows_answer_and_the_receipt_says_so(agent: Agen
     assert any("Redis does not answer" in each for each in result.receipt.degraded)
 
 
+@pytest.mark.shows("issue2-10-working")
 async def test_a_completed_task_has_no_working_memory_and_keeps_its_memories(agent: Agent) -> None:
     await agent.stored_id("Called the supplier about the pump.", task_id="pump")
     await agent.stored_id("Scratch: ring back at four.", task_id="pump", memory_type="working")
@@ -144,6 +149,7 @@ async def test_a_copy_with_a_malformed_entry_is_logged_and_made_anew(
     assert malformed not in await redis_of(agent).lrange(key_of(agent, "book"), 0, -1)
 
 
+@pytest.mark.shows("issue2-10-working")
 async def test_working_memory_is_bounded_by_its_token_budget(agent: Agent) -> None:
     small = WorkingMemory(redis_of(agent), ttl_seconds=3_600, budget_tokens=60)
     memory = MemoryManager(replace(agent.runtime.parts, working=small), Caller(agent.agent_id))
@@ -268,6 +274,7 @@ async def test_a_task_as_of_a_time_holds_nothing_later(agent: Agent) -> None:
     assert long_before.context == ""
 
 
+@pytest.mark.shows("NFR-2.3")
 async def test_a_replica_that_lags_takes_nothing_from_a_task_nor_stops_a_change(lagging: Agent) -> None:
     memory_id = await lagging.stored_id("Drafted the first chapter.", task_id="book")
     for _ in ("from the rows", "from the copy"):

@@ -30,6 +30,7 @@ async def harbour(agent: Agent) -> None:
 @pytest.mark.parametrize("form", ["markdown", "text", "json"])
 @pytest.mark.parametrize("max_tokens", [1, 30, 60, 90, 2_000])
 @pytest.mark.parametrize("encoding", ["o200k_base", "cl100k_base"])
+@pytest.mark.shows("issue5-1-limit")
 async def test_no_form_exceeds_the_limit_in_any_encoding(
     agent: Agent, form: str, max_tokens: int, encoding: str
 ) -> None:
@@ -41,6 +42,7 @@ async def test_no_form_exceeds_the_limit_in_any_encoding(
     assert len(result.memory_ids) == (4 if max_tokens == 2_000 else len(result.memory_ids))
 
 
+@pytest.mark.shows("issue5-1-citable")
 async def test_each_numbered_line_is_the_memory_at_that_place(agent: Agent) -> None:
     await harbour(agent)
     result = await context(agent, task_id="crane")
@@ -64,6 +66,7 @@ async def test_json_holds_the_same_memories_under_the_same_sections(agent: Agent
     ]
 
 
+@pytest.mark.shows("issue5-1-nothing")
 async def test_where_nothing_is_found_json_is_an_empty_document_and_the_others_no_text(agent: Agent) -> None:
     empty = await context(agent, format="json")
     assert json.loads(empty.context) == {"notice": NOTICE}
@@ -82,6 +85,7 @@ async def test_json_that_no_memory_fits_into_is_an_empty_document(agent: Agent) 
     assert (json.loads(result.context), result.memory_ids) == ({"notice": NOTICE}, [])
 
 
+@pytest.mark.shows("issue5-1-limit")
 async def test_tokens_are_counted_as_the_model_counts_them(agent: Agent) -> None:
     await agent.stored_id("Der Hafenkran am Nordufer wird jährlich überprüft, sagte Jürgen Größmann. 起重机")
     newer, older = await context(agent, model="gpt-4o-mini"), await context(agent, model="gpt-4")
@@ -91,6 +95,7 @@ async def test_tokens_are_counted_as_the_model_counts_them(agent: Agent) -> None
 
 
 @pytest.mark.parametrize("model", ["somebody's own", "davinci"])
+@pytest.mark.shows("issue5-1-limit")
 async def test_a_model_that_cannot_be_counted_is_refused_with_what_to_do(agent: Agent, model: str) -> None:
     with pytest.raises(InvalidParams, match="name an encoding instead, cl100k_base or o200k_base") as refused:
         await context(agent, model=model)
@@ -102,6 +107,7 @@ async def test_model_and_encoding_together_are_refused() -> None:
         GetContextParams(query="x", model="gpt-4", encoding="o200k_base")
 
 
+@pytest.mark.shows("FR-3.3", "issue5-1-receipt")
 async def test_a_memory_too_long_stands_by_what_answers_and_the_result_says_so(agent: Agent) -> None:
     answer = "The key of the harbour crane hangs behind the blue door."
     long = await agent.stored_id(f"{LOG} {answer} {LOG}")
@@ -111,6 +117,7 @@ async def test_a_memory_too_long_stands_by_what_answers_and_the_result_says_so(a
     assert {each.reason: each.count for each in result.receipt.dropped}["shortened"] == 1
 
 
+@pytest.mark.shows("issue5-1-receipt")
 async def test_what_does_not_fit_is_named_up_to_a_bound(agent: Agent) -> None:
     stored = [await agent.stored_id(f"Harbour crane, inspection {number}: fine.") for number in range(15)]
     result = await context(agent, max_tokens=80, min_fit=0)
@@ -119,6 +126,7 @@ async def test_what_does_not_fit_is_named_up_to_a_bound(agent: Agent) -> None:
     assert lost == len(result.left_out) > 0
 
 
+@pytest.mark.shows("issue5-1-once")
 async def test_a_replaced_statement_is_not_in_the_context(agent: Agent) -> None:
     await agent.stored_id("The harbour crane is yellow.", external_id="colour")
     old = await agent.stored_id("My favourite colour is yellow.", speaker="Rui")
@@ -129,6 +137,7 @@ async def test_a_replaced_statement_is_not_in_the_context(agent: Agent) -> None:
     assert "favourite colour is yellow" not in result.context
 
 
+@pytest.mark.shows("issue5-1-once")
 async def test_words_of_the_task_are_not_said_twice(agent: Agent) -> None:
     await agent.stored_id("The harbour crane squeaks.", task_id="crane", session_id="s1")
     again = await agent.stored_id("The harbour crane squeaks.", session_id="s2")

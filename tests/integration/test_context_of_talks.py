@@ -31,6 +31,7 @@ def task_section(result: GetContextResult) -> str:
     return rest.partition("\n## ")[0]
 
 
+@pytest.mark.shows("AC-3")
 async def test_a_request_stored_before_its_context_is_asked_for_hides_nothing(agent: Agent) -> None:
     for each in NOISE:
         await agent.stored_id(each)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.changes import UpdateParams
@@ -38,6 +40,7 @@ async def steps(agent: Agent, count: int, **values: object) -> list[UUID]:
     ]
 
 
+@pytest.mark.shows("FR-3.3", "issue5-2-window")
 async def test_a_vague_query_gives_the_newest_notes_in_full_and_older_ones_shortened(agent: Agent) -> None:
     ids = await steps(agent, 12)
     result = await context(agent, VAGUE, task_id="pumps", max_tokens=300)
@@ -49,6 +52,7 @@ async def test_a_vague_query_gives_the_newest_notes_in_full_and_older_ones_short
     assert result.token_count > 250
 
 
+@pytest.mark.shows("issue5-2-window")
 async def test_a_pinned_note_stands_in_full_among_many_newer_ones(agent: Agent) -> None:
     ids = await steps(agent, 30)
     before = await context(agent, VAGUE, task_id="pumps", max_tokens=300)
@@ -89,6 +93,7 @@ async def test_what_a_clear_query_asks_for_stands_in_full_however_old(agent: Age
     assert answer in set(result.memory_ids) - set(result.shortened)
 
 
+@pytest.mark.shows("FR-3.1")
 async def test_all_that_is_of_the_task_stands_in_its_section(agent: Agent) -> None:
     small = WorkingMemory(agent.runtime.redis, ttl_seconds=3_600, budget_tokens=200)
     agent.memory = MemoryManager(replace(agent.runtime.parts, working=small), Caller(agent.agent_id))

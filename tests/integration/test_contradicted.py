@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
@@ -30,6 +32,7 @@ async def both_stand(agent: Agent) -> tuple[UUID, UUID]:
     return newer, await agent.stored_id(OLD, timestamp="2026-01-01")
 
 
+@pytest.mark.shows("NFR-3.2", "issue4-2-contradictions")
 async def test_an_older_fact_whose_place_was_not_taken_is_left_out_and_counted(agent: Agent) -> None:
     newer, older = await both_stand(agent)
     memories, receipt = await search(agent)
@@ -46,6 +49,7 @@ async def test_what_is_left_out_makes_room_for_the_next_best(agent: Agent) -> No
     assert counted(receipt) == {"contradicted_by_newer": 1}
 
 
+@pytest.mark.shows("issue4-2-contradictions")
 async def test_who_wants_both_gets_both(agent: Agent) -> None:
     newer, older = await both_stand(agent)
     for values in ({"distinct": False}, {"query": "Who was the owner of Atlas?"}):
@@ -77,6 +81,7 @@ async def test_another_user_s_fact_contradicts_nothing(agent: Agent) -> None:
     assert {each.memory_id for each in memories} == {newer, older}
 
 
+@pytest.mark.shows("AC-4")
 async def test_a_context_holds_the_newer_alone(agent: Agent) -> None:
     newer, _ = await both_stand(agent)
     context = await agent.memory.get_context(GetContextParams.model_validate({"query": QUERY}))

@@ -26,6 +26,7 @@ def counted(receipt: Receipt) -> dict[str, int]:
     return {each.reason: each.count for each in receipt.dropped}
 
 
+@pytest.mark.shows("issue3-3-near-duplicates")
 async def test_the_newest_is_given_and_names_the_older_ones(agent: Agent) -> None:
     oldest = await agent.stored_id(OLD, timestamp="2026-01-01")
     newest = await agent.stored_id(NEW, timestamp="2026-03-01")
@@ -37,6 +38,7 @@ async def test_the_newest_is_given_and_names_the_older_ones(agent: Agent) -> Non
     assert counted(receipt) == {"same_text_as_newer": 2}
 
 
+@pytest.mark.shows("issue3-3-near-duplicates")
 async def test_who_wants_every_copy_gets_it(agent: Agent) -> None:
     for at, content in enumerate((OLD, NEW, NEW)):
         await agent.stored_id(content, timestamp=f"2026-01-0{at + 1}", force=True)

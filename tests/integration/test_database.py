@@ -149,6 +149,7 @@ async def test_a_link_to_what_was_deleted_meanwhile_finds_nothing(services: Serv
     ("57014", StatementTimeout, "took too long"),
     ("57P01", Unreachable, "does not answer"),
 ])
+@pytest.mark.shows("issue13-error-causes")
 async def test_each_cause_of_a_servers_error_has_its_class(
     services: Services, sqlstate: str, error: type[AgentCoreError], sentence: str
 ) -> None:

@@ -50,6 +50,7 @@ def unit(rows: Vectors) -> Vectors:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.shows("FR-1.3")
 def test_vectors_without_the_adapter_are_those_of_the_reference(cache: Path, kind: EmbeddingKind) -> None:
     directory = E5.verified_directory()
     graph = cached_graph(E5, e5.GRAPH_WRITER, directory / e5.WEIGHTS, cache)

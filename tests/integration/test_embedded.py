@@ -52,6 +52,7 @@ def fresh_home() -> Iterator[Home]:
         yield made
 
 
+@pytest.mark.shows("AC-8", "issue2-2-embedded")
 async def test_a_row_and_a_key_with_its_time_to_live_survive_a_restart(home: Home) -> None:
     async with running(home) as parts:
         await keep_row(parts.urls, "restart")
@@ -80,6 +81,7 @@ async def test_the_service_owns_its_database_and_is_no_superuser(home: Home) -> 
         assert await ask(parts.urls, "SET ROLE agentcore_service; SELECT current_user::text") == []
 
 
+@pytest.mark.shows("A14-role")
 async def test_the_login_of_the_services_role_can_act_as_nobody_else(home: Home) -> None:
     async with running(home) as parts:
         assert parts.urls.database_url is not None
@@ -94,6 +96,7 @@ async def test_the_login_of_the_services_role_can_act_as_nobody_else(home: Home)
                     await connection.execute(f"SET ROLE {other}".encode())
 
 
+@pytest.mark.shows("issue2-2-embedded")
 async def test_the_parts_listen_on_no_address_and_are_closed_to_other_users(home: Home) -> None:
     async with running(home) as parts:
         assert await ask(parts.urls, "SHOW listen_addresses") == [("",)]
@@ -125,6 +128,7 @@ async def test_servers_with_parts_elsewhere_share_a_home(home: Home) -> None:
         assert elsewhere.urls == EmbeddedUrls(None, None)
 
 
+@pytest.mark.shows("A15")
 async def test_one_part_alone_can_be_embedded(home: Home) -> None:
     async with EmbeddedParts(home, postgres=False, redis=True, log=print) as parts:
         assert parts.urls.database_url is None

@@ -55,6 +55,7 @@ def fresh_home() -> Iterator[Home]:
         yield made
 
 
+@pytest.mark.shows("NFR-4.1")
 async def test_a_killed_postgresql_comes_back_with_every_row(home: Home) -> None:
     told: list[str] = []
     async with running(home, told) as parts:
@@ -78,6 +79,7 @@ async def test_a_killed_postgresql_with_a_busy_session_comes_back(home: Home) ->
         await eventually(lambda: answers(parts.urls))
 
 
+@pytest.mark.shows("issue2-2-crashes")
 async def test_a_killed_redis_comes_back_with_every_key(home: Home) -> None:
     async with running(home) as parts:
         async with cache(parts.urls) as keys:
@@ -106,6 +108,7 @@ async def test_a_part_that_cannot_come_back_yet_is_tried_again(home: Home) -> No
         assert await ask(parts.urls, "SELECT 1") == [(1,)]
 
 
+@pytest.mark.shows("issue2-2-crashes")
 async def test_parts_of_a_killed_server_end_and_the_next_one_finds_every_row(home: Home) -> None:
     async with hosted(home) as (host, urls):
         await keep_row(urls, "server")

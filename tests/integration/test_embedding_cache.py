@@ -68,6 +68,7 @@ async def keys(redis: Redis) -> set[bytes]:
     return {key async for key in redis.scan_iter("memory:embedding:*")}
 
 
+@pytest.mark.shows("issue2-9-caches")
 async def test_another_process_finds_a_querys_vector(redis: Redis, model: str) -> None:
     first, second = CountingEmbedder(model), CountingEmbedder(model)
     made = await told(CachingEmbedder(first, redis), ["one", "two"])
@@ -97,6 +98,7 @@ async def test_a_key_tells_no_text_and_runs_out(redis: Redis, model: str) -> Non
 
 
 @pytest.mark.parametrize("other", ["model", "dimensions"])
+@pytest.mark.shows("issue2-9-caches")
 async def test_another_model_or_length_has_its_own_vectors(redis: Redis, model: str, other: str) -> None:
     await told(CachingEmbedder(CountingEmbedder(model), redis), ["one"])
     changed = CountingEmbedder(f"{model}x") if other == "model" else CountingEmbedder(model, dimensions=9)
@@ -115,6 +117,7 @@ async def test_a_value_that_is_no_vector_is_a_miss(redis: Redis, model: str) -> 
     assert again.asked == 1
 
 
+@pytest.mark.shows("A4")
 async def test_forgetting_an_agent_removes_its_keys_and_no_others(redis: Redis, model: str) -> None:
     cache, ada, other = CachingEmbedder(CountingEmbedder(model), redis), *(
         f"{name}:{uuid.uuid4()}" for name in ("ada", "ada*"))
@@ -128,6 +131,7 @@ async def test_forgetting_an_agent_removes_its_keys_and_no_others(redis: Redis, 
     assert all(key.startswith(f"memory:embedding:{encode_segment(ada)}:".encode()) for key in gone)
 
 
+@pytest.mark.shows("A4")
 async def test_another_agent_is_never_answered_from_redis(redis: Redis, model: str) -> None:
     first, second = CountingEmbedder(model), CountingEmbedder(model)
     await told(CachingEmbedder(first, redis), ["the PIN is 4711"])
@@ -135,6 +139,7 @@ async def test_another_agent_is_never_answered_from_redis(redis: Redis, model: s
     assert second.asked == 1
 
 
+@pytest.mark.shows("A10")
 async def test_an_unreachable_redis_is_a_miss_and_its_circuit_opens(model: str) -> None:
     inner = CountingEmbedder(model)
     async with dead_address() as url:

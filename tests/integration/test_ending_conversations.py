@@ -59,6 +59,7 @@ async def summaries(agent: Agent) -> list[MemoryRecord]:
     return await records(agent, tags=[SUMMARY])
 
 
+@pytest.mark.shows("issue6-2-end")
 async def test_the_end_of_the_block_ends_the_conversation_with_a_summary_that_the_next_one_reads(
     agent: Agent
 ) -> None:
@@ -88,6 +89,7 @@ async def test_an_agent_ends_its_conversation_and_ended_again_it_keeps_one_summa
 
 
 @pytest.mark.parametrize("session_id", [None, "monday"])
+@pytest.mark.shows("issue6-2-end")
 async def test_notes_of_the_conversation_end_with_it_or_last_and_those_of_a_named_task_stay(
     agent: Agent, session_id: str | None
 ) -> None:
@@ -139,6 +141,7 @@ async def test_a_refusal_to_end_is_raised_but_hides_no_other_error(
     assert "the conversation was not ended (-32104)" in caplog.text
 
 
+@pytest.mark.shows("issue6-2-end")
 async def test_where_memory_does_not_answer_a_conversation_ends_with_a_warning(
     caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -155,6 +158,7 @@ async def test_where_memory_does_not_answer_a_conversation_ends_with_a_warning(
     assert [record.levelno for record in told] == [logging.WARNING] * 4
 
 
+@pytest.mark.shows("issue6-2-end")
 async def test_a_session_of_the_agents_sdk_ends_with_a_summary_of_what_was_said(agent: Agent) -> None:
     session = AgentCoreSession("monday", agent.memory, MemoryScope(user_id="ada"))
     items: list[Any] = [
@@ -171,6 +175,7 @@ async def test_a_session_of_the_agents_sdk_ends_with_a_summary_of_what_was_said(
     assert await session.get_items() == items
 
 
+@pytest.mark.shows("issue6-2-end")
 async def test_a_session_of_adk_ends_with_a_summary_for_its_user(agent: Agent) -> None:
     service, sessions = AgentCoreMemoryService(agent.memory), InMemorySessionService()
     session = await sessions.create_session(**USER)
@@ -183,6 +188,7 @@ async def test_a_session_of_adk_ends_with_a_summary_for_its_user(agent: Agent) -
     assert "HX-2210" in summary.content
 
 
+@pytest.mark.shows("issue6-2-end")
 async def test_a_session_that_two_users_share_by_its_name_is_not_told_to_either(
     agent: Agent, new_agent: Callable[..., Agent]
 ) -> None:

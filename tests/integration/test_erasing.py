@@ -72,6 +72,7 @@ async def _prune(agent: Agent, layer: MemoryType) -> None:
 # --- an agent ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue4-8-erase")
 async def test_all_of_an_agent_goes_from_every_place_and_nothing_of_another(
     runtime: Runtime, new_agent: Callable[..., Agent]
 ) -> None:
@@ -91,6 +92,7 @@ async def test_all_of_an_agent_goes_from_every_place_and_nothing_of_another(
     others.assert_untouched(await holdings(runtime, other.agent.agent_id))
 
 
+@pytest.mark.shows("issue4-8-erase")
 async def test_the_vectors_of_what_is_erased_leave_the_caches(runtime: Runtime, agent: Agent) -> None:
     cache = cast(CachingEmbedder, runtime.parts.embedder)
     before = cache.entry_count
@@ -119,6 +121,7 @@ async def test_twice_is_fine_and_the_second_finds_nothing(agent: Agent) -> None:
     assert (again.verified, sum(again.erased.values())) == (True, 0)
 
 
+@pytest.mark.shows("issue4-8-erase")
 async def test_what_was_erased_cannot_be_restored(agent: Agent) -> None:
     memory_id = await agent.stored_id("The canoe is green.", memory_type="semantic")
     await _prune(agent, MemoryType.SEMANTIC)
@@ -138,6 +141,7 @@ async def test_copies_that_nothing_is_known_of_and_drafts_go_too(runtime: Runtim
     assert [*folder.iterdir()] == []
 
 
+@pytest.mark.shows("A8")
 async def test_on_a_file_system_that_ignores_case_an_erasure_leaves_the_other_agents_copies(
     runtime: Runtime, new_agent: Callable[..., Agent]
 ) -> None:
@@ -173,6 +177,7 @@ class Gated(DirectoryArchive):
         return found
 
 
+@pytest.mark.shows("issue4-8-check")
 async def test_copies_that_a_prune_makes_meanwhile_are_waited_for_and_go(
     runtime: Runtime, agent: Agent
 ) -> None:
@@ -344,6 +349,7 @@ async def _recall(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
+@pytest.mark.shows("A13-Redis")
 async def test_an_erasure_never_says_verified_about_working_memory_in_another_redis(
     elsewhere: Runtime, agent: Agent, params: EraseParams
 ) -> None:
@@ -361,6 +367,7 @@ async def test_an_erasure_never_says_verified_about_working_memory_in_another_re
     assert (await agent.memory.erase(params)).verified
 
 
+@pytest.mark.shows("A13-Redis")
 async def test_a_server_without_redis_does_not_say_verified_about_working_memory(agent: Agent) -> None:
     await agent.stored_id("Ada keeps bees on the roof.", task_id="trip")
     await _recall(agent)
@@ -371,6 +378,7 @@ async def test_a_server_without_redis_does_not_say_verified_about_working_memory
     assert (await agent.memory.erase(EVERYTHING)).verified
 
 
+@pytest.mark.shows("A13-Redis")
 async def test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text(
     elsewhere: Runtime, agent: Agent
 ) -> None:
@@ -410,6 +418,7 @@ async def _ada_and_others(agent: Agent) -> dict[str, Any]:
     return ids
 
 
+@pytest.mark.shows("issue4-8-erase")
 async def test_a_users_memories_go_with_what_was_made_of_them_and_nobody_elses(
     runtime: Runtime, agent: Agent
 ) -> None:
@@ -437,6 +446,7 @@ async def test_a_users_copy_that_stayed_after_a_restore_goes_too(runtime: Runtim
     assert [*_folder(runtime, agent).iterdir()] == []
 
 
+@pytest.mark.shows("issue4-8-erase")
 async def test_a_copy_without_row_or_tombstone_is_read_to_learn_whose_it_is(
     runtime: Runtime, agent: Agent
 ) -> None:
@@ -482,6 +492,7 @@ async def test_an_archived_summary_of_several_users_is_erased_though_its_copy_ca
     assert not copy.exists()
 
 
+@pytest.mark.shows("issue4-8-check")
 async def test_a_copy_that_cannot_be_read_is_told_and_left(runtime: Runtime, agent: Agent) -> None:
     folder = _folder(runtime, agent)
     folder.mkdir(parents=True)

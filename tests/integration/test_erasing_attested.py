@@ -37,6 +37,7 @@ async def _read(runtime: Runtime, receipt: str | None) -> dict[str, Any]:
     return read_receipt([key["key"]], receipt)
 
 
+@pytest.mark.shows("issue4-8-receipt")
 async def test_the_receipt_tells_whose_what_when_and_by_whom(runtime: Runtime, agent: Agent) -> None:
     await agent.stored_id("Ada keeps bees on the roof.", user_id="ada")
     result = await agent.memory.erase(OF_ADA)
@@ -46,6 +47,7 @@ async def test_the_receipt_tells_whose_what_when_and_by_whom(runtime: Runtime, a
     assert "user_id" not in await _read(runtime, (await agent.memory.erase(EVERYTHING)).signed_receipt)
 
 
+@pytest.mark.shows("issue13-receipt-totals")
 async def test_the_last_receipt_of_several_calls_states_the_sum_of_all(
     runtime: Runtime, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,6 +66,7 @@ async def test_the_last_receipt_of_several_calls_states_the_sum_of_all(
     assert [each.erased["memories"] for each in (first, second, last)] == [2, 4, 5]
 
 
+@pytest.mark.shows("issue13-receipt-totals")
 async def test_only_an_unfinished_erasure_of_the_same_whose_can_be_continued(
     runtime: Runtime, agent: Agent, new_agent: Callable[..., Agent], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +91,7 @@ async def test_a_forged_receipt_is_not_continued_and_creates_no_key(agent: Agent
     assert await runtime.parts.storage.receipt_key() == before
 
 
+@pytest.mark.shows("B11")
 async def test_a_receipt_verifies_after_the_token_secret_has_changed(
     runtime: Runtime, services: Services, agent: Agent
 ) -> None:
@@ -101,6 +105,7 @@ async def test_a_receipt_verifies_after_the_token_secret_has_changed(
             await changed.verifier.verify(f"Bearer {token}")
 
 
+@pytest.mark.shows("issue13-receipt-keys")
 async def test_the_services_role_cannot_read_the_keys_of_receipts(runtime: Runtime, agent: Agent) -> None:
     await agent.memory.erase(EVERYTHING)
     with pytest.raises(InsufficientPrivilege):
@@ -108,6 +113,7 @@ async def test_the_services_role_cannot_read_the_keys_of_receipts(runtime: Runti
             await connection.execute("SELECT key FROM receipt_keys")
 
 
+@pytest.mark.shows("issue13-receipt-keys")
 async def test_two_servers_sign_with_keys_of_the_database_and_read_each_others_receipts(
     runtime: Runtime, services: Services, agent: Agent, tmp_path: Path
 ) -> None:
@@ -116,6 +122,7 @@ async def test_two_servers_sign_with_keys_of_the_database_and_read_each_others_r
     assert (await _read(runtime, receipt))["agent_id"] == agent.agent_id
 
 
+@pytest.mark.shows("issue4-8-receipt")
 async def test_a_receipt_that_was_changed_or_is_a_token_is_none(runtime: Runtime, agent: Agent) -> None:
     receipt = (await agent.memory.erase(EVERYTHING)).signed_receipt
     assert receipt is not None
@@ -128,6 +135,7 @@ async def test_a_receipt_that_was_changed_or_is_a_token_is_none(runtime: Runtime
             await _read(runtime, other)
 
 
+@pytest.mark.shows("issue4-8-receipt")
 async def test_a_receipt_opens_nothing(runtime: Runtime, agent: Agent) -> None:
     receipt = (await agent.memory.erase(EVERYTHING)).signed_receipt
     with pytest.raises(AuthenticationFailed):
@@ -149,6 +157,7 @@ async def test_the_log_says_that_it_happened_and_no_word_of_what(
 # --- authorization and confirmation -------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue4-8-erase")
 async def test_it_needs_the_admin_scope(runtime: Runtime, agent: Agent) -> None:
     await agent.stored_id("The canoe is green.")
     secret = runtime.settings.jwt_secret_key

@@ -53,6 +53,7 @@ def frozen_heap() -> Iterator[None]:
 
 @pytest.mark.usefixtures("frozen_heap")
 @pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.shows("A14-U+FDFA")
 async def test_no_text_occupies_the_event_loop(agent: Agent, name: str) -> None:
     text = TEXTS[name][: MAX_TEXT_CHARS]
     query = text[:MAX_QUERY_CHARS]

@@ -6,6 +6,8 @@ import gzip
 import json
 from datetime import UTC, datetime
 
+import pytest
+
 from agentcore.memory.archival import object_key
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import PruneParams
@@ -23,6 +25,7 @@ async def spoken_of(agent: Agent, content: str) -> tuple[datetime | None, dateti
     return record.event_from, record.event_to
 
 
+@pytest.mark.shows("issue3-1-temporal")
 async def test_a_memory_keeps_the_time_it_speaks_of(agent: Agent) -> None:
     assert await spoken_of(agent, "Yesterday we signed the lease.") == (day(6, 13), day(6, 14))
     assert await spoken_of(agent, "The wedding is on 1 July.") == (day(7, 1), day(7, 2))

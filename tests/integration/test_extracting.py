@@ -49,6 +49,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
         yield running
 
 
+@pytest.mark.shows("issue5-3-facts")
 async def test_facts_become_memories_beside_the_one_they_were_read_from(talk: Talking) -> None:
     talk.model.answers["fact_extraction"] = says(*FACTS, entities=("Maren Holt", "Ghent", "Paris"))
     agent = await reader(talk)
@@ -96,6 +97,7 @@ async def test_a_memory_whose_job_was_lost_is_read_all_the_same(talk: Talking) -
     assert len(await facts(agent)) == 1
 
 
+@pytest.mark.shows("issue5-3-facts")
 async def test_memories_are_read_together(talk: Talking) -> None:
     agent = await reader(talk)
     items = [StoreParams(content=f"My neighbour number {number} keeps {number + 2} brown goats.")
@@ -106,6 +108,7 @@ async def test_memories_are_read_together(talk: Talking) -> None:
     assert len(await facts(agent)) == 11
 
 
+@pytest.mark.shows("issue5-3-facts")
 async def test_a_request_holds_sixteen_kilobytes_at_most_and_no_thoughts(talk: Talking) -> None:
     agent = await reader(talk)
     long = "The long report on goats goes on and on. " * 500
@@ -122,6 +125,7 @@ async def test_a_request_holds_sixteen_kilobytes_at_most_and_no_thoughts(talk: T
 
 @pytest.mark.parametrize("content", ["Thanks a lot!", "Nice to hear.", "Hello there, how are you today?",
                                      "I'm sorry, but I can't help with that."])
+@pytest.mark.shows("issue5-3-facts")
 async def test_what_is_of_little_worth_is_not_sent(talk: Talking, content: str) -> None:
     agent = await reader(talk)
     await agent.stored_id(content, force=True)
@@ -173,6 +177,7 @@ async def test_a_newer_fact_takes_the_place_of_an_older_one(talk: Talking) -> No
     assert first.superseded_by == second.memory_id
 
 
+@pytest.mark.shows("issue5-3-facts")
 async def test_two_processes_at_once_store_each_fact_once(services: Services) -> None:
     model, both = ChatModel(), asyncio.Event()
 
@@ -265,6 +270,7 @@ async def test_a_text_that_the_model_refuses_does_not_keep_the_others_from_being
         assert "Maren Holt keeps goats." in [each.content for each in await facts(agent)]
 
 
+@pytest.mark.shows("issue5-2-facts")
 async def test_facts_read_from_words_that_are_no_more_go_and_the_new_words_are_read(talk: Talking) -> None:
     agent = await reader(talk)
     memory_id = await agent.stored_id("I moved from Bristol to Ghent in 2021 with my sister.")

@@ -50,6 +50,7 @@ async def judged_by(services: Services, url: str) -> AsyncIterator[Agent]:
         ("ADD", ONE, OTHER, False),
     ],
 )
+@pytest.mark.shows("issue4-2-model")
 async def test_its_verdict_decides_what_the_rules_let_through(
     services: Services, verdict: str, old: str, new: str, superseded: bool
 ) -> None:
@@ -68,6 +69,7 @@ async def test_its_verdict_decides_what_the_rules_let_through(
 
 
 @pytest.mark.parametrize(("options", "sent"), [(None, "Bearer none"), ('{"api_key": "own"}', "Bearer own")])
+@pytest.mark.shows("issue5-3-key")
 async def test_another_vendor_gets_its_own_key_and_never_that_of_openai(
     services: Services, options: str | None, sent: str
 ) -> None:
@@ -82,6 +84,7 @@ async def test_another_vendor_gets_its_own_key_and_never_that_of_openai(
     assert [request.headers["authorization"] for request in server.received] == [sent]
 
 
+@pytest.mark.shows("issue5-3-features")
 async def test_what_a_language_model_does_is_among_the_features(services: Services) -> None:
     by_model = {"model_facts", "model_summaries", "model_judge"}
     async with judged_by(services, "http://127.0.0.1:9") as agent:
@@ -101,6 +104,7 @@ async def test_it_is_not_asked_about_what_no_rule_lets_through(services: Service
         assert server.received == []
 
 
+@pytest.mark.shows("issue4-2-model")
 async def test_without_its_answer_the_rules_decide(services: Services) -> None:
     async with (
         scripted_http(lambda request: Reply(status=500)) as server,
@@ -125,6 +129,7 @@ NEW_OWNERS = StoreBatchParams(
     items=[StoreParams(content=f"The owner of {each} is Tomas now.") for each in THINGS])
 
 
+@pytest.mark.shows("issue5-3-limits")
 async def test_pairs_of_one_store_are_asked_side_by_side(services: Services) -> None:
     all_asked = asyncio.Event()
 
@@ -143,6 +148,7 @@ async def test_pairs_of_one_store_are_asked_side_by_side(services: Services) -> 
     assert stored.receipt.degraded == []
 
 
+@pytest.mark.shows("issue5-3-limits")
 async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_judged(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +172,7 @@ async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_jud
     assert len(model.asked) == len(THINGS)
 
 
+@pytest.mark.shows("issue5-3-limits")
 async def test_a_judge_without_room_is_not_taken_for_a_slow_one(services: Services) -> None:
     """With a concurrency of one, background work uses the only slot; the next store is judged again."""
     model, release, begun = ChatModel(), asyncio.Event(), asyncio.Event()

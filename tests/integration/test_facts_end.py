@@ -35,6 +35,7 @@ async def time_is_up(talk: Talking, memory_id: UUID) -> None:
     await talk.runtime.maintenance.round()
 
 
+@pytest.mark.shows("issue5-3-facts-end")
 async def test_a_time_that_is_given_later_is_that_of_the_facts_too(talk: Talking) -> None:
     agent = await reader(talk)
     said = await agent.stored_id(SAID)
@@ -54,6 +55,7 @@ async def test_a_time_that_is_given_later_is_that_of_the_facts_too(talk: Talking
 @pytest.mark.parametrize(
     "made", [{"pinned": True}, {"content": "Maren is my sister."}, {"ttl_seconds": 9_000}]
 )
+@pytest.mark.shows("issue5-3-facts-end")
 async def test_what_a_caller_made_of_a_fact_keeps_its_time(talk: Talking, made: dict[str, Any]) -> None:
     agent = await reader(talk)
     said = await agent.stored_id(SAID)
@@ -65,6 +67,7 @@ async def test_what_a_caller_made_of_a_fact_keeps_its_time(talk: Talking, made: 
     assert (await agent.get(fact.memory_id)).expires_at == before
 
 
+@pytest.mark.shows("issue5-3-facts-end")
 async def test_facts_go_with_a_memory_whose_time_is_up(talk: Talking) -> None:
     agent = await reader(talk)
     said = await agent.stored_id(SAID)
@@ -143,6 +146,7 @@ async def test_facts_stay_whose_memory_was_given_more_time_before_the_sweep(talk
     assert [each.content for each in await facts(agent)] == [FACT]
 
 
+@pytest.mark.shows("issue5-3-facts-end")
 async def test_a_pinned_memory_whose_time_is_up_has_facts_that_stay(talk: Talking) -> None:
     agent = await reader(talk)
     said = await agent.stored_id(SAID, ttl_seconds=3_600, pinned=True)

@@ -69,6 +69,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
 
 
 @pytest.mark.parametrize("chosen", [{"session_id": "s"}, {"memory_types": ["episodic"]}, {"all": True}, None])
+@pytest.mark.shows("issue5-3-facts-follow")
 async def test_a_memory_that_is_deleted_takes_the_facts_read_from_it_along(
     talk: Talking, chosen: dict[str, Any] | None
 ) -> None:
@@ -106,6 +107,7 @@ async def test_pruned_to_the_archive_a_memory_leaves_what_was_learnt_from_it(tal
     assert {each.memory_id for each in left} == {fact.memory_id, kept}
 
 
+@pytest.mark.shows("issue5-3-facts-follow")
 async def test_a_fact_is_superseded_with_the_memory_it_was_read_from(talk: Talking) -> None:
     agent = await reader(talk)
     old = await agent.stored_id(YELLOW, speaker="Rui")
@@ -120,6 +122,7 @@ async def test_a_fact_is_superseded_with_the_memory_it_was_read_from(talk: Talki
     assert LIKED not in await agent.found("Which colour does Rui prefer over all other colours?")
 
 
+@pytest.mark.shows("issue5-3-facts-follow")
 async def test_a_fact_holds_again_with_its_memory(talk: Talking) -> None:
     agent = await reader(talk)
     old = await agent.stored_id(YELLOW, speaker="Rui")
@@ -149,6 +152,7 @@ async def test_a_fact_holds_again_where_what_took_its_memorys_place_is_deleted(t
     assert await holding(agent) == [LIKED]
 
 
+@pytest.mark.shows("issue5-3-facts-follow")
 async def test_of_a_superseded_memory_nothing_is_read_until_it_holds_again(talk: Talking) -> None:
     agent = await reader(talk)
     old = await agent.stored_id(YELLOW, speaker="Rui")
@@ -173,6 +177,7 @@ async def test_what_is_filed_as_superseded_at_once_is_not_read(talk: Talking) ->
 
 
 @pytest.mark.parametrize("way", ["update", "revert"])
+@pytest.mark.shows("issue5-3-facts-follow")
 async def test_other_words_take_the_old_ones_facts_away_and_are_read_anew(talk: Talking, way: str) -> None:
     talk.model.answers["fact_extraction"] = about(
         {"Ghent": "The user lives in Ghent.", "Namur": "The user lives in Namur."})
@@ -227,6 +232,7 @@ async def test_what_a_fact_had_superseded_holds_again_where_its_memory_is_reword
 
 
 @pytest.mark.parametrize("verdict", ["SUPERSEDE", "ADD"])
+@pytest.mark.shows("issue5-3-facts-follow")
 async def test_what_was_said_does_not_give_way_to_what_only_a_model_read(talk: Talking, verdict: str) -> None:
     talk.model.answers |= {
         "fact_judge": lambda document: {"verdict": verdict},

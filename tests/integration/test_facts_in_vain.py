@@ -73,6 +73,7 @@ def poisoned(bad: Reply | str) -> Callable[[Document], Any]:
         bad if any("poison" in each["text"] for each in document["memories"]) else moved_facts(document))
 
 
+@pytest.mark.shows("issue5-3-facts-failing")
 async def test_each_request_is_of_one_users_memories_in_one_namespace(talk: Talking) -> None:
     agent = await reader(talk)
     scopes = [("u-1", "a"), ("u-2", "a"), ("u-1", "b"), (None, None)]
@@ -87,6 +88,7 @@ async def test_each_request_is_of_one_users_memories_in_one_namespace(talk: Talk
 
 @pytest.mark.parametrize("bad", [answered("I would rather not."), answered(""), REFUSED, FILTERED, DECLINED],
                          ids=["prose", "nothing", "refused", "filtered", "declined"])
+@pytest.mark.shows("issue5-3-facts-failing")
 async def test_one_text_that_a_model_does_not_answer_blocks_no_other(talk: Talking, bad: Reply) -> None:
     talk.model.answers["fact_extraction"] = poisoned(bad)
     agent = await reader(talk)
@@ -124,6 +126,7 @@ async def test_what_comes_later_is_read_before_what_was_not_answered(talk: Talki
 
 
 @pytest.mark.parametrize("bad", [REFUSED, answered("Sorry?")], ids=["refused", "unreadable"])
+@pytest.mark.shows("issue5-3-facts-failing")
 async def test_where_no_text_at_all_is_answered_it_is_the_request_and_nothing_is_lost(
     talk: Talking, bad: Reply
 ) -> None:
@@ -173,6 +176,7 @@ async def test_a_failure_in_the_middle_keeps_what_was_read_and_asks_the_rest_aga
     assert len(await facts(agent)) == 4
 
 
+@pytest.mark.shows("issue5-3-facts-failing")
 async def test_a_memory_that_waited_long_is_not_given_up_at_the_first_failure(talk: Talking) -> None:
     talk.model.answers["fact_extraction"] = lambda document: Reply({}, status=500)
     agent = await reader(talk)
@@ -189,6 +193,7 @@ async def test_a_memory_that_waited_long_is_not_given_up_at_the_first_failure(ta
 
 
 @pytest.mark.parametrize("dirt", ["\x00", "\x07", "\ud800", "\r\n\t", "\x85"])
+@pytest.mark.shows("issue5-3-facts-failing")
 async def test_what_no_text_can_hold_is_taken_out_of_an_answer(talk: Talking, dirt: str) -> None:
     said = {"memories": [{"number": 0, "entities": [f"Maren{dirt} Holt"],
                           "facts": [f"Maren{dirt} Holt is the user's sister."]}]}

@@ -129,6 +129,7 @@ def figure(runtime: Runtime, name: str) -> float:
 # --- Redis -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("A10", "B12")
 async def test_a_hung_redis_delays_one_call_and_is_seen_in_log_metrics_and_readiness(
     runtime: Runtime, home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -156,6 +157,7 @@ async def test_a_hung_redis_delays_one_call_and_is_seen_in_log_metrics_and_readi
     assert figure(runtime, 'agentcore_circuit_openings_total{dependency="redis"}') == 1.0
 
 
+@pytest.mark.shows("A14-readyz-writes")
 async def test_a_redis_that_answers_but_refuses_writes_is_not_ready(runtime: Runtime) -> None:
     assert runtime.redis is not None
     assert (await runtime.readiness())["redis"] == {"ok": True, "required": False}
@@ -168,6 +170,7 @@ async def test_a_redis_that_answers_but_refuses_writes_is_not_ready(runtime: Run
     assert [key async for key in runtime.redis.scan_iter(match="memory:ready*")] == []
 
 
+@pytest.mark.shows("issue13-circuit-breaker")
 async def test_a_script_that_a_restarted_redis_does_not_know_closes_the_circuit(runtime: Runtime) -> None:
     redis = runtime.redis
     assert isinstance(redis, GuardedRedis)
@@ -181,6 +184,7 @@ async def test_a_script_that_a_restarted_redis_does_not_know_closes_the_circuit(
 # --- PostgreSQL that hangs ---------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("A11")
 async def test_every_call_ends_within_its_limit_while_postgresql_hangs_and_all_goes_on_after(
     runtime: Runtime, memory: MemoryClient, home: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -222,6 +226,7 @@ async def connections_are_counted(runtime: Runtime) -> bool:
     return int(row["open"]) == sum(pool["pool_size"] for pool in pools)
 
 
+@pytest.mark.shows("A11")
 async def test_a_call_that_is_cancelled_while_postgresql_hangs_ends_soon(
     runtime: Runtime, home: Home
 ) -> None:
@@ -236,6 +241,7 @@ async def test_a_call_that_is_cancelled_while_postgresql_hangs_ends_soon(
         assert time.monotonic() - begun < 4.0
 
 
+@pytest.mark.shows("A11")
 async def test_a_service_stops_while_postgresql_hangs(home: Home) -> None:
     async with AsyncExitStack() as stack:
         settings = Settings(
@@ -254,6 +260,7 @@ async def test_a_service_stops_while_postgresql_hangs(home: Home) -> None:
 # --- PostgreSQL that is busy, refuses or is full -----------------------------------------------------------
 
 
+@pytest.mark.shows("issue13-error-causes")
 async def test_a_pool_that_is_in_use_is_not_an_unreachable_server(services: Services) -> None:
     database = Database(services.database_url, pool_size=1, timeout_seconds=0.3)
     await database.open()
@@ -268,6 +275,7 @@ async def test_a_pool_that_is_in_use_is_not_an_unreachable_server(services: Serv
         await database.close()
 
 
+@pytest.mark.shows("issue13-error-causes")
 async def test_a_slow_statement_ends_at_its_limit_and_opens_no_circuit(services: Services) -> None:
     database = Database(services.database_url, pool_size=1, timeout_seconds=0.5)
     await database.open()
@@ -280,6 +288,7 @@ async def test_a_slow_statement_ends_at_its_limit_and_opens_no_circuit(services:
         await database.close()
 
 
+@pytest.mark.shows("issue13-error-causes")
 async def test_the_limit_of_a_reply_grows_with_the_statements_of_a_pipeline(services: Services) -> None:
     """statement_timeout is 1.5 s for each statement."""
     database = Database(services.database_url, pool_size=1, timeout_seconds=1.5)
@@ -292,6 +301,7 @@ async def test_the_limit_of_a_reply_grows_with_the_statements_of_a_pipeline(serv
         await database.close()
 
 
+@pytest.mark.shows("issue13-error-causes")
 async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_circuit(
     services: Services,
 ) -> None:
@@ -304,6 +314,7 @@ async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_c
     assert circuit.openings == 0
 
 
+@pytest.mark.shows("A14-readyz-writes")
 async def test_a_full_disk_of_postgresql_makes_the_service_not_ready(services: Services) -> None:
     """Uses a file size limit in place of a full disk: the check writes a file."""
     with migrated_database(services) as own:
@@ -318,6 +329,7 @@ async def test_a_full_disk_of_postgresql_makes_the_service_not_ready(services: S
         assert (caught.value.data["cause"], caught.value.retryable) == ("disk_full", False)
 
 
+@pytest.mark.shows("A14-readyz-writes")
 async def test_a_primary_that_accepts_no_changes_is_not_ready(services: Services) -> None:
     with migrated_database(services) as own:
         own.as_administrator(f"ALTER DATABASE {own.name} SET default_transaction_read_only = on")
@@ -328,6 +340,7 @@ async def test_a_primary_that_accepts_no_changes_is_not_ready(services: Services
         await database.close()
 
 
+@pytest.mark.shows("issue13-circuit-breaker")
 async def test_reads_go_to_the_primary_while_the_replica_is_away(
     services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -355,6 +368,7 @@ def closed_to_all(own: OwnDatabase) -> None:
 # --- the embedding provider ---------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue13-circuit-breaker")
 async def test_an_embedding_provider_that_cannot_be_reached_is_left_alone(
     services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -383,6 +397,7 @@ async def test_an_embedding_provider_that_cannot_be_reached_is_left_alone(
 # --- background work ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue13-background-outage")
 async def test_background_work_logs_an_outage_once_and_goes_on_after(
     services: Services, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

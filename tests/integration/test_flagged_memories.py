@@ -39,6 +39,7 @@ def left_out(result: GetContextResult) -> int:
     return sum(each.count for each in result.receipt.dropped if each.reason == "flagged")
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_an_injected_text_is_stored_and_its_pattern_named(agent: Agent) -> None:
     result = await agent.store(INJECTED)
     assert (result.status, result.flagged, result.flags) == ("stored", True, ["ignore_instructions"])
@@ -48,6 +49,7 @@ async def test_an_injected_text_is_stored_and_its_pattern_named(agent: Agent) ->
     assert (harmless.flagged, harmless.flags) == (False, [])
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_batches_sessions_and_interactions_are_flagged_too(agent: Agent) -> None:
     batch = StoreBatchParams(items=[StoreParams(content=INJECTED), StoreParams(content=HARMLESS)])
     assert [each.flagged for each in (await agent.memory.store_batch(batch)).results] == [True, False]
@@ -59,6 +61,7 @@ async def test_batches_sessions_and_interactions_are_flagged_too(agent: Agent) -
     assert (await agent.memory.store(StoreParams.model_validate(asked))).flagged
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_contexts_leave_flagged_memories_out_and_count_them(agent: Agent) -> None:
     await agent.store(INJECTED)
     await agent.store(HARMLESS)
@@ -71,6 +74,7 @@ async def test_contexts_leave_flagged_memories_out_and_count_them(agent: Agent) 
     assert left_out(whole) == 0
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_the_working_memory_of_a_task_leaves_flagged_memories_out(agent: Agent) -> None:
     for content in (INJECTED, HARMLESS):
         await agent.store(content, task_id="t", memory_type=MemoryType.WORKING)
@@ -79,6 +83,7 @@ async def test_the_working_memory_of_a_task_leaves_flagged_memories_out(agent: A
     assert "Mallory" not in result.context
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_lists_and_searches_mark_flagged_memories(agent: Agent) -> None:
     await agent.store(INJECTED)
     await agent.store(HARMLESS)
@@ -88,6 +93,7 @@ async def test_lists_and_searches_mark_flagged_memories(agent: Agent) -> None:
     assert {each.content: each.flagged for each in found} == {INJECTED: True, HARMLESS: False}
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_an_update_and_a_revert_screen_the_text_again(agent: Agent) -> None:
     memory_id = await agent.stored_id(HARMLESS)
     await agent.memory.update(UpdateParams.model_validate(
@@ -100,6 +106,7 @@ async def test_an_update_and_a_revert_screen_the_text_again(agent: Agent) -> Non
     assert not (await agent.get(memory_id)).flagged
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_the_flag_survives_the_archive(agent: Agent) -> None:
     memory_id = await agent.stored_id(INJECTED)
     await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1))
@@ -128,6 +135,7 @@ async def test_a_flagged_memory_that_is_current_again_supersedes_nothing(agent: 
     assert late.superseded_by is None
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_summaries_are_made_without_flagged_memories(agent: Agent) -> None:
     messages = [{"content": each} for each in (
         HARMLESS, INJECTED, "The plumber Tom comes on Tuesday at nine.", "Ada orders the new pump.")]
@@ -157,6 +165,7 @@ async def strict(services: Services) -> AsyncIterator[Runtime]:
         yield running
 
 
+@pytest.mark.shows("issue13-flagged")
 async def test_an_operator_adds_and_removes_patterns(strict: Runtime) -> None:
     agent = Agent(strict)
     assert (await agent.store("Project  KITE starts in May.")).flags == ["project_kite"]

@@ -46,6 +46,7 @@ async def proposed(tools: MemoryTools, query: str) -> list[str]:
     return [each["content"] for each in (await forget(tools, query=query)).get("would_forget", [])]
 
 
+@pytest.mark.shows("issue6-3-tools")
 async def test_only_what_is_surely_meant_is_proposed_to_be_forgotten(tools: MemoryTools) -> None:
     for query in ("that I like tea", "my tea preference", "tea", "Earl Grey"):
         assert await proposed(tools, query) == [TEA], query
@@ -67,6 +68,7 @@ async def test_a_proposal_gives_the_texts_with_their_scores(tools: MemoryTools) 
     assert (each["content"], 0 < each["score"] <= 1) == (TEA, True)
 
 
+@pytest.mark.shows("issue6-3-tools")
 async def test_fewer_than_were_proposed_may_be_confirmed(tools: MemoryTools, grace: Agent) -> None:
     answer = await forget(tools, query="Grace")
     ids = {each["content"]: each["memory_id"] for each in answer["would_forget"]}
@@ -97,6 +99,7 @@ async def test_what_is_gone_when_it_is_proposed_takes_nothing_else_with_it(grace
     assert len((await forget(tools, query="Grace"))["would_forget"]) == before - 1 > 0
 
 
+@pytest.mark.shows("B19")
 async def test_all_of_many_alike_memories_are_proposed(tools: MemoryTools, grace: Agent) -> None:
     alike = [f"Grace ordered parcel number {number} from the tea shop in Hamburg." for number in range(12)]
     for each in alike:

@@ -137,6 +137,7 @@ async def conversation(agent: LlmAgent, service: BaseMemoryService, said: str) -
     return answer, ended
 
 
+@pytest.mark.shows("issue6-5-google-adk")
 async def test_what_one_session_of_a_runner_said_the_model_loads_in_the_next(
     service: AgentCoreMemoryService
 ) -> None:
@@ -151,6 +152,7 @@ async def test_what_one_session_of_a_runner_said_the_model_loads_in_the_next(
     assert PARROTS in loaded
 
 
+@pytest.mark.shows("issue6-5-google-adk")
 async def test_a_session_added_again_adds_what_is_new_alone(
     memory: MemoryApi, service: AgentCoreMemoryService
 ) -> None:
@@ -166,6 +168,7 @@ async def test_a_session_added_again_adds_what_is_new_alone(
     assert [(record.content, record.external_id) for record in after] == [(PARROTS, "e1"), (BICYCLE, "e2")]
 
 
+@pytest.mark.shows("issue6-5-google-adk")
 async def test_a_session_added_again_after_its_keys_are_forgotten_adds_nothing(agent: Agent) -> None:
     talk = session(event("My budget is 3,000 dollars.", "e1"),
                    event("My budget is 4,500 dollars.", "e2", at=1_767_261_660.0))
@@ -221,6 +224,7 @@ async def test_of_many_sessions_the_one_idle_longest_is_forgotten_first(
     assert looked_up == ["monday", "tuesday", "wednesday", "tuesday"]
 
 
+@pytest.mark.shows("issue6-5-replica")
 async def test_what_was_just_kept_is_known_and_can_be_deleted_where_a_replica_lags(lagging: Agent) -> None:
     monday = session(event(PARROTS))
     for service in (AgentCoreMemoryService(lagging.memory), AgentCoreMemoryService(lagging.memory)):
@@ -274,6 +278,7 @@ async def test_events_alone_are_kept_with_what_custom_metadata_says(
     assert entry.custom_metadata == {"channel": "phone"}
 
 
+@pytest.mark.shows("issue6-5-google-adk")
 async def test_facts_are_kept_as_they_are_given_once_for_each_id(
     memory: MemoryApi, service: AgentCoreMemoryService
 ) -> None:
@@ -291,6 +296,7 @@ async def test_facts_are_kept_as_they_are_given_once_for_each_id(
             fact.model_copy(update={"content": types.Content(parts=[text("I love cats")])})])
 
 
+@pytest.mark.shows("issue6-5-owner")
 async def test_apps_users_and_agents_do_not_meet(
     memory: MemoryApi, service: AgentCoreMemoryService, new_agent: Callable[..., Agent]
 ) -> None:
@@ -308,6 +314,7 @@ async def test_apps_users_and_agents_do_not_meet(
     assert await found(service, "African Grey parrots") == [f"{PARROTS} {{}}"]
 
 
+@pytest.mark.shows("issue6-5-google-adk")
 async def test_what_is_deleted_does_not_come_back_with_its_session(service: AgentCoreMemoryService) -> None:
     talk = session(event(PARROTS, "e1"), event(BICYCLE, "e2"))
     await service.add_session_to_memory(talk)
@@ -327,6 +334,7 @@ async def test_a_search_is_bounded_and_says_nothing_to_an_empty_query(memory: Me
     assert await found(service, "  ") == []
 
 
+@pytest.mark.shows("issue6-3-one-definition", "issue6-shows-tools-frameworks")
 async def test_a_model_uses_the_tools_of_the_one_definition_for_its_own_user(
     memory: MemoryApi, service: AgentCoreMemoryService
 ) -> None:

@@ -45,6 +45,7 @@ def held(record: MemoryRecord) -> dict[str, Any]:
     return record.model_dump(exclude=LIFE)
 
 
+@pytest.mark.shows("FR-4.2", "issue4-1.1")
 async def test_every_change_says_what_by_whom_and_which_version_it_made(agent: Agent) -> None:
     memory_id = await agent.stored_id("The door code is 1234.", importance=0.5)
     other = await agent.stored_id("The door is green.")
@@ -83,6 +84,7 @@ async def test_the_history_comes_page_by_page(agent: Agent) -> None:
     assert versions == [6, 5, 4, 3, 2]
 
 
+@pytest.mark.shows("FR-4.2", "issue4-1.2")
 async def test_a_memory_goes_back_to_exactly_what_it_held(agent: Agent) -> None:
     other = await agent.stored_id("The harbour of Porto.")
     memory_id = await agent.stored_id(
@@ -163,6 +165,7 @@ async def test_without_a_whole_history_nothing_is_reverted(agent: Agent) -> None
     assert (await agent.get(memory_id)).content == "The lamp is blue."
 
 
+@pytest.mark.shows("issue4-1.2")
 async def test_what_cannot_come_back_is_told_and_the_rest_does(agent: Agent) -> None:
     other = await agent.stored_id("A shed.")
     memory_id = await agent.stored_id("A key.", links=[{"target_id": other}], ttl_seconds=1)
@@ -179,6 +182,7 @@ async def test_what_cannot_come_back_is_told_and_the_rest_does(agent: Agent) -> 
     assert (record.content, record.expires_at, record.links) == ("A key.", None, [])
 
 
+@pytest.mark.shows("issue4-1.1")
 async def test_the_end_of_a_task_stands_in_the_history_of_what_it_ends(agent: Agent) -> None:
     memory_id = await agent.stored_id("Half of the boxes are packed.", memory_type="working", task_id="move")
     async with agent.runtime.database.owner_transaction() as connection:
@@ -193,6 +197,7 @@ async def test_the_end_of_a_task_stands_in_the_history_of_what_it_ends(agent: Ag
         "operation": "complete_task", "version": 2, "trace_id": "t" * 32, "before": {"expires_at": None}}
 
 
+@pytest.mark.shows("issue4-1.3")
 async def test_feedback_moves_the_relevance_score_and_is_kept(agent: Agent) -> None:
     memory_id = await agent.stored_id("The ferry leaves at six.", importance=0.5)
     scores = []

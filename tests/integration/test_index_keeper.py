@@ -152,6 +152,7 @@ def test_a_disturbed_vector_is_near_its_origin_but_not_the_same() -> None:
     assert 0.5 < cosine < 0.9
 
 
+@pytest.mark.shows("NFR-2.2", "issue2-7-recall")
 async def test_what_was_measured_is_remembered_and_the_search_goes_by_it(filled: Runtime) -> None:
     assert await keep(filled, IndexPolicy(recall=0.99)) == 2
     for state in (await partitions(filled)).values():
@@ -191,6 +192,7 @@ async def test_exact_searches_that_would_take_too_long_leave_the_first_reach(
     assert await keep(filled) == 0
 
 
+@pytest.mark.shows("issue2-7-recall")
 async def test_a_partition_that_has_grown_is_measured_again(filled: Runtime) -> None:
     policy = IndexPolicy(recall=0.5)
     await keep(filled, policy)
@@ -205,6 +207,7 @@ async def test_a_partition_that_has_grown_is_measured_again(filled: Runtime) -> 
 # --- rebuilding --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue2-7-recall")
 async def test_a_partition_that_has_doubled_gets_a_new_index_while_searches_go_on(filled: Runtime) -> None:
     await keep(filled)
     await fill(filled, "ada", 60, 130)
@@ -220,6 +223,7 @@ async def test_a_partition_that_has_doubled_gets_a_new_index_while_searches_go_o
     assert [index.built_rows for index in grown.indexes] == [130]
 
 
+@pytest.mark.shows("issue2-7-recall")
 async def test_another_kind_is_built_beside_the_old_which_then_goes(filled: Runtime) -> None:
     await keep(filled)
     for policy in (IndexPolicy("hnsw"), IndexPolicy("ivfflat")):
@@ -241,6 +245,7 @@ async def test_while_another_process_works_on_the_indexes_nothing_is_swept_or_bu
 
 
 @pytest.mark.parametrize("kind", ["ivfflat", "hnsw"])
+@pytest.mark.shows("issue2-7-recall")
 async def test_a_filter_finds_all_it_should_also_before_pgvector_0_8(
     filled: Runtime, own: OwnDatabase, kind: str
 ) -> None:

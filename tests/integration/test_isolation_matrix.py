@@ -176,11 +176,13 @@ def _nearly(answers: Any) -> Any:
 # --- the tests ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue2-isolation")
 def test_the_matrix_has_a_row_for_each_method_and_no_other() -> None:
     assert set(MATRIX) == {method.name for method in METHODS}
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: str(method.name))
+@pytest.mark.shows("NFR-6.1")
 async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_they_are(
     runtime: Runtime, services: Services, new_agent: Callable[..., Agent], way: Way, method: AnyMethod,
     caplog: pytest.LogCaptureFixture,
@@ -266,6 +268,7 @@ async def test_every_key_in_redis_belongs_to_a_place(runtime: Runtime, agent: Ag
     pytest.param(("👩‍🚀🜁", "任务"), ("👩‍🚀🜂", "任务"), id="unicode"),
     pytest.param(("x" * 255, "y" * 255), ("x" * 254 + "z", "y" * 255), id="255 characters"),
 ])
+@pytest.mark.shows("issue2-isolation")
 async def test_hostile_ids_meet_nobody(
     runtime: Runtime, new_agent: Callable[..., Agent], over_http: Way, first: tuple[str, str],
     second: tuple[str, str],

@@ -111,6 +111,7 @@ async def test_a_job_is_done_after_its_transaction_and_is_gone(
     assert await states(worker) == []
 
 
+@pytest.mark.shows("issue4-9-jobs")
 async def test_a_job_is_enqueued_only_if_its_transaction_is(
     agent: Agent, worker: JobWorker, probe: Probe
 ) -> None:
@@ -142,6 +143,7 @@ async def test_a_job_does_not_start_before_its_time(agent: Agent, worker: JobWor
     assert len(probe.runs) == 1
 
 
+@pytest.mark.shows("issue4-9-jobs")
 async def test_a_job_waits_for_everybody_who_counted_on_it(
     agent: Agent, worker: JobWorker, probe: Probe
 ) -> None:
@@ -195,6 +197,7 @@ async def _is_empty(worker: JobWorker) -> bool:
     return await states(worker) == []
 
 
+@pytest.mark.shows("issue4-9-retries")
 async def test_a_job_that_fails_is_tried_again_later_and_says_why(
     agent: Agent, worker: JobWorker, probe: Probe, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -274,6 +277,7 @@ async def test_a_waiting_job_is_cancelled_and_never_runs(
         await worker.queue.cancel(row["job_id"])
 
 
+@pytest.mark.shows("issue4-9-operators")
 async def test_a_running_job_is_stopped_and_not_tried_again(
     agent: Agent, worker: JobWorker, probe: Probe
 ) -> None:
@@ -353,6 +357,7 @@ async def test_deleting_everything_forgets_the_agents_jobs(agent: Agent, worker:
     assert await states(worker) == []
 
 
+@pytest.mark.shows("issue4-9-jobs")
 async def test_jobs_are_those_of_the_agent_of_the_transaction_alone(
     agent: Agent, new_agent: Callable[[], Agent], worker: JobWorker
 ) -> None:

@@ -44,6 +44,7 @@ async def kept(memory: MemoryApi, content: str, **values: Any) -> str:
     return str((await memory.store(StoreParams(content=content, **values))).memory_id)
 
 
+@pytest.mark.shows("issue6-5-LangChain")
 async def test_documents_are_the_memories_that_fit_with_what_is_known_of_them(memory: MemoryApi) -> None:
     memory_id = await kept(memory, PARROTS, speaker="Ada", tags=["birds"], metadata={"source": "chat"},
                            timestamp="2026-03-04T05:06:07Z", session_id="monday")
@@ -71,6 +72,7 @@ async def test_k_filters_and_an_empty_query_are_kept_to(memory: MemoryApi) -> No
         await MemoryRetriever(memory=memory, filters={"colour": "red"}).ainvoke(query)
 
 
+@pytest.mark.shows("issue6-5-owner")
 async def test_a_scope_goes_before_filters_and_agents_do_not_meet(
     agent: Agent, new_agent: Callable[..., Agent]
 ) -> None:
@@ -92,6 +94,7 @@ async def test_a_retriever_is_a_part_of_a_chain_and_tells_nothing_of_its_memory(
     assert "token" not in repr(retriever).lower()
 
 
+@pytest.mark.shows("issue6-3-one-definition", "issue6-shows-tools-frameworks")
 async def test_one_definition_gives_the_same_tools(agent: Agent) -> None:
     definitions = MemoryTools(agent.memory, tools=ALL_TOOLS).definitions
     tools = memory_tools(agent.memory, tools=ALL_TOOLS)
@@ -124,6 +127,7 @@ async def test_in_a_thread_nothing_needs_to_be_awaited(memory: MemoryApi) -> Non
             waiting()
 
 
+@pytest.mark.shows("issue6-5-LangChain")
 async def test_a_thread_that_the_memorys_loop_waits_for_does_not_wait_for_it(memory: MemoryApi) -> None:
     retriever, [recall] = MemoryRetriever(memory=memory), memory_tools(memory, tools=("recall_memory",))
 
@@ -150,6 +154,7 @@ def test_a_loop_that_is_closed_is_said(services: Services) -> None:
         asyncio.run(retriever.ainvoke("parrots"))
 
 
+@pytest.mark.shows("issue6-5-LangChain")
 def test_a_program_without_await_opens_its_memory_in_a_thread(services: Services) -> None:
     opening = open_memory(agent_id=f"agent-{uuid.uuid4()}", settings=settings_for(services))
     with memory_in_thread(opening) as (memory, loop):

@@ -59,6 +59,7 @@ class Talk(TypedDict):
     answer: str
 
 
+@pytest.mark.shows("issue6-5-LangGraph")
 async def test_nodes_with_and_without_await_use_the_store_of_their_graph(agent: Agent) -> None:
     async def keep(state: Talk, runtime: GraphRuntime[None]) -> dict[str, str]:
         assert runtime.store is not None
@@ -96,6 +97,7 @@ async def test_earlier_values_stay_in_the_history(agent: Agent, store: AgentCore
     assert change.before["content"] == "theme: dark"
 
 
+@pytest.mark.shows("issue6-5-LangGraph")
 async def test_a_time_to_live_is_in_minutes_and_a_read_renews_it(agent: Agent, store: AgentCoreStore) -> None:
     await store.aput(USER, "code", {"code": 4711}, ttl=10)
     record = await record_of(agent)
@@ -129,6 +131,7 @@ async def test_a_read_that_renews_leaves_the_item_its_version_and_its_history_al
     assert (record.version, history.changes) == (1, [])
 
 
+@pytest.mark.shows("issue6-5-LangGraph-workers")
 async def test_a_read_that_renews_takes_nothing_from_a_put_at_the_same_time(
     agent: Agent, store: AgentCoreStore
 ) -> None:
@@ -143,6 +146,7 @@ async def test_a_read_that_renews_takes_nothing_from_a_put_at_the_same_time(
         assert (await record_of(agent)).expires_at is None
 
 
+@pytest.mark.shows("issue6-5-LangGraph-workers")
 async def test_stores_that_put_one_new_key_at_the_same_time_make_one_item_of_it(
     agent: Agent, runtime: Runtime
 ) -> None:
@@ -160,6 +164,7 @@ async def test_stores_that_put_one_new_key_at_the_same_time_make_one_item_of_it(
     assert len(await AgentCoreStore(agent.memory).asearch(USER, limit=50)) == 10
 
 
+@pytest.mark.shows("issue6-5-LangGraph-workers")
 async def test_of_an_item_in_two_memories_the_newer_value_is_read_and_a_put_leaves_one(
     agent: Agent, store: AgentCoreStore
 ) -> None:
@@ -179,6 +184,7 @@ async def test_of_an_item_in_two_memories_the_newer_value_is_read_and_a_put_leav
     assert [found.value for found in await store.asearch(USER)] == [{"is": "grey"}]
 
 
+@pytest.mark.shows("issue6-5-replica")
 async def test_a_put_is_decided_and_an_item_got_on_what_was_just_put_where_a_replica_lags(
     lagging: Agent
 ) -> None:
@@ -237,6 +243,7 @@ async def test_what_a_filter_cannot_compare_is_neither_more_nor_less(store: Agen
     assert [item.key for item in await store.asearch(USER, filter={"n": {"$gt": 1}})] == ["b"]
 
 
+@pytest.mark.shows("issue6-5-owner")
 async def test_agents_and_users_of_a_scope_do_not_meet(
     agent: Agent, new_agent: Callable[..., Agent]
 ) -> None:
@@ -310,6 +317,7 @@ async def test_a_store_answers_in_another_loop_than_its_memorys(store: AgentCore
     assert item.value == {"n": 1}
 
 
+@pytest.mark.shows("issue6-5-LangGraph")
 async def test_a_value_without_a_form_in_json_is_named_and_nothing_of_its_batch_is_put(agent: Agent) -> None:
     store = AgentCoreStore(agent.memory)
     puts = [PutOp(("ada",), "good", {"data": 1}), PutOp(("ada", "birds"), "bad", {"data": object()})]

@@ -65,6 +65,7 @@ async def age(agent: Agent, memory_id: UUID, days: float) -> None:
             (days * DAY, memory_id))
 
 
+@pytest.mark.shows("issue4-4.1")
 async def test_a_memory_lives_as_its_layer_says_unless_its_store_says_otherwise(ruled: Runtime) -> None:
     agent = Agent(ruled)
     assert await lives(agent, await agent.stored_id("By the layer.")) == pytest.approx(15, abs=0.01)
@@ -75,6 +76,7 @@ async def test_a_memory_lives_as_its_layer_says_unless_its_store_says_otherwise(
     assert await lives(agent, await agent.stored_id("Knowledge.", memory_type="semantic")) is None
 
 
+@pytest.mark.shows("issue4-4.1")
 async def test_an_agents_own_rules_go_before_the_services_and_are_its_own(ruled: Runtime) -> None:
     agent, other = Agent(ruled), Agent(ruled)
     await configure(agent, episodic={"ttl_seconds": 2 * DAY}, semantic={"ttl_seconds": DAY, "capacity": 7})
@@ -122,12 +124,14 @@ async def test_a_capacity_that_is_set_later_has_the_layer_pruned(agent: Agent) -
         assert await transaction.jobs.waits(job_lock("prune_layer", layer="episodic"))
 
 
+@pytest.mark.shows("issue4-5.1")
 async def test_a_prune_goes_down_to_the_agents_own_capacity(agent: Agent) -> None:
     await fill(agent, 12)
     await configure(agent, episodic={"capacity": 9})
     assert (await agent.memory.prune(PruneParams(memory_layer=EPISODIC))).pruned_count == 3
 
 
+@pytest.mark.shows("issue4-4.2")
 async def test_a_memory_that_is_used_gets_its_time_again_and_counts_anew(ruled: Runtime) -> None:
     agent = Agent(ruled)
     memory_id = await agent.stored_id("The tide table hangs in the hall.")
@@ -145,6 +149,7 @@ async def test_a_memory_that_is_used_gets_its_time_again_and_counts_anew(ruled: 
     assert [(change.operation, change.version) for change in history.changes] == [("extend", None)]
 
 
+@pytest.mark.shows("issue4-4.2")
 async def test_use_does_not_bring_back_what_is_over(ruled: Runtime) -> None:
     agent = Agent(ruled)
     memory_id = await agent.stored_id("The offer ends on Sunday.")

@@ -57,6 +57,7 @@ async def history(agent: Agent, memory_id: UUID) -> list[dict[str, object]]:
         return list(await cursor.fetchall())
 
 
+@pytest.mark.shows("FR-4.1")
 async def test_a_corrected_memory_is_found_by_its_new_words_and_no_longer_by_the_old(agent: Agent) -> None:
     memory_id = await agent.stored_id("The budget is 9,000 euros.")
     assert await update(agent, memory_id, content="The kitchen may cost twelve thousand.") == 2
@@ -71,6 +72,7 @@ async def test_a_corrected_memory_is_found_by_its_new_words_and_no_longer_by_the
     assert (change["token_id"], change["trace_id"]) == ("token-1", "t" * 32)
 
 
+@pytest.mark.shows("FR-4.1")
 async def test_added_context_extends_and_plain_fields_change(agent: Agent) -> None:
     memory_id = await agent.stored_id("Anna moved to Porto.", metadata={"a": 1, "b": 2})
     await update(
@@ -95,6 +97,7 @@ async def test_added_context_extends_and_plain_fields_change(agent: Agent) -> No
     assert record.expires_at is not None
 
 
+@pytest.mark.shows("FR-4.1")
 async def test_links_are_added_and_removed_in_both_directions(agent: Agent) -> None:
     first, second = (
         await agent.stored_id("The first of two notes."),
@@ -112,6 +115,7 @@ async def test_links_are_added_and_removed_in_both_directions(agent: Agent) -> N
 
 
 @pytest.mark.parametrize("name", ["memory_id", "version", "session_id", "timestamp"])
+@pytest.mark.shows("issue4-1.4")
 async def test_what_may_not_be_changed_is_named_and_so_is_what_may(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} cannot be changed; content, context, .*if_version can"):
         UpdateParams.model_validate({"memory_id": str(uuid4()), "updates": {name: "1"}})
@@ -126,6 +130,7 @@ async def test_a_change_of_another_version_than_expected_is_a_conflict(agent: Ag
         await update(agent, uuid4(), importance=0.1)
 
 
+@pytest.mark.shows("FR-5.3")
 async def test_pruning_archives_the_lowest_fifth_before_it_goes(agent: Agent) -> None:
     await fill(agent, 20)
     dry = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=True))
@@ -146,6 +151,7 @@ async def test_pruning_archives_the_lowest_fifth_before_it_goes(agent: Agent) ->
 
 
 @pytest.mark.parametrize(("strategy", "goes"), [("oldest_first", "Step 0"), ("least_relevant", "Step 2")])
+@pytest.mark.shows("FR-6.5", "B16")
 async def test_pruning_working_memory_takes_it_from_the_tasks_window_into_the_archive(
     agent: Agent, strategy: Any, goes: str
 ) -> None:
@@ -168,6 +174,7 @@ async def test_pruning_working_memory_takes_it_from_the_tasks_window_into_the_ar
     assert goes in (await agent.memory.get_context(asked)).context
 
 
+@pytest.mark.shows("issue2-6-keys")
 async def test_a_pruned_memorys_idempotency_key_still_answers_with_its_id(agent: Agent) -> None:
     first = await agent.store("The key is under the mat.", idempotency_key="k", importance=0.0)
     done = await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=1))
@@ -365,6 +372,7 @@ async def test_pinned_memories_are_not_pruned(agent: Agent) -> None:
     assert done.pruned_count == 0
 
 
+@pytest.mark.shows("issue2-6-delete")
 async def test_deleting_by_id_and_by_filter_says_how_many_and_has_no_limit(agent: Agent) -> None:
     ids = await fill(agent, 300, session_id="gone")
     await fill(agent, 7, session_id="kept", force=True)

@@ -46,6 +46,7 @@ async def ask(
             bill.free()
 
 
+@pytest.mark.shows("issue5-3-budget")
 async def test_a_budget_is_held_to_the_token_however_many_ask_at_once(runtime: Runtime, agent: Agent) -> None:
     of = meter(runtime, tokens_a_day=7 * ONE + 5, concurrency=20)
     asked = await asyncio.gather(*(ask(of, agent) for _ in range(20)), return_exceptions=True)
@@ -56,6 +57,7 @@ async def test_a_budget_is_held_to_the_token_however_many_ask_at_once(runtime: R
     assert (used.requests, used.refused, used.tokens) == (7, 13, 7 * ONE)
 
 
+@pytest.mark.shows("issue5-3-budget")
 async def test_several_processes_share_one_budget_and_it_outlasts_them(
     services: Services, runtime: Runtime, agent: Agent
 ) -> None:
@@ -102,6 +104,7 @@ async def test_without_a_word_of_its_cost_a_request_keeps_what_was_reserved(
     assert (await use(agent)).tokens == ONE
 
 
+@pytest.mark.shows("issue5-3-budget")
 async def test_a_budget_in_money_is_held_by_the_prices(runtime: Runtime, agent: Agent) -> None:
     prices = {"input_price": "2.5", "output_price": "10"}
     cost = (FORM_TOKENS * 2.5 + 36 * 10) / 1_000_000
@@ -137,6 +140,7 @@ async def test_a_new_day_begins_a_new_account_and_old_ones_go(runtime: Runtime, 
         assert len(await cursor.fetchall()) == 1
 
 
+@pytest.mark.shows("issue5-3-limits")
 async def test_no_more_requests_than_allowed_run_at_once_and_the_background_leaves_room(
     runtime: Runtime, agent: Agent
 ) -> None:
@@ -160,6 +164,7 @@ async def test_no_more_requests_than_allowed_run_at_once_and_the_background_leav
 
 
 @pytest.mark.parametrize("kept", ["room", "account"])
+@pytest.mark.shows("issue5-3-limits")
 async def test_whoever_waits_for_an_answer_does_not_wait_for_room_or_an_account_for_long(
     runtime: Runtime, agent: Agent, kept: str
 ) -> None:
@@ -231,6 +236,7 @@ async def test_a_cost_that_cannot_be_put_right_stays_as_it_was_reserved(
     assert (await use(agent)).tokens == ONE
 
 
+@pytest.mark.shows("issue5-3-budget")
 async def test_what_it_cost_stands_in_the_metrics(runtime: Runtime, agent: Agent) -> None:
     metrics = Metrics()
     parts = runtime.parts
@@ -254,6 +260,7 @@ async def test_what_it_cost_stands_in_the_metrics(runtime: Runtime, agent: Agent
 # --- through the service -----------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue5-3-budget")
 async def test_a_store_beyond_the_budget_goes_by_the_rules_alone(services: Services) -> None:
     model = ChatModel()
     model.answers["fact_judge"] = lambda document: {"verdict": "ADD"}

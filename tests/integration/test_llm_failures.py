@@ -79,6 +79,7 @@ def everything_answers(model: ChatModel, reply: Reply) -> None:
 
 
 @failing
+@pytest.mark.shows("issue5-shows-failures")
 async def test_a_model_that_fails_is_asked_again_and_then_does_all_it_would_have_done(
     talk: Talking, reply: Reply
 ) -> None:
@@ -100,6 +101,7 @@ async def test_a_model_that_fails_is_asked_again_and_then_does_all_it_would_have
 
 
 @failing
+@pytest.mark.shows("issue5-shows-failures")
 async def test_of_a_model_that_goes_on_failing_plain_code_does_the_work_and_says_so(
     talk: Talking, reply: Reply
 ) -> None:
@@ -123,6 +125,7 @@ async def test_of_a_model_that_goes_on_failing_plain_code_does_the_work_and_says
     assert len(talk.model.asked) == asked
 
 
+@pytest.mark.shows("issue5-3-facts-failing")
 async def test_a_session_that_was_quiet_for_long_is_not_given_up_at_the_first_failure(talk: Talking) -> None:
     """The time until a session's end, or its inactivity, does not count as a failing model."""
     well, agent = talk.model.answers["session_summary"], await reader(talk)
@@ -153,6 +156,7 @@ async def test_what_no_text_can_hold_is_taken_out_of_a_summary(talk: Talking, di
 
 
 @failing
+@pytest.mark.shows("issue5-shows-failures")
 async def test_whoever_stores_gets_what_the_rules_decide_in_place_of_the_models_verdict(
     talk: Talking, reply: Reply
 ) -> None:
@@ -166,6 +170,7 @@ async def test_whoever_stores_gets_what_the_rules_decide_in_place_of_the_models_
     assert len(talk.model.asked) == 1
 
 
+@pytest.mark.shows("issue5-shows-failures")
 async def test_no_call_waits_for_a_model_that_hangs(talk: Talking) -> None:
     """Stores, searches and session ends return while both jobs are blocked on the model."""
     release, both = asyncio.Event(), asyncio.Event()
@@ -198,6 +203,7 @@ async def test_no_call_waits_for_a_model_that_hangs(talk: Talking) -> None:
     assert len(await tagged(agent, "fact")) == 2
 
 
+@pytest.mark.shows("issue5-3-limits")
 async def test_a_model_that_answers_late_is_given_up_and_its_cost_stays_on_the_account(talk: Talking) -> None:
     parts = talk.runtime.parts
     summariser = OpenAiSummariser(LlmOptions(
@@ -219,6 +225,7 @@ async def test_a_model_that_answers_late_is_given_up_and_its_cost_stays_on_the_a
     assert used["tokens"] > 4 * 2_048
 
 
+@pytest.mark.shows("issue5-3-limits")
 async def test_a_passing_failure_is_mended_within_the_same_run(talk: Talking) -> None:
     well, passing = talk.model.answers["fact_extraction"], [
         Reply({}, status=429, headers={"Retry-After": "0.01"})]
@@ -231,6 +238,7 @@ async def test_a_passing_failure_is_mended_within_the_same_run(talk: Talking) ->
 
 
 @pytest.mark.parametrize("kind", ["schema", "object"])
+@pytest.mark.shows("issue5-3-form")
 async def test_a_server_that_knows_no_structured_outputs_is_asked_in_a_form_it_knows(
     services: Services, kind: str
 ) -> None:
@@ -261,6 +269,7 @@ async def test_a_server_that_knows_no_structured_outputs_is_asked_in_a_form_it_k
     "Hidden thoughts whose tag the template opened.</think>\n{}",
     "<thinking>\nOne.\n</thinking>```json\n{}\n```",
 ])
+@pytest.mark.shows("issue5-3-form")
 async def test_what_a_model_thinks_aloud_is_passed_over(talk: Talking, said: str) -> None:
     answer = json.dumps({"summary": "They moved to Ghent.", "topics": [], "key_facts": []})
     talk.model.answers["session_summary"] = lambda document: said.replace("{}", answer)
@@ -280,6 +289,7 @@ HOSTILE = (
 )
 
 
+@pytest.mark.shows("issue5-3-instructions")
 async def test_what_memories_say_is_never_an_instruction(talk: Talking) -> None:
     """Instructions contain only the service's text; memories are passed as one JSON document."""
     agent = await reader(talk)
@@ -300,6 +310,7 @@ async def test_what_memories_say_is_never_an_instruction(talk: Talking) -> None:
         assert "tools" not in request.json
 
 
+@pytest.mark.shows("issue5-3-instructions")
 async def test_a_model_that_obeys_an_injected_instruction_is_not_believed(talk: Talking) -> None:
     talk.model.answers |= {
         "fact_extraction": lambda document: {"memories": [
@@ -334,6 +345,7 @@ async def test_an_answer_cannot_change_whose_or_what_kind_of_memory_it_makes(tal
 # --- the budget --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue5-shows-failures")
 async def test_beyond_the_budget_plain_code_does_the_work_at_once_and_says_so(services: Services) -> None:
     async with talking(services, tokens_a_day=100) as talk:
         agent = await reader(talk)
@@ -347,6 +359,7 @@ async def test_beyond_the_budget_plain_code_does_the_work_at_once_and_says_so(se
         assert [each.after for each in history.changes] == [{"degraded": spent}]
 
 
+@pytest.mark.shows("issue5-shows-failures")
 async def test_the_budget_holds_through_jobs_searches_and_stores_together(services: Services) -> None:
     """Ten concurrent sessions of a limited agent: the budget is not exceeded and every message is kept."""
     most = 5_200

@@ -34,6 +34,7 @@ def _tie(one: UUID, other: UUID) -> UpdateParams:
     return UpdateParams.model_validate({"memory_id": one, "updates": {"links": links}})
 
 
+@pytest.mark.shows("issue4-shows-processes")
 async def test_two_updates_that_tie_each_others_memory_are_both_made(agent: Agent) -> None:
     one, other = await _stored(agent, 2)
     async with gate(agent) as opened:
@@ -44,6 +45,7 @@ async def test_two_updates_that_tie_each_others_memory_are_both_made(agent: Agen
 
 
 @pytest.mark.parametrize("changed", [0, 1])
+@pytest.mark.shows("issue4-shows-processes")
 async def test_an_update_is_made_before_the_deletion_of_both_ends_of_its_tie(
     agent: Agent, changed: int
 ) -> None:
@@ -57,6 +59,7 @@ async def test_an_update_is_made_before_the_deletion_of_both_ends_of_its_tie(
     assert getattr(deleted, "deleted_count", deleted) == 2
 
 
+@pytest.mark.shows("issue4-shows-processes")
 async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_second_waits(
     agent: Agent
 ) -> None:

@@ -65,6 +65,7 @@ async def _late_session(talk: Talking) -> tuple[Agent, MemoryRecord]:
     return agent, summary
 
 
+@pytest.mark.shows("issue5-2-in-order")
 async def test_a_summary_is_made_anew_before_the_deletion_of_a_message_of_it(talk: Talking) -> None:
     agent, _ = await _late_session(talk)
     going = await message(agent, LINES[2])
@@ -82,6 +83,7 @@ async def test_a_summary_is_made_anew_before_the_deletion_of_a_message_of_it(tal
     assert "Bruges" in period.content
 
 
+@pytest.mark.shows("issue5-2-in-order")
 async def test_a_callers_words_for_a_summary_are_written_before_the_deletion_of_a_message_of_it(
     talk: Talking
 ) -> None:
@@ -97,6 +99,7 @@ async def test_a_callers_words_for_a_summary_are_written_before_the_deletion_of_
 
 
 @pytest.mark.parametrize("again", [False, True])
+@pytest.mark.shows("issue5-2-in-order")
 async def test_what_holds_again_after_a_deletion_is_told_by_the_summary_made_meanwhile(
     talk: Talking, again: bool
 ) -> None:
@@ -125,6 +128,7 @@ async def test_what_holds_again_after_a_deletion_is_told_by_the_summary_made_mea
     assert NEW not in summary.content
 
 
+@pytest.mark.shows("issue5-2-in-order")
 async def test_a_message_that_another_holds_meanwhile_is_told_again_with_the_rest(talk: Talking) -> None:
     """As when a deletion of a message of the same session is aborted."""
     agent = talk.agent()

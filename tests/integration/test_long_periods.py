@@ -44,6 +44,7 @@ async def _long(talk: Talking, agent: Agent, said: Sequence[str]) -> None:
         await change(agent, each.memory_id, content=f"{PAD}{text}")
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_what_a_step_keeps_as_a_fact_is_read_in_the_next(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
 
@@ -63,6 +64,7 @@ async def test_what_a_step_keeps_as_a_fact_is_read_in_the_next(talk: Talking) ->
     assert "HX-2210" in period.content
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_evidence_that_the_steps_lost_stands_in_the_summary_of_all(talk: Talking) -> None:
     """In each request other sentences rank highest, but overall the surveyor's does."""
     agent = await weekly(talk, provider="llm", max_tokens=45)
@@ -88,6 +90,7 @@ async def test_evidence_that_the_steps_lost_stands_in_the_summary_of_all(talk: T
     assert "The broker Devos measured hall" in period.content
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_a_model_reads_a_period_again_when_it_has_grown_by_a_quarter(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
     told: list[int] = []
@@ -102,6 +105,7 @@ async def test_a_model_reads_a_period_again_when_it_has_grown_by_a_quarter(talk:
     assert period.metadata["summarised_count"] == 12
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_a_model_reads_the_last_sessions_of_a_period_that_has_been_quiet(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
     for place in range(6):
@@ -117,6 +121,7 @@ async def test_a_model_reads_the_last_sessions_of_a_period_that_has_been_quiet(t
     assert period.metadata["summarised_count"] == 6
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_what_changed_or_went_is_told_at_once(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
     halls = [f"The warehouse in Antwerp flooded in hall {place}." for place in range(6)]

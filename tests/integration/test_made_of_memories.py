@@ -85,6 +85,7 @@ async def test_the_summaries_of_many_messages_are_tied_to_all_of_them_and_each_t
 @pytest.mark.parametrize("how", [
     lambda ids: DeleteParams(memory_ids=[ids["ada"]]), lambda ids: DeleteParams(user_id="ada", confirm=True),
 ], ids=["by id", "by filter"])
+@pytest.mark.shows("issue4-8-derived")
 async def test_a_deleted_message_takes_the_summary_that_quotes_it_and_the_next_is_without(
     runtime: Runtime, agent: Agent, how: Any
 ) -> None:
@@ -95,6 +96,7 @@ async def test_a_deleted_message_takes_the_summary_that_quotes_it_and_the_next_i
     assert (await agent.get(await ended(agent))).content == SAID["ben"]
 
 
+@pytest.mark.shows("issue4-8-derived")
 async def test_a_cleared_user_takes_the_summaries_that_quote_them(runtime: Runtime, agent: Agent) -> None:
     _, summary_id = await talked(agent)
     assert (await agent.memory.clear(ClearParams(user_id="ada"))).cleared_count == 2
@@ -109,6 +111,7 @@ async def test_what_a_caller_ties_as_a_summary_stays_where_its_source_is_deleted
     assert not await is_gone(agent, own)
 
 
+@pytest.mark.shows("issue4-8-derived")
 async def test_an_erased_user_takes_a_summary_whose_source_was_archived_before(
     runtime: Runtime, agent: Agent
 ) -> None:
@@ -120,6 +123,7 @@ async def test_an_erased_user_takes_a_summary_whose_source_was_archived_before(
     assert (await agent.memory.count(CountParams(user_id="ben"))).count == 1
 
 
+@pytest.mark.shows("issue4-8-derived")
 async def test_an_erased_user_takes_a_summary_whose_source_is_long_gone(
     runtime: Runtime, agent: Agent
 ) -> None:
@@ -131,6 +135,7 @@ async def test_an_erased_user_takes_a_summary_whose_source_is_long_gone(
     assert await hives(runtime, agent) == []
 
 
+@pytest.mark.shows("issue4-8-derived")
 async def test_an_erased_user_takes_an_archived_summary_whose_source_is_long_gone(
     runtime: Runtime, agent: Agent
 ) -> None:
@@ -159,6 +164,7 @@ class Dying(DirectoryArchive):
         raise DependencyUnavailable("killed")
 
 
+@pytest.mark.shows("issue4-8-derived")
 async def test_an_archived_memory_whose_copy_went_before_a_kill_is_still_the_users(
     runtime: Runtime, agent: Agent
 ) -> None:
@@ -173,6 +179,7 @@ async def test_an_archived_memory_whose_copy_went_before_a_kill_is_still_the_use
     assert await hives(runtime, agent) == []
 
 
+@pytest.mark.shows("issue4-8-derived")
 async def test_a_consolidation_that_ends_after_an_erasure_brings_nothing_back(
     runtime: Runtime, agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

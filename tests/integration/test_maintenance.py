@@ -64,6 +64,7 @@ async def test_a_redis_whose_working_memory_has_expired_is_forgotten(agent: Agen
     assert expired not in recorded
 
 
+@pytest.mark.shows("issue2-9-degraded")
 async def test_what_could_not_be_embedded_is_stored_and_embedded_later(agent: Agent) -> None:
     parts = agent.runtime.parts
     assert parts.embedder is not None
@@ -80,6 +81,7 @@ async def test_what_could_not_be_embedded_is_stored_and_embedded_later(agent: Ag
     assert (await agent.get(result.memory_id)).embedding_model == parts.embedder.model
 
 
+@pytest.mark.shows("issue2-12-worker")
 async def test_expired_memories_are_invisible_at_once_and_swept_later(agent: Agent) -> None:
     memory_id = await agent.stored_id("The parking code is 4711.", ttl_seconds=100)
     pinned = await agent.stored_id("The safe code is 1147.", ttl_seconds=100, pinned=True)
@@ -210,6 +212,7 @@ async def test_a_stopped_maintenance_ends(agent: Agent) -> None:
     assert running.done()
 
 
+@pytest.mark.shows("issue2-7-vectors")
 async def test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_it(
     services: Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,7 @@ def token_of(agent: str = "ada", ttl_seconds: float = 600, secret: str = SECRET)
                  'Bearer realm="agentcore", error="invalid_token", '
                  'error_description="The token\'s signature is wrong."', id="forged"),
 ])
+@pytest.mark.shows("issue6-5-MCP-gate")
 async def test_a_message_without_a_good_token_is_401_with_a_challenge(
     edge: Edge, token: str | None, challenge: str
 ) -> None:
@@ -74,6 +75,7 @@ async def test_a_message_without_a_good_token_is_401_with_a_challenge(
 
 
 @pytest.mark.parametrize("origin", FOREIGN)
+@pytest.mark.shows("issue6-5-MCP-gate")
 async def test_a_page_of_another_origin_is_refused_whatever_token_it_has(edge: Edge, origin: str) -> None:
     response = await ask(edge.http, LIST, token_of(), origin=origin)
     assert response.status_code == 403
@@ -95,6 +97,7 @@ async def test_there_is_no_session_to_listen_to_or_to_end(edge: Edge, method: st
 # --- limits -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-5-MCP-gate")
 async def test_messages_and_calls_of_an_agent_are_counted_together() -> None:
     async with running(rate_limit_per_minute=2) as edge:
         assert (await edge.post(request("subtract", [1, 1]))).status_code == 200
@@ -107,6 +110,7 @@ async def test_messages_and_calls_of_an_agent_are_counted_together() -> None:
         assert (await ask(edge.http, LIST, token_of("bob"))).status_code == 200
 
 
+@pytest.mark.shows("issue6-5-MCP-gate")
 async def test_a_message_larger_than_the_service_takes_is_413() -> None:
     async with running(max_body_bytes=1_024) as edge:
         response = await ask(edge.http, request("tools/list", {"cursor": "x" * 1_024}), token_of())
@@ -132,6 +136,7 @@ async def test_what_is_no_message_is_400_and_never_a_failure(edge: Edge, body: b
 # --- routes -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-5-MCP-extra")
 async def test_without_the_extra_the_answer_says_what_to_install_and_the_rest_works(
     edge: Edge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

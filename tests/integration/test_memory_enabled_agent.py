@@ -84,6 +84,7 @@ async def records(agent: Agent) -> list[MemoryRecord]:
     return (await agent.memory.list(ListParams(descending=False))).memories
 
 
+@pytest.mark.shows("issue6-2-agent")
 async def test_what_one_conversation_was_told_the_next_one_knows(agent: Agent) -> None:
     await Scripted(agent.memory).run(HAWAII)
     later = Scripted(agent.memory, say=lambda prompt: "10,000." if "10,000" in prompt else "?")
@@ -103,6 +104,7 @@ async def test_a_turn_is_stored_with_its_answer_its_task_and_its_conversation(ag
 
 
 @pytest.mark.parametrize("driven", [True, False])
+@pytest.mark.shows("Feature-8")
 async def test_the_example_of_the_specification_stores_once(agent: Agent, driven: bool) -> None:
     await agent.store(HAWAII)
     own = ByItself(agent.memory)
@@ -113,6 +115,7 @@ async def test_the_example_of_the_specification_stores_once(agent: Agent, driven
     assert "10,000 dollars." in record.content
 
 
+@pytest.mark.shows("issue6-2-agent")
 async def test_a_turn_is_stored_under_one_key(agent: Agent) -> None:
     class Twice(ByItself):
         async def process_query(self, query: str, task_id: str) -> str:
@@ -132,6 +135,7 @@ async def test_a_turns_own_context_is_searched_for_once(agent: Agent) -> None:
     assert len(watched.searches) == 1
 
 
+@pytest.mark.shows("issue6-2-agent")
 async def test_a_call_may_go_without_looking_or_without_storing(agent: Agent) -> None:
     await agent.store(HAWAII)
     for own in (Scripted(agent.memory), ByItself(agent.memory)):
@@ -147,6 +151,7 @@ async def test_a_call_may_go_without_looking_or_without_storing(agent: Agent) ->
     assert len(await records(agent)) == 2
 
 
+@pytest.mark.shows("issue6-2-agent")
 async def test_an_error_is_stored_as_the_outcome_and_raised(agent: Agent) -> None:
     def fail(prompt: str) -> str:
         raise LookupError("the flight service knows no such airport")
@@ -176,6 +181,7 @@ async def test_actions_and_outcome_are_stored_with_the_turn(agent: Agent) -> Non
         Booking(agent.memory).record_outcome("booked")
 
 
+@pytest.mark.shows("issue6-2-agent")
 async def test_notes_of_a_task_come_first_and_end_with_it(agent: Agent) -> None:
     scripted = Scripted(agent.memory)
     await scripted.memory.note("The gate code is 4711.", "errand")
@@ -250,6 +256,7 @@ async def test_an_agent_called_within_anothers_turn_has_a_turn_of_its_own(
     assert len(await records(agent)) == len(await records(other)) == 1
 
 
+@pytest.mark.shows("issue6-2-agent", "NFR-4.3")
 async def test_memory_that_cannot_be_reached_holds_no_turn_up(caplog: pytest.LogCaptureFixture) -> None:
     async with MemoryClient("http://127.0.0.1:9", "t.o.k", max_attempts=1) as nobody:
         turn = await ByItself(nobody).run_turn(QUESTION, "trip")
@@ -259,6 +266,7 @@ async def test_memory_that_cannot_be_reached_holds_no_turn_up(caplog: pytest.Log
             if record.name == "agentcore.agents.memory_enabled_agent"] == [logging.WARNING] * 3
 
 
+@pytest.mark.shows("NFR-4.3")
 async def test_memory_that_stays_silent_is_waited_for_no_longer_than_set_in_all_of_a_turn() -> None:
     settings = AgentSettings(timeout_seconds=2.0, template={"goal": "what the user is after"})
     with socket.create_server(("127.0.0.1", 0)) as unanswering:
@@ -290,6 +298,7 @@ async def test_the_instructions_name_the_tools_the_agent_gives(agent: Agent) -> 
     assert record.session_id == scripted.session_id
 
 
+@pytest.mark.shows("issue6-2-same-code")
 async def test_the_same_agent_runs_on_a_service_and_in_its_own_process(
     runtime: Runtime, agent: Agent
 ) -> None:

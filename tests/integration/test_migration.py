@@ -106,6 +106,7 @@ def test_the_kind_of_a_memory_is_that_of_its_provenance(empty_database: str) -> 
             connection.execute(insert, ("rumor",))
 
 
+@pytest.mark.shows("issue2-3-migrations")
 async def test_two_processes_that_migrate_at_once_both_end_well(empty_database: str) -> None:
     upgrades = [asyncio.to_thread(migration.upgrade, empty_database) for _ in range(2)]
     assert await asyncio.gather(*upgrades) == [migration.head_revision()] * 2
@@ -118,6 +119,7 @@ def test_a_database_that_is_behind_is_told_how_to_catch_up(empty_database: str) 
     migration.check_revision(empty_database)
 
 
+@pytest.mark.shows("issue2-3-migrations")
 def test_a_database_newer_than_the_code_is_refused_and_not_damaged(empty_database: str) -> None:
     migration.upgrade(empty_database)
     with psycopg.connect(empty_database) as connection:
@@ -200,6 +202,7 @@ def test_a_refused_connection_says_what_of_the_url_is_wrong(
         migration.check_revision(url)
 
 
+@pytest.mark.shows("issue2-3-schema")
 def test_memories_are_partitioned_by_agent_and_nothing_has_a_vector_index_yet(empty_database: str) -> None:
     migration.upgrade(empty_database)
     with psycopg.connect(empty_database) as connection:
@@ -213,6 +216,7 @@ def test_memories_are_partitioned_by_agent_and_nothing_has_a_vector_index_yet(em
     assert (parts, keys, vectors) == ((32,), ("HASH (agent_id)",), (0,))
 
 
+@pytest.mark.shows("issue4-9-schema")
 def test_the_schema_of_the_job_library_is_that_of_the_installed_version(
     empty_database: str, services: Services
 ) -> None:

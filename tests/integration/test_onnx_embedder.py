@@ -71,6 +71,7 @@ async def embedder(model: type[OnnxEmbedder], cache: Path) -> AsyncIterator[Onnx
 # --- vectors -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("NFR-3.3")
 async def test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart(
     embedder: OnnxEmbedder, model: type[OnnxEmbedder], cache: Path
 ) -> None:
@@ -88,6 +89,7 @@ async def test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart(
 # --- threads -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue2-9-batching")
 async def test_the_event_loop_runs_on_while_texts_are_embedded(embedder: OnnxEmbedder) -> None:
     texts = [f"{'busy ' * 60}{number}" for number in range(24)]
     work = asyncio.create_task(embedder.embed(texts, "document"))

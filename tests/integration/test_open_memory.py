@@ -68,6 +68,7 @@ async def found(memory: MemoryApi) -> list[str]:
 # --- failing open ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("NFR-4.3")
 async def test_what_cannot_be_read_is_empty_and_says_why(
     unreached: MemoryApi, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,6 +112,7 @@ async def test_a_memory_that_stays_silent_is_waited_for_no_longer_than_told(of_a
     assert "did not answer within 0.1 s" in asked.receipt.degraded[0]
 
 
+@pytest.mark.shows("NFR-4.3")
 async def test_a_memory_in_this_process_fails_open_where_its_database_goes_away(services: Services) -> None:
     with own_database(services) as own:
         settings = settings_for(services, database_url=own.url, database_timeout_seconds=1.0)
@@ -131,6 +133,7 @@ async def test_a_memory_in_this_process_fails_open_where_its_database_goes_away(
 # --- beside a running service ------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-2-beside-a-service")
 async def test_a_second_memory_of_a_home_uses_the_parts_that_run(home: Home) -> None:
     settings = settings_of(home)
     async with open_memory(agent_id="ada", settings=settings) as first:
@@ -164,6 +167,7 @@ async def test_opening_a_memory_needs_one_place() -> None:
                 raise AssertionError("it opened")
 
 
+@pytest.mark.shows("A5")
 async def test_a_directorys_env_file_names_neither_the_service_nor_the_token(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

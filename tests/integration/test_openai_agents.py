@@ -53,6 +53,7 @@ def session(memory: MemoryApi) -> AgentCoreSession:
     return AgentCoreSession("monday", memory)
 
 
+@pytest.mark.shows("issue6-5-OpenAI-Agents")
 async def test_items_come_back_to_the_letter_and_in_their_order(
     memory: MemoryApi, session: AgentCoreSession
 ) -> None:
@@ -79,6 +80,7 @@ async def test_a_limit_gives_the_last_items_in_their_order(
     assert await two.get_items(limit=4) == ITEMS[-4:]
 
 
+@pytest.mark.shows("issue6-5-OpenAI-Agents")
 async def test_items_are_popped_from_the_end_until_there_is_none(session: AgentCoreSession) -> None:
     await session.add_items(ITEMS)
     assert [await session.pop_item() for _ in ITEMS] == ITEMS[::-1]
@@ -87,6 +89,7 @@ async def test_items_are_popped_from_the_end_until_there_is_none(session: AgentC
     assert await session.get_items() == ITEMS[:1]
 
 
+@pytest.mark.shows("issue6-5-replica")
 async def test_a_session_goes_on_from_what_was_just_added_where_a_replica_lags(lagging: Agent) -> None:
     session = AgentCoreSession("monday", lagging.memory)
     await session.add_items(ITEMS)
@@ -123,6 +126,7 @@ async def test_a_changed_fact_leaves_the_session_whole(session: AgentCoreSession
     assert await session.get_items() == talk
 
 
+@pytest.mark.shows("issue6-5-owner")
 async def test_sessions_of_one_id_do_not_meet_beyond_their_scope(
     agent: Agent, new_agent: Callable[..., Agent]
 ) -> None:
@@ -182,6 +186,7 @@ def scripted(request: Received) -> Reply:
         {"id": f"call-{uuid.uuid4()}", "type": "function", "function": function}]})
 
 
+@pytest.mark.shows("issue6-5-OpenAI-Agents")
 async def test_an_agent_of_the_sdk_goes_on_with_its_session_and_recalls_in_the_next(
     memory: MemoryApi
 ) -> None:
@@ -207,6 +212,7 @@ async def test_an_agent_of_the_sdk_goes_on_with_its_session_and_recalls_in_the_n
         tool.name: (tool.description, tool.parameters) for tool in TOOLS if tool.name in offered}
 
 
+@pytest.mark.shows("issue6-5-OpenAI-Agents")
 async def test_recall_does_not_answer_with_the_very_question_that_the_sdk_has_just_stored(
     memory: MemoryApi
 ) -> None:
@@ -239,6 +245,7 @@ async def test_recall_does_not_answer_with_the_very_question_that_the_sdk_has_ju
         assert question not in found
 
 
+@pytest.mark.shows("issue6-3-one-definition", "issue6-shows-tools-frameworks")
 async def test_one_definition_gives_the_same_function_tools(agent: Agent) -> None:
     definitions = MemoryTools(agent.memory, tools=ALL_TOOLS).definitions
     tools = memory_tools(agent.memory, tools=ALL_TOOLS)

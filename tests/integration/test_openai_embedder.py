@@ -50,6 +50,7 @@ async def failure(embedder: OpenAiEmbedder, text: str = "private words") -> Depe
 # --- requests -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("FR-1.3")
 async def test_it_asks_as_the_interface_wants_it(server: ScriptedServer) -> None:
     async with connected(server.url) as embedder:
         rows = await embedder.embed(["one", "two"], "document")
@@ -117,6 +118,7 @@ async def test_an_empty_text_is_sent_as_a_blank(server: ScriptedServer) -> None:
     Reply({"error": {"message": "wait"}}, status=429, headers=SOON), Reply(b"busy", status=503, headers=SOON),
     Reply({}, status=500, headers=SOON), Reply(b"{broken"), Reply({"nothing": "here"}), Reply(b"[]"),
 ])
+@pytest.mark.shows("NFR-4.2")
 async def test_passing_trouble_is_tried_again(server: ScriptedServer, trouble: Reply) -> None:
     server.script.append(trouble)
     async with connected(server.url) as embedder:
@@ -212,6 +214,7 @@ async def test_a_refused_text_does_not_fail_the_requests_merged_with_it(server: 
     ("text-embedding-3-small", 3_072, "makes 1 to 1536; set EMBEDDING_DIMENSIONS=1536"),
     ("text-embedding-ada-002", 384, "makes 1536; set EMBEDDING_DIMENSIONS=1536"),
 ])
+@pytest.mark.shows("issue2-9-dimensions")
 def test_dimensions_a_model_cannot_make_stop_the_start(model_name: str, dimensions: int, fix: str) -> None:
     with pytest.raises(ConfigurationError, match=fix):
         OpenAiEmbedder(EmbedderOptions(model_name, dimensions, Path("unused")))

@@ -113,6 +113,7 @@ async def _attested(agent: Agent, result: EraseResult) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
+@pytest.mark.shows("A13")
 async def test_an_erasure_never_says_verified_about_a_copy_in_another_archive(
     pair: Pair, params: EraseParams
 ) -> None:
@@ -134,6 +135,7 @@ async def test_an_erasure_never_says_verified_about_a_copy_in_another_archive(
     assert (await pair.here.memory.erase(params)).verified
 
 
+@pytest.mark.shows("A13")
 async def test_a_users_erasure_counts_copies_elsewhere_that_may_be_the_users(pair: Pair) -> None:
     await pair.there.memory.erase(EVERYTHING)
     await _pruned(pair.there, "The roof was painted.")
@@ -142,6 +144,7 @@ async def test_a_users_erasure_counts_copies_elsewhere_that_may_be_the_users(pai
     assert (result.verified, result.unreachable) == (False, {pair.other_id: 1})
 
 
+@pytest.mark.shows("A13")
 async def test_a_local_copy_goes_though_the_tombstone_is_of_another_archive(pair: Pair) -> None:
     await pair.there.memory.restore(RestoreParams(memory_ids=[pair.pruned_there]))
     await _prune(pair.here)
@@ -154,6 +157,7 @@ async def test_a_local_copy_goes_though_the_tombstone_is_of_another_archive(pair
         assert not _copy(pair.here, pair.pruned_there).exists()
 
 
+@pytest.mark.shows("A13")
 async def test_an_archive_that_is_replaced_during_an_erasure_ends_it_and_nothing_is_lost(
     agent: Agent, tmp_path: Path
 ) -> None:
@@ -171,6 +175,7 @@ async def test_an_archive_that_is_replaced_during_an_erasure_ends_it_and_nothing
     assert (await agent.memory.restore(RestoreParams(memory_ids=[memory_id]))).restored_count == 1
 
 
+@pytest.mark.shows("A13")
 async def test_a_tombstone_of_an_older_version_belongs_to_this_archive_if_its_copy_is_here(
     pair: Pair,
 ) -> None:
@@ -181,6 +186,7 @@ async def test_a_tombstone_of_an_older_version_belongs_to_this_archive_if_its_co
     assert (await pair.there.memory.erase(EVERYTHING)).verified
 
 
+@pytest.mark.shows("A8-content")
 async def test_a_copy_that_names_another_agent_is_not_erased(agent: Agent) -> None:
     own = await _pruned(agent, "Ada keeps bees on the roof.")
     strange, kin = uuid4(), uuid4()
@@ -199,6 +205,7 @@ async def test_a_copy_that_names_another_agent_is_not_erased(agent: Agent) -> No
 
 @pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
 @pytest.mark.parametrize("after", ["nothing", "delete", "prune", "restore"])
+@pytest.mark.shows("A13")
 async def test_a_copy_that_a_restore_left_elsewhere_is_unreachable_until_it_is_erased_there(
     pair: Pair, params: EraseParams, after: str
 ) -> None:
@@ -220,6 +227,7 @@ async def test_a_copy_that_a_restore_left_elsewhere_is_unreachable_until_it_is_e
     assert (await pair.here.memory.erase(params)).verified
 
 
+@pytest.mark.shows("A13")
 async def test_a_copy_that_a_killed_prune_left_elsewhere_is_unreachable(pair: Pair) -> None:
     memory_id = await pair.there.stored_id("Ada bought a red bicycle.", user_id="ada")
 
@@ -240,6 +248,7 @@ async def test_a_copy_that_a_killed_prune_left_elsewhere_is_unreachable(pair: Pa
     assert not _copy(pair.there, memory_id).exists()
 
 
+@pytest.mark.shows("A13")
 async def test_a_restored_copy_of_an_older_version_is_recorded(pair: Pair) -> None:
     await _forget_archives(pair.here)
     await pair.there.memory.restore(RestoreParams(memory_ids=[pair.pruned_there]))
@@ -247,6 +256,7 @@ async def test_a_restored_copy_of_an_older_version_is_recorded(pair: Pair) -> No
     assert (result.verified, result.unreachable) == (False, {pair.other_id: 1})
 
 
+@pytest.mark.shows("A13")
 async def test_merged_archives_count_once_they_are_adopted(pair: Pair) -> None:
     shutil.copyfile(_copy(pair.there, pair.pruned_there), _copy(pair.here, pair.pruned_there))
     archive = pair.here.runtime.parts.archive
@@ -261,6 +271,7 @@ async def test_merged_archives_count_once_they_are_adopted(pair: Pair) -> None:
 
 @pytest.mark.parametrize("given", [{"all": True}, {"user_id": "ada"}, {"memory_ids": None}],
                          ids=["all", "filter", "ids"])
+@pytest.mark.shows("issue13-other-archives")
 async def test_a_restore_continues_with_the_rest_and_lists_what_is_elsewhere(
     pair: Pair, given: dict[str, Any]
 ) -> None:
@@ -270,12 +281,14 @@ async def test_a_restore_continues_with_the_rest_and_lists_what_is_elsewhere(
     assert (await pair.there.memory.restore(RestoreParams(all=True))).memory_ids == [pair.pruned_there]
 
 
+@pytest.mark.shows("issue13-other-archives")
 async def test_a_single_id_that_is_elsewhere_is_not_found_and_its_archive_is_named(pair: Pair) -> None:
     with pytest.raises(NotFound, match=pair.other_id) as refused:
         await pair.here.memory.restore(RestoreParams(memory_ids=[pair.pruned_there]))
     assert refused.value.data == {"memory_id": str(pair.pruned_there), "archive_id": pair.other_id}
 
 
+@pytest.mark.shows("issue13-other-archives")
 async def test_the_list_marks_which_copies_are_elsewhere(pair: Pair) -> None:
     listed = {each.memory_id: each for each in (await pair.here.memory.archived(ArchivedParams())).memories}
     assert {each: memory.elsewhere for each, memory in listed.items()} == {
@@ -289,6 +302,7 @@ async def test_the_list_marks_which_copies_are_elsewhere(pair: Pair) -> None:
 # --- authorization ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue13-other-archives")
 async def test_start_doctor_and_readyz_name_the_other_archive(
     pair: Pair, services: Services, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -309,6 +323,7 @@ async def test_start_doctor_and_readyz_name_the_other_archive(
     assert pair.other_id not in (await pair.here.runtime.readiness())["archive"].get("other_archives", [])
 
 
+@pytest.mark.shows("issue13-other-archives")
 async def test_copies_of_an_unknown_archive_are_reported(pair: Pair, services: Services) -> None:
     await _forget_archives(pair.here)
     state = (await pair.here.runtime.readiness())["archive"]
@@ -318,6 +333,7 @@ async def test_copies_of_an_unknown_archive_are_reported(pair: Pair, services: S
     assert (check.ok, "in unknown" in check.found) == (False, True)
 
 
+@pytest.mark.shows("issue13-other-archives")
 async def test_a_service_without_an_archive_reports_the_archived_copies(
     pair: Pair, services: Services
 ) -> None:
@@ -337,6 +353,7 @@ async def test_looking_at_an_archive_that_was_never_used_changes_nothing(other: 
     assert await stored_id(DirectoryArchive(other.home.archive)) is None
 
 
+@pytest.mark.shows("issue13-other-archives")
 async def test_the_check_of_copies_calls_them_unreachable_and_adopts_them_once_they_are_merged(
     pair: Pair,
 ) -> None:
@@ -359,6 +376,7 @@ async def test_the_check_of_copies_calls_them_unreachable_and_adopts_them_once_t
 # --- failed prunes ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("A14-copies")
 async def test_a_prune_that_fails_midway_leaves_no_copy_behind(agent: Agent) -> None:
     class Full(DirectoryArchive):
         """An archive whose disk is full after the first copies."""

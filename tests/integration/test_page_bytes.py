@@ -17,6 +17,7 @@ LARGE = {"note": "x" * (MAX_PAGE_BYTES // 3)}
 
 
 @pytest.mark.parametrize("order", ["timestamp", "importance", "access_count"])
+@pytest.mark.shows("A3")
 async def test_a_page_of_large_memories_ends_early_and_the_cursor_continues(agent: Agent, order: str) -> None:
     stored = {await agent.stored_id(f"Fact number {number}", metadata=LARGE) for number in range(5)}
     found: set[UUID] = set()
@@ -38,6 +39,7 @@ async def test_one_memory_larger_than_a_page_is_a_page(agent: Agent) -> None:
     assert (len(page.memories), page.next_cursor is not None) == (1, True)
 
 
+@pytest.mark.shows("A3")
 async def test_a_search_drops_what_is_beyond_a_page_and_its_receipt_says_so(agent: Agent) -> None:
     for number in range(4):
         await agent.store(f"The ferry {number} leaves from pier {number}", metadata=LARGE)
@@ -69,6 +71,7 @@ async def test_a_page_of_the_archive_still_ends_at_its_limit(agent: Agent) -> No
     assert (len(first.memories), len(second.memories), second.next_cursor) == (2, 1, None)
 
 
+@pytest.mark.shows("issue13-limits-table")
 async def test_capabilities_report_every_limit_in_force(agent: Agent) -> None:
     told = (await agent.memory.capabilities()).limits
     assert set(told) == {limit.name for limit in LIMITS}

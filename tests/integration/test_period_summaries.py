@@ -43,6 +43,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
         yield running
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_two_sessions_of_a_week_have_a_summary_together(talk: Talking) -> None:
     agent = await weekly(talk)
     await say(agent, "a", 0, LINES[0], LINES[1])
@@ -70,6 +71,7 @@ async def test_two_sessions_of_a_week_have_a_summary_together(talk: Talking) -> 
 
 @pytest.mark.parametrize(("unit", "labels"), [
     ("day", ["2026-06-01"]), ("week", ["2026-W23"]), ("month", ["2026-06"]), (None, [])])
+@pytest.mark.shows("issue5-2-periods")
 async def test_the_agents_rules_say_of_what_time_there_are_summaries(
     talk: Talking, unit: str | None, labels: list[str]
 ) -> None:
@@ -83,6 +85,7 @@ async def test_the_agents_rules_say_of_what_time_there_are_summaries(
     assert settings.period == unit
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_users_and_namespaces_have_periods_of_their_own(talk: Talking) -> None:
     agent = await weekly(talk)
     scopes: list[dict[str, Any]] = [{"user_id": "u-1"}, {"user_id": "u-2"}, {"namespace": "n"}, {}]
@@ -96,6 +99,7 @@ async def test_users_and_namespaces_have_periods_of_their_own(talk: Talking) -> 
     assert all(each.metadata["summarised_count"] == 2 for each in found)
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_another_session_of_the_week_is_told_in_the_same_summary(talk: Talking) -> None:
     agent = await weekly(talk)
     await say(agent, "a", 0, LINES[0])
@@ -115,6 +119,7 @@ async def test_another_session_of_the_week_is_told_in_the_same_summary(talk: Tal
     assert [each.operation for each in history] == ["refresh", "summarise"]
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_what_changes_in_a_message_reaches_the_period(talk: Talking) -> None:
     agent = await weekly(talk)
     await say(agent, "a", 0, LINES[0])
@@ -155,6 +160,7 @@ async def test_callers_compactions_are_told_in_their_period(talk: Talking) -> No
     assert told_in(talk)[-1] == [f"They spoke of this: {LINES[0]}", "The flood, told by the agent itself."]
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_the_model_tells_of_periods_where_it_tells_of_sessions(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
     await say(agent, "a", 0, LINES[0])
@@ -203,6 +209,7 @@ async def test_what_was_said_as_it_was_is_told_of_a_period_by_the_model_or_by_ex
         assert "degraded" not in period.metadata
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_a_model_that_fails_for_long_is_done_without_and_that_is_told(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
     await say(agent, "a", 0, LINES[0])
@@ -226,6 +233,7 @@ async def test_sessions_of_one_job_are_told_together(talk: Talking) -> None:
     assert (period.version, period.metadata["summarised_count"]) == (1, 5)
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_sessions_summarised_before_the_rule_are_told_too(talk: Talking) -> None:
     agent = talk.agent()
     await say(agent, "old", 0, LINES[0])
@@ -271,6 +279,7 @@ async def test_of_another_kind_of_period_the_summaries_stay_and_follow_too(talk:
 # --- concurrency --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_two_workers_at_once_tell_a_period_once(services: Services) -> None:
     release, model = asyncio.Event(), ChatModel()
     answer = model.answers["session_summary"]

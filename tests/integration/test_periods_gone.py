@@ -33,6 +33,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
         yield running
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_a_deleted_message_takes_the_summaries_above_it_at_once_and_the_rest_is_told_again(
     talk: Talking
 ) -> None:
@@ -73,6 +74,7 @@ async def test_a_period_deleted_by_its_id_stays_away_until_another_session(talk:
     assert [each.metadata["summarised_count"] for each in await periods(agent)] == [3]
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_what_a_period_says_of_archived_sessions_stays(talk: Talking) -> None:
     agent = await weekly(talk)
     for place in range(3):
@@ -114,6 +116,7 @@ async def test_a_restored_period_learns_what_was_changed_while_it_was_archived(t
     assert (again.memory_id, again.content) == (period.memory_id, f"user: {LINES[0]}\nuser: {SALT}")
 
 
+@pytest.mark.shows("issue5-2-periods")
 async def test_a_users_erasure_reaches_the_periods_that_tell_of_it(talk: Talking) -> None:
     """Neither the session's nor the period's summary names the user."""
     agent = await weekly(talk)

@@ -69,6 +69,7 @@ async def plan(agent: Agent, statement: sql.Composable, **values: Any) -> str:
         return "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
 
 
+@pytest.mark.shows("issue2-7-words")
 async def test_words_go_through_the_gin_index_inside_the_owners_function(filled: Agent) -> None:
     [key] = term_keys(filled.agent_id, "977")[:1] or [0]
     async with filled.runtime.database.owner_transaction() as connection:
@@ -82,6 +83,7 @@ async def test_words_go_through_the_gin_index_inside_the_owners_function(filled:
     assert text.count("memories_p") <= 3
 
 
+@pytest.mark.shows("issue5-3-facts-follow")
 async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None:
     """Every update, supersession and deletion runs it, and most memories have no facts."""
     one, two, successor = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -171,6 +173,7 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, t
     assert "Seq Scan on memory_links" not in text
 
 
+@pytest.mark.shows("issue3-1-temporal")
 async def test_a_span_of_time_goes_through_its_index(filled: Agent) -> None:
     await filled.store("We moved in May 2023.")
     statement = sql.SQL(
@@ -278,6 +281,7 @@ async def test_archived_memories_are_read_in_the_order_of_their_index(filled: Ag
     assert "Sort" not in text
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_what_is_made_of_a_memory_is_looked_up_by_keys(filled: Agent) -> None:
     """A change of a memory without summaries and facts must cost only a lookup."""
     await tie(filled)
@@ -351,6 +355,7 @@ INSERT INTO llm_queue (agent_id, memory_id, work, queued_at)
 SELECT agent_id, memory_id, 'facts', now() - random() * interval '1 day' FROM copies"""
 
 
+@pytest.mark.shows("issue5-3-hostile-texts")
 async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: Agent) -> None:
     """Neither a new agent nor its queue has statistics."""
     await agent.store("Ada keeps the key of the cellar.")

@@ -67,6 +67,7 @@ USES = dict(zip(TASKS, (judge, rewrite, extract, summarise), strict=True))
 
 
 @pytest.mark.parametrize("task", TASKS)
+@pytest.mark.shows("issue5-3-prompts")
 async def test_a_request_is_what_the_golden_file_says(task: str) -> None:
     async with scripted_http(ChatModel().reply) as server:
         await USES[task](LlmOptions("small", base_url=server.url))
@@ -78,6 +79,7 @@ async def test_a_request_is_what_the_golden_file_says(task: str) -> None:
 
 
 @pytest.mark.parametrize("task", TASKS)
+@pytest.mark.shows("issue5-3-prompts")
 def test_a_prompt_that_changes_gets_a_new_version(task: str) -> None:
     prompt = load_prompt(task)
     assert hashlib.sha256(prompt.text.encode()).hexdigest() == DIGESTS[prompt.label]

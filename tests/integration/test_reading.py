@@ -32,6 +32,7 @@ async def test_capabilities_are_told_before_anything_was_embedded(agent: Agent) 
     assert told.embedding_model == embedder.model
 
 
+@pytest.mark.shows("NFR-2.3", "issue6-5-replica")
 async def test_a_consistent_reading_shows_what_was_just_written_where_a_replica_lags(lagging: Agent) -> None:
     embedding = [0.5] * 64
     memory_id = await lagging.stored_id("The kiln is hot.", embedding=embedding)
@@ -47,6 +48,7 @@ async def test_a_consistent_reading_shows_what_was_just_written_where_a_replica_
 
 @pytest.mark.parametrize("order_by", ["timestamp", "importance", "access_count"])
 @pytest.mark.parametrize("descending", [True, False])
+@pytest.mark.shows("issue2-6-list")
 async def test_pages_hold_each_memory_once_in_order(agent: Agent, order_by: str, descending: bool) -> None:
     ids = await fill(agent, 25)
     agent.runtime.parts.accesses.note(agent.agent_id, ids[:5] + ids[:2], agent.runtime.parts.clock())
@@ -98,6 +100,7 @@ async def test_a_made_up_cursor_is_refused(agent: Agent, cursor: str) -> None:
         await agent.memory.list(ListParams(cursor=cursor))
 
 
+@pytest.mark.shows("FR-1.1")
 async def test_statistics_count_each_layer(agent: Agent) -> None:
     await fill(agent, 3)
     await agent.stored_id("Water boils at 100 degrees.", memory_type="semantic", pinned=True)

@@ -18,6 +18,7 @@ def asked(response: str, **values: object) -> StoreParams:
     return StoreParams.model_validate({"interaction": interaction, **values})
 
 
+@pytest.mark.shows("B15")
 async def test_a_response_is_stored_without_its_reasoning(agent: Agent) -> None:
     stored = await agent.memory.store(asked(RAW))
     assert stored.memory_id is not None
@@ -31,6 +32,7 @@ async def test_a_response_is_stored_without_its_reasoning(agent: Agent) -> None:
     assert "Lyon" not in context.context + told.summary
 
 
+@pytest.mark.shows("issue13-keep_reasoning")
 async def test_the_raw_response_stays_in_the_record_on_request(agent: Agent) -> None:
     stored = await agent.memory.store(asked(RAW, keep_reasoning=True))
     assert stored.memory_id is not None
@@ -41,11 +43,13 @@ async def test_the_raw_response_stays_in_the_record_on_request(agent: Agent) -> 
 
 @pytest.mark.parametrize("values", [
     {"speaker": "assistant"}, {"metadata": {"role": "assistant"}, "speaker": "Robo"}, {}])
+@pytest.mark.shows("B15")
 async def test_contents_of_a_model_lose_their_reasoning_too(agent: Agent, values: dict[str, object]) -> None:
     memory_id = await agent.stored_id(RAW, **values)
     assert (await agent.get(memory_id)).content == SPOKEN
 
 
+@pytest.mark.shows("issue13-keep_reasoning")
 async def test_messages_of_a_session_lose_the_reasoning_of_the_assistant_alone(agent: Agent) -> None:
     written = "I wrote <think>it</think> myself.\n<think>like this</think>\nWhat does it mean?"
     messages = [{"role": "user", "content": written}, {"role": "assistant", "name": "Robo", "content": RAW}]

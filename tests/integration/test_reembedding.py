@@ -111,6 +111,7 @@ async def followed(agent: Agent, model: str = NEW) -> None:
             await model_in_force(agent.runtime.database)
 
 
+@pytest.mark.shows("issue4-10.1")
 async def test_all_memories_have_the_new_vectors_and_the_running_service_uses_them(ada: Agent) -> None:
     await towards(ada, 96).run()
     await followed(ada)
@@ -156,6 +157,7 @@ async def test_passages_of_long_memories_are_embedded_anew_and_searched_at_every
     assert all((each or 0.0) >= least for each in await asyncio.gather(*similarities))
 
 
+@pytest.mark.shows("issue4-10.1")
 async def test_searches_go_through_an_index_at_every_step(ada: Agent) -> None:
     steps: dict[str, int] = {}
     asked: list[Any] = []
@@ -173,6 +175,7 @@ async def test_searches_go_through_an_index_at_every_step(ada: Agent) -> None:
 
 
 @pytest.mark.parametrize("last", ["embedding", "building an index", "switched", "moving", "compared"])
+@pytest.mark.shows("issue4-10.2")
 async def test_stopped_at_any_step_the_next_run_goes_on(ada: Agent, last: str) -> None:
     def stop(step: str, done: int, total: int) -> None:
         if last in step and (last != "embedding" or done >= 40) and (last != "moving" or done >= 20):
@@ -193,6 +196,7 @@ async def test_stopped_at_any_step_the_next_run_goes_on(ada: Agent, last: str) -
     assert await found(ada) == ("Note 17:", "nearest", [])
 
 
+@pytest.mark.shows("issue4-10.1")
 async def test_what_is_stored_changed_and_deleted_meanwhile_is_right(ada: Agent) -> None:
     first, second = [row["memory_id"] for row in await rows(ada)][:2]
     steps: list[str] = []
@@ -276,6 +280,7 @@ async def test_another_model_may_take_the_place_of_one_that_was_never_switched_t
     assert {(row["next_embedding_model"], row["length"]) for row in stored} == {(None, 128)}
 
 
+@pytest.mark.shows("issue4-10.3")
 async def test_a_service_with_the_old_settings_starts_with_the_model_in_force(
     services: Services, own: OwnDatabase, ada: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -287,6 +292,7 @@ async def test_a_service_with_the_old_settings_starts_with_the_model_in_force(
     assert "set EMBEDDING_MODEL=hashing EMBEDDING_DIMENSIONS=96" in caplog.text
 
 
+@pytest.mark.shows("issue4-10.3")
 async def test_a_service_that_cannot_make_the_model_searches_by_words_and_says_what_to_do(ada: Agent) -> None:
     async with ada.runtime.database.owner_transaction() as connection:
         await connection.execute(

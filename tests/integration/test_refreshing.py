@@ -45,6 +45,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
         yield running
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_a_summary_follows_a_message_that_is_changed_in_its_place(talk: Talking) -> None:
     agent = talk.agent()
     before = await summarised(agent, talk)
@@ -63,6 +64,7 @@ async def test_a_summary_follows_a_message_that_is_changed_in_its_place(talk: Ta
     assert {link.target_id for link in summary.links} == {link.target_id for link in before.links}
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_without_rules_the_summary_of_a_sessions_end_follows_within_its_own_budget(
     talk: Talking
 ) -> None:
@@ -81,6 +83,7 @@ async def test_without_rules_the_summary_of_a_sessions_end_follows_within_its_ow
     assert talk.model.asked == []
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_what_no_longer_holds_leaves_a_summary_and_comes_back_with_it(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="session_end")
@@ -118,6 +121,7 @@ async def test_a_message_reverted_is_told_as_it_was(talk: Talking) -> None:
     assert (summary.content, summary.version) == (before.content, 3)
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_a_summary_is_made_anew_by_the_agents_rules(talk: Talking) -> None:
     agent = talk.agent()
     before = await summarised(agent, talk, provider="llm")
@@ -167,6 +171,7 @@ async def test_a_summary_with_nothing_left_to_say_goes(talk: Talking) -> None:
     assert await summaries(agent) == []
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_a_summary_in_its_callers_words_is_not_written_over(talk: Talking) -> None:
     agent = talk.agent()
     summary = await summarised(agent, talk)
@@ -178,6 +183,7 @@ async def test_a_summary_in_its_callers_words_is_not_written_over(talk: Talking)
     assert await waiting(agent) == []
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_a_callers_compaction_is_never_touched(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="compaction_aware", trigger="session_end")
@@ -224,6 +230,7 @@ async def test_a_refresh_whose_job_was_lost_is_found_by_the_round(talk: Talking)
 # --- concurrency --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_two_workers_at_once_write_a_summary_once(services: Services) -> None:
     release, model = asyncio.Event(), ChatModel()
     async with talking(services, model) as talk:
@@ -251,6 +258,7 @@ async def test_two_workers_at_once_write_a_summary_once(services: Services) -> N
         assert await waiting(agent) == []
 
 
+@pytest.mark.shows("issue5-2-refreshed")
 async def test_a_message_changed_while_the_model_reads_is_read_again(services: Services) -> None:
     model = ChatModel()
     tasks: list[asyncio.Task[None]] = []

@@ -120,6 +120,7 @@ async def test_a_historical_query_finds_superseded_memories_in_any_language(agen
     assert [each.memory_id for each in now.memories] == [new]
 
 
+@pytest.mark.shows("B21")
 async def test_a_historical_query_finds_superseded_memories_by_words_too(agent: Agent) -> None:
     new = await agent.stored_id("Mein Zahnarzt ist Dr. Patel.", timestamp=DAYS[1])
     await agent.stored_id(

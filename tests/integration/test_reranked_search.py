@@ -103,6 +103,7 @@ async def test_without_one_nothing_is_told_of_it(agent: Agent) -> None:
         (await agent.memory.capabilities(CapabilitiesParams())).features)
 
 
+@pytest.mark.shows("issue3-5-reranker")
 async def test_it_chooses_among_more_than_are_given_back(
     services: Services, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +161,7 @@ async def test_nothing_is_sent_where_there_is_nothing_to_choose_from(
     assert server.received == []
 
 
+@pytest.mark.shows("issue3-5-reranker")
 async def test_a_reranker_over_its_time_is_done_without_and_then_given_less(
     services: Services, server: ScriptedServer
 ) -> None:
@@ -277,6 +279,7 @@ async def test_a_rewriter_that_fails_leaves_the_query_as_it_is(
         assert not (await agent.runtime.readiness())["query_rewriter"]["ok"]
 
 
+@pytest.mark.shows("issue5-3-limits")
 async def test_a_rewriter_over_its_time_is_done_without_and_left_alone(
     services: Services, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

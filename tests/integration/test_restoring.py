@@ -79,6 +79,7 @@ async def lived(agent: Agent) -> list[UUID]:
     return [first, second, third]
 
 
+@pytest.mark.shows("issue4-6-restore")
 async def test_a_restored_memory_is_the_one_that_was_archived_byte_for_byte(agent: Agent) -> None:
     ids = await lived(agent)
     before = await rows(agent)
@@ -107,6 +108,7 @@ async def test_a_memory_survives_the_archive_again_and_again(agent: Agent) -> No
     assert told == [{"token_id": "token-1", "trace_id": "t" * 32, "reason": "oldest_first"}] * 3
 
 
+@pytest.mark.shows("issue4-6-restore")
 async def test_words_are_counted_again_when_a_memory_is_back(agent: Agent) -> None:
     await lived(agent)
     await pruned(agent, 3)
@@ -120,6 +122,7 @@ def budget(euros: str) -> str:
     return f"The budget for the Atlas project is {euros} euros."
 
 
+@pytest.mark.shows("issue4-2-changed-facts")
 async def test_a_fact_that_changed_while_it_was_archived_comes_back_superseded(agent: Agent) -> None:
     first = await agent.stored_id(budget("48,000"), timestamp="2026-03-02T09:00:00Z", task_id="plan")
     await pruned(agent, 1)
@@ -176,6 +179,7 @@ async def test_ties_come_back_whose_other_end_is_there_and_the_others_are_told(a
     assert len((await agent.get(second)).links) == 2
 
 
+@pytest.mark.shows("issue4-6-restore")
 async def test_what_was_archived_one_after_the_other_is_tied_again_in_one_call(agent: Agent) -> None:
     await lived(agent)
     before = await rows(agent)
@@ -185,6 +189,7 @@ async def test_what_was_archived_one_after_the_other_is_tied_again_in_one_call(a
     assert await rows(agent) == before
 
 
+@pytest.mark.shows("issue4-6-listed")
 async def test_a_filter_restores_what_matches_and_nothing_else(agent: Agent) -> None:
     await fill(agent, 6, session_id="monday", tags=["a"])
     await fill(agent, 4, session_id="tuesday", user_id="u", namespace="n", task_id="t", force=True)
@@ -213,6 +218,7 @@ async def test_a_filter_restores_what_matches_and_nothing_else(agent: Agent) -> 
     assert (rest.restored_count, rest.complete) == (2, True)
 
 
+@pytest.mark.shows("issue4-6-refused")
 async def test_a_memory_that_is_there_is_named_and_nothing_comes_back(agent: Agent) -> None:
     ids = await lived(agent)
     await pruned(agent, 2)
@@ -226,6 +232,7 @@ async def test_a_memory_that_is_there_is_named_and_nothing_comes_back(agent: Age
         await restored(agent, memory_ids=ids[:2])
 
 
+@pytest.mark.shows("issue4-6-refused")
 async def test_what_was_never_archived_or_is_erased_or_anothers_is_not_found(
     agent: Agent, new_agent: Callable[..., Agent]
 ) -> None:
@@ -257,6 +264,7 @@ async def test_a_deleted_memory_that_was_never_archived_does_not_come_back(agent
     lambda path: path.write_bytes(path.with_name(sorted(
         each.name for each in path.parent.iterdir() if each != path)[0]).read_bytes()),
 ], ids=["cut off", "emptied", "another's copy"])
+@pytest.mark.shows("issue4-6-refused", "A9")
 async def test_a_copy_that_is_not_what_was_archived_is_listed_and_the_others_come_back(
     agent: Agent, damage: Callable[[Path], None]
 ) -> None:
@@ -278,6 +286,7 @@ async def test_a_copy_that_is_not_what_was_archived_is_listed_and_the_others_com
     assert (await restored(agent, all=True)).restored_count == 1
 
 
+@pytest.mark.shows("A9")
 async def test_a_copy_that_is_gone_is_named(agent: Agent) -> None:
     ids = await lived(agent)
     await pruned(agent, 1)
@@ -289,6 +298,7 @@ async def test_a_copy_that_is_gone_is_named(agent: Agent) -> None:
     assert (back.restored_count, back.unreadable_ids, back.complete) == (0, ids[:1], True)
 
 
+@pytest.mark.shows("A9")
 async def test_one_lost_copy_of_thirty_does_not_block_the_others(agent: Agent) -> None:
     ids = await fill(agent, 30)
     await pruned(agent, 30)
@@ -309,6 +319,7 @@ async def test_without_an_archive_nothing_is_restored(agent: Agent) -> None:
         await without.restore(RestoreParams(all=True))
 
 
+@pytest.mark.shows("issue4-6-expired")
 async def test_what_ran_out_of_time_in_the_archive_gets_what_it_had_left(agent: Agent) -> None:
     parts = agent.runtime.parts
     short = await agent.stored_id("The parking code is 4711.", ttl_seconds=3_600, timestamp="2024-01-01")
@@ -377,6 +388,7 @@ async def test_a_restored_memory_is_in_its_tasks_working_memory_again(agent: Age
     assert "Step 1" in (await agent.memory.get_context(asked)).context
 
 
+@pytest.mark.shows("issue4-6-listed")
 async def test_what_is_archived_is_listed_with_size_reason_and_time_page_by_page(agent: Agent) -> None:
     ids = await fill(agent, 7, session_id="s", tags=["meter"])
     started = datetime.now(UTC) - timedelta(minutes=1)

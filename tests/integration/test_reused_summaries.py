@@ -22,6 +22,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
         yield running
 
 
+@pytest.mark.shows("issue5-2-reused")
 async def test_a_context_leaves_a_summary_out_whose_messages_stand_there(talk: Talking) -> None:
     agent = talk.agent()
     summary = await summarised(agent, talk)
@@ -65,6 +66,7 @@ async def test_what_a_search_gives_back_says_nothing_of_sources(talk: Talking) -
     assert "sources" not in MemorySummary.model_fields
 
 
+@pytest.mark.shows("issue5-2-reused")
 async def test_what_is_older_than_a_summary_on_call_reads_is_told_by_its_summaries(
     talk: Talking, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -81,6 +81,7 @@ async def values(connection: Any, statement: Any, arguments: Any = ()) -> list[A
             for row in await (await connection.execute(statement, arguments)).fetchall()]
 
 
+@pytest.mark.shows("NFR-6.1")
 async def test_selecting_without_a_condition_gives_the_own_rows_alone(walled: Walled) -> None:
     for table in TABLES:
         async with walled.session(walled.own) as connection:
@@ -232,6 +233,7 @@ async def test_the_services_role_is_bound_and_owns_nothing(walled: Walled) -> No
     assert set(reachable) == {table.name for table in TABLES}
 
 
+@pytest.mark.shows("A14-role")
 async def test_a_login_of_its_own_serves_agents_and_cannot_become_the_owner(
     services: Services, agent: Agent
 ) -> None:
@@ -324,6 +326,7 @@ async def test_the_lexical_function_reads_no_table_that_the_caller_puts_in_front
         assert await values(connection, LEXICAL, (walled.own, keys, [1.0] * len(keys))) != []
 
 
+@pytest.mark.shows("B20")
 async def test_the_constants_of_bm25_are_defined_in_python_alone(walled: Walled) -> None:
     async with walled.runtime.database.owner_transaction() as connection:
         [source] = await values(connection, "SELECT prosrc FROM pg_proc WHERE proname = 'lexical_hits'")
@@ -344,6 +347,7 @@ async def _filled(connection: Connection) -> set[str]:
             if await values(connection, on("SELECT count(*) FROM {table}", table)) > [0]}
 
 
+@pytest.mark.shows("issue13-users")
 async def test_a_transaction_bound_to_users_sees_no_row_of_others(walled: Walled) -> None:
     async with walled.runtime.database.transaction(walled.own) as connection:
         everything = await _filled(connection)
@@ -354,6 +358,7 @@ async def test_a_transaction_bound_to_users_sees_no_row_of_others(walled: Walled
             assert everything - await _filled(connection) == OF_USERS
 
 
+@pytest.mark.shows("issue13-users")
 async def test_a_transaction_bound_to_users_cannot_write_for_others(walled: Walled) -> None:
     bound = walled.runtime.database.bound_to(["somebody else"])
     with pytest.raises(errors.InsufficientPrivilege, match="row-level security"):

@@ -38,6 +38,7 @@ ERROR = "Deployment failed with ERR_4071 on host db-7."
 CAR = "The car needs its inspection before October."
 
 
+@pytest.mark.shows("FR-2.1")
 async def test_words_and_meaning_find_their_memory(agent: Agent) -> None:
     for content in (PLANTS, ERROR, CAR):
         await agent.stored_id(content)
@@ -45,6 +46,7 @@ async def test_words_and_meaning_find_their_memory(agent: Agent) -> None:
     assert (await agent.found("how often should I water the fern", k=1)) == [PLANTS]
 
 
+@pytest.mark.shows("issue2-6-receipts")
 async def test_a_receipt_tells_what_was_searched_found_and_dropped(agent: Agent) -> None:
     for content in (PLANTS, ERROR, CAR):
         await agent.stored_id(content)
@@ -79,6 +81,7 @@ async def test_a_receipt_tells_what_was_searched_found_and_dropped(agent: Agent)
         ({"task_id": "t1", "session_id": "s1"}, set()),
     ],
 )
+@pytest.mark.shows("FR-2.2")
 async def test_filters_hold_before_anything_is_ranked(
     agent: Agent, filters: dict[str, Any], found: set[str]
 ) -> None:
@@ -110,6 +113,7 @@ async def test_filters_hold_before_anything_is_ranked(
     assert {memory.external_id for memory in result.memories} == found
 
 
+@pytest.mark.shows("FR-2.1")
 async def test_a_linked_memory_comes_in_though_no_arm_finds_it(agent: Agent) -> None:
     hidden = await agent.stored_id("Zebra stripes.", timestamp="2020-01-01T00:00:00Z", session_id="x")
     for number in range(90):
@@ -223,6 +227,7 @@ async def test_between_people_an_answer_is_found_by_its_question(
     assert result.receipt.candidates["neighbours"] <= 1
 
 
+@pytest.mark.shows("FR-2.4")
 async def test_access_is_counted_for_what_was_given_out_and_nothing_else(agent: Agent) -> None:
     given, kept = await agent.stored_id(PLANTS), await agent.stored_id(CAR)
     for _ in range(3):
@@ -264,6 +269,7 @@ class Silent:
         raise DependencyUnavailable("no model")
 
 
+@pytest.mark.shows("issue2-9-degraded")
 async def test_without_the_embedder_words_answer_and_the_receipt_says_so(agent: Agent) -> None:
     await agent.stored_id(ERROR)
     parts = replace(agent.runtime.parts, embedder=Silent())
@@ -362,6 +368,7 @@ class CountingEmbedder(HashingEmbedder):
         return await super().embed(texts, kind)
 
 
+@pytest.mark.shows("A4")
 async def test_another_agents_question_is_embedded_again(new_agent: Callable[..., Agent]) -> None:
     ada, bob = new_agent(), new_agent()
     counting = CountingEmbedder()

@@ -52,6 +52,7 @@ async def test_an_answer_is_json_with_a_length(edge: Edge) -> None:
     {"jsonrpc": "2.0", "method": "update", "params": [1, 2, 3, 4, 5]}, {"jsonrpc": "2.0", "method": "foobar"},
     [{"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}] * 2,
 ])
+@pytest.mark.shows("issue2-4-JSON-RPC")
 async def test_where_nothing_is_said_the_status_says_so(edge: Edge, body: object) -> None:
     response = await edge.post(body)
     assert (response.status_code, response.content) == (204, b"")
@@ -74,6 +75,7 @@ async def test_the_scope_comes_from_the_token(edge: Edge) -> None:
 # --- tokens ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("NFR-6.2")
 async def test_without_a_token_the_scheme_is_told_and_no_error(edge: Edge) -> None:
     response = await edge.post(request("whoami"), agent=None)
     assert response.status_code == 401
@@ -82,6 +84,7 @@ async def test_without_a_token_the_scheme_is_told_and_no_error(edge: Edge) -> No
         "code": -32103, "message": "No token: send Authorization: Bearer and a token."}}
 
 
+@pytest.mark.shows("issue2-5-refusals")
 async def test_a_bad_token_is_told_its_one_reason(edge: Edge) -> None:
     response = await edge.post(request("whoami"), agent=None, authorization="Bearer a.b.c")
     assert response.status_code == 401
@@ -138,6 +141,7 @@ async def test_the_body_is_read_as_json_whatever_it_is_called(edge: Edge, conten
 
 
 @pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.shows("issue2-4-limits")
 async def test_a_body_past_the_limit_is_refused_and_one_at_the_limit_taken(chunked: bool) -> None:
     async with running(max_body_bytes=2_048) as edge:
         headers = {"authorization": "Bearer " + mint_token(SECRET, "ada", [], 60)}
@@ -155,6 +159,7 @@ async def test_a_body_past_the_limit_is_refused_and_one_at_the_limit_taken(chunk
             "data": {"max_body_bytes": 2_048}}}
 
 
+@pytest.mark.shows("issue2-4-limits")
 async def test_a_batch_past_the_limit_is_too_large() -> None:
     async with running(max_batch_calls=2) as edge:
         response = await edge.post([request("get_data")] * 3)
@@ -194,6 +199,7 @@ async def test_a_client_that_goes_away_is_not_answered(edge: Edge) -> None:
 # --- rate limit --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue2-4-limits")
 async def test_an_agent_past_its_rate_waits_and_others_do_not() -> None:
     async with running(rate_limit_per_minute=3) as edge:
         for _ in range(3):
@@ -221,6 +227,7 @@ async def test_each_call_of_a_batch_counts() -> None:
 # --- traces and logs ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue2-4-traces")
 async def test_a_traceparent_is_honoured_and_answered(edge: Edge) -> None:
     response = await edge.post(request("whoami", a2a_context={"trace_id": "other"}), traceparent=TRACEPARENT)
     assert response.json()["result"]["trace_id"] == TRACE_ID
@@ -287,6 +294,7 @@ class PendingThreads(ThreadPoolExecutor):
         return given
 
 
+@pytest.mark.shows("issue13-bodies")
 async def test_large_bodies_are_read_one_at_a_time() -> None:
     threads = PendingThreads(8)
     asyncio.get_running_loop().set_default_executor(threads)
@@ -297,6 +305,7 @@ async def test_large_bodies_are_read_one_at_a_time() -> None:
     assert threads.most == 1
 
 
+@pytest.mark.shows("issue13-bodies")
 async def test_an_unfinished_body_leaves_room_for_small_ones_and_for_other_agents() -> None:
     begun, goes_on = asyncio.Event(), asyncio.Event()
     large = json.dumps(request("get_data")).encode().ljust(2 * LARGE_BODY_BYTES)
@@ -332,6 +341,7 @@ async def test_the_caller_is_the_tokens_subject_with_its_a2a_context(edge: Edge)
     assert result["token_id"]
 
 
+@pytest.mark.shows("issue2-14-logs")
 async def test_each_call_is_one_log_line(edge: Edge, calls_logged: Any) -> None:
     a2a = {"source_agent": "planner", "target_agent": "memory", "trace_id": "t"}
     response = await edge.post([request("get_data", a2a_context=a2a), request("made up"), 7])
@@ -364,12 +374,14 @@ async def test_the_face_says_where_to_go(edge: Edge) -> None:
     assert (await edge.http.get(face["health"])).json() == {"status": "ok"}
 
 
+@pytest.mark.shows("A14-readyz-work")
 async def test_readiness_is_checked_once_a_second_however_often_it_is_asked(edge: Edge) -> None:
     for _ in range(20):
         assert (await edge.http.get("/readyz")).status_code == 200
     assert edge.runtime.checks <= 5  # the twenty may take more than one second on a busy machine
 
 
+@pytest.mark.shows("issue2-14-health")
 async def test_readiness_names_each_part(edge: Edge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(readiness, "REUSED_SECONDS", 0.0)
     response = await edge.http.get("/readyz")

@@ -51,6 +51,7 @@ async def in_force(agent: Agent) -> Any:
     return (await agent.memory.settings(SettingsParams())).summaries
 
 
+@pytest.mark.shows("issue5-5-default")
 async def test_the_services_trigger_fires_for_an_agent_that_configured_nothing(talk: Talking) -> None:
     agent = talk.agent()
     await add(agent, lines(0, 2))
@@ -85,6 +86,7 @@ async def test_each_trigger_may_be_the_services(
         assert summary.provenance["max_tokens"] == rules_of_service.get("max_tokens", 200)
 
 
+@pytest.mark.shows("issue5-5-default")
 async def test_an_agents_own_rules_go_before_the_services(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="extractive", user_turns=5)
@@ -97,6 +99,7 @@ async def test_an_agents_own_rules_go_before_the_services(talk: Talking) -> None
     assert talk.model.asked == []
 
 
+@pytest.mark.shows("issue5-5-default")
 async def test_none_is_a_rule_of_ones_own_and_default_gives_the_services_back(talk: Talking) -> None:
     agent = talk.agent()
     await add(agent, lines(0, 2))
@@ -154,6 +157,7 @@ async def test_of_a_stretch_that_lost_a_message_the_rest_is_told_again_by_the_se
     assert len(await summaries(agent)) == 1
 
 
+@pytest.mark.shows("issue5-5-default")
 async def test_the_services_periods_are_told_of_without_a_word_of_the_agent(services: Services) -> None:
     by_week = {"provider": "extractive", "trigger": "session_end", "period": "week"}
     async with talking(services, summaries=by_week) as talk:
@@ -180,6 +184,7 @@ async def test_the_services_compaction_trigger_keeps_each_compaction(services: S
         assert (await waiting(agent), talk.model.asked) == ([], [])
 
 
+@pytest.mark.shows("issue5-5-default")
 async def test_a_token_to_read_and_write_is_all_that_it_takes(talk: Talking) -> None:
     secret, agent = talk.runtime.settings.jwt_secret_key, talk.agent()
     assert secret is not None
@@ -221,6 +226,7 @@ def own_summariser(path: str) -> str:
     return json.dumps({"summariser": path, "summaries": {"provider": "llm", "user_turns": 3}})
 
 
+@pytest.mark.shows("issue5-4-providers")
 async def test_a_summariser_of_ones_own_is_named_by_its_path_and_needs_no_chat_model(
     services: Services,
 ) -> None:

@@ -99,6 +99,7 @@ async def test_of_two_that_bind_an_address_at_once_the_later_to_listen_says_so()
 
 
 @pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.shows("issue2-bad-input")
 async def test_ten_megabytes_are_refused_and_the_connection_stays_good(chunked: bool) -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range(100):
@@ -118,6 +119,7 @@ async def test_a_large_body_without_a_token_is_told_so() -> None:
         assert response.status_code == 401
 
 
+@pytest.mark.shows("issue2-14-shutdown")
 async def test_a_stop_finishes_the_calls_it_took() -> None:
     async with served() as service, httpx.AsyncClient() as http, httpx.AsyncClient() as other:
         assert (await service.post(request("get_data"), other)).status_code == 200

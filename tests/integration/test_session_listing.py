@@ -97,6 +97,7 @@ async def test_redis_by_its_url_is_closed_at_the_end(redis: Redis, services: Ser
             await nobody.sessions()
 
 
+@pytest.mark.shows("issue6-4-sessions")
 async def test_sessions_that_speak_in_turns_are_listed_once_by_the_service(agent: Agent) -> None:
     memory = VectorSessionMemory(agent.memory)
     for minute in range(12):
@@ -110,6 +111,7 @@ async def test_sessions_that_speak_in_turns_are_listed_once_by_the_service(agent
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
+@pytest.mark.shows("issue6-4-sessions")
 async def test_hierarchical_lists_each_session_once_whatever_tier_has_it(agent: Agent, limit: int) -> None:
     lasting = VectorSessionMemory(agent.memory)
     config = HierarchyConfig(working_capacity=1, short_term_capacity=1)
@@ -127,6 +129,7 @@ async def test_hierarchical_lists_each_session_once_whatever_tier_has_it(agent: 
             ("turned", 2, 50), ("spoken", 2, 40), ("lasting", 1, 30), ("near", 1, 20))]
 
 
+@pytest.mark.shows("issue6-4-sessions")
 async def test_hierarchical_counts_each_message_once_and_each_tier_by_itself() -> None:
     memory = HierarchicalSessionMemory(
         InMemorySessionMemory(), HierarchyConfig(working_capacity=1, short_term_capacity=2))

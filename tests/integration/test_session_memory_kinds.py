@@ -72,6 +72,7 @@ async def ids(memory: InMemorySessionMemory | RedisSessionMemory | HierarchicalS
     return [each.message_id for each in found]
 
 
+@pytest.mark.shows("issue6-4-kinds")
 async def test_in_memory_what_was_used_least_recently_goes_first() -> None:
     memory = InMemorySessionMemory(max_messages=3)
     for number in range(3):
@@ -113,6 +114,7 @@ async def test_in_redis_a_session_holds_its_newest_and_forgets_the_ids_of_the_ot
     assert await ids(memory) == ["n-0", "n-4", "n-3"]
 
 
+@pytest.mark.shows("issue6-4-kinds")
 async def test_in_redis_a_session_lives_anew_from_each_message_on(redis: Redis) -> None:
     agent_id = str(uuid.uuid4())
     memory = RedisSessionMemory(redis, agent_id, ttl_seconds=500)
@@ -139,6 +141,7 @@ async def test_in_redis_a_long_session_is_read_in_pages_none_twice(redis: Redis)
     assert found.message_id == "n-0"
 
 
+@pytest.mark.shows("issue6-4-kinds")
 async def test_in_redis_another_process_hears_what_happens(redis: Redis, services: Services) -> None:
     agent_id = str(uuid.uuid4())
     memory = RedisSessionMemory(redis, agent_id)
@@ -178,6 +181,7 @@ async def test_vector_messages_are_the_agents_own_memories_with_a_time_to_live(a
     assert (await agent.memory.count(CountParams())).count == 1
 
 
+@pytest.mark.shows("issue6-4-known")
 async def test_vector_a_known_id_is_known_also_where_a_replica_lags(lagging: Agent) -> None:
     memory = VectorSessionMemory(lagging.memory)
     first = await memory.store("s", note(0))
@@ -186,6 +190,7 @@ async def test_vector_a_known_id_is_known_also_where_a_replica_lags(lagging: Age
     assert (await lagging.memory.count(CountParams(consistent=True))).count == 1
 
 
+@pytest.mark.shows("issue6-4-known")
 async def test_vector_a_cleared_message_is_stored_once_each_time_also_at_the_same_time(agent: Agent) -> None:
     memory = VectorSessionMemory(agent.memory)
     for _ in range(3):
@@ -195,6 +200,7 @@ async def test_vector_a_cleared_message_is_stored_once_each_time_also_at_the_sam
     assert await memory.session_count("s") == 0
 
 
+@pytest.mark.shows("issue6-4-kinds")
 async def test_hierarchical_tiers_keep_what_their_rules_say(agent: Agent) -> None:
     clock = Clock()
     lasting = VectorSessionMemory(agent.memory)
@@ -259,6 +265,7 @@ def test_a_missing_part_and_an_unknown_name_are_told() -> None:
         open_session_memory("redis", SessionParts(redis=Redis()))
 
 
+@pytest.mark.shows("issue5-3-instructions", "issue6-4-endless")
 async def test_an_endless_session_comes_back_within_its_budget(agent: Agent) -> None:
     memory = EndlessSessionMemory(MemoryContextProvider(agent.memory, max_tokens=120))
     assert await memory.retrieve("s") == []
@@ -290,6 +297,7 @@ async def test_a_compressed_session_refuses_what_it_cannot_choose_by(
         await memory.retrieve("s", RetrieveOptions.model_validate(filters))
 
 
+@pytest.mark.shows("issue6-4-template")
 async def test_a_template_is_filled_in_kept_and_corrected(agent: Agent) -> None:
     scope = MemoryScope(user_id="ada", session_id="s:1")
     template = WorkingTemplate(agent.memory, FIELDS, scope)
@@ -320,6 +328,7 @@ async def test_templates_of_other_scopes_are_others_and_go_with_their_session(ag
     assert [bool(await each.values()) for each in templates] == [True, True, False, True, True]
 
 
+@pytest.mark.shows("issue6-4-template")
 async def test_what_several_fill_in_at_the_same_time_is_all_kept(agent: Agent) -> None:
     fields = {f"field {number}": "anything" for number in range(4)}
     templates = [WorkingTemplate(agent.memory, fields) for _ in fields]

@@ -44,6 +44,7 @@ async def text_of(agent: Agent, memory_id: UUID) -> str:
 # --- triggers ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue5-5-triggers")
 async def test_every_five_user_turns_a_stretch_is_summarised_in_the_background(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm")
@@ -64,6 +65,7 @@ async def test_every_five_user_turns_a_stretch_is_summarised_in_the_background(t
     assert [change.operation for change in history.changes] == ["summarise"]
 
 
+@pytest.mark.shows("issue5-5-once")
 async def test_the_same_session_saved_again_adds_only_what_is_new(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm")
@@ -81,6 +83,7 @@ async def test_the_same_session_saved_again_adds_only_what_is_new(talk: Talking)
     assert len(told_in(talk)) == 2
 
 
+@pytest.mark.shows("issue5-5-triggers")
 async def test_a_number_of_messages_ends_a_stretch_whoever_speaks(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="message_count", message_count=3)
@@ -108,6 +111,7 @@ async def test_of_a_stretch_that_lost_a_message_the_rest_is_summarised_again(tal
     assert "Antwerp" in again.content
 
 
+@pytest.mark.shows("issue5-5-triggers")
 async def test_inactivity_ends_a_stretch_and_another_message_puts_it_off(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="inactivity", inactivity_seconds=60)
@@ -123,6 +127,7 @@ async def test_inactivity_ends_a_stretch_and_another_message_puts_it_off(talk: T
     assert [each.metadata["summarised_count"] for each in await summaries(agent)] == [3]
 
 
+@pytest.mark.shows("issue5-5-triggers")
 async def test_the_end_of_a_session_summarises_what_is_left(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")
@@ -246,6 +251,7 @@ async def test_an_agent_without_rules_leaves_nothing_waiting(talk: Talking) -> N
 # --- concurrency --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue5-5-once")
 async def test_two_processes_at_once_make_one_summary(services: Services) -> None:
     """As when a live worker is taken for dead: the second write is dropped."""
     release = asyncio.Event()
@@ -273,6 +279,7 @@ async def test_two_processes_at_once_make_one_summary(services: Services) -> Non
         assert len(await summaries(agent)) == 1
 
 
+@pytest.mark.shows("issue5-5-once")
 async def test_two_workers_share_the_sessions_and_summarise_each_once(services: Services) -> None:
     async with talking(services) as talk:
         agents = [talk.agent() for _ in range(4)]

@@ -61,6 +61,7 @@ async def held(agent: Agent, **filters: Any) -> list[MemoryRecord]:
     return result.memories
 
 
+@pytest.mark.shows("issue4-7.1")
 async def test_each_message_is_a_memory_of_its_speaker_and_its_time(agent: Agent) -> None:
     added = await add(agent, user_id="u-1", tags=["claims"], force=True)
     assert (added.success, added.stored_count) == (True, 6)
@@ -94,6 +95,7 @@ async def test_a_bad_message_is_told_by_its_place_and_the_others_are_stored(agen
     assert added.success is False
 
 
+@pytest.mark.shows("issue4-7.1")
 async def test_the_end_keeps_a_summary_that_is_tied_to_what_it_is_of(agent: Agent) -> None:
     await add(agent, user_id="u-1")
     ended = await end(agent, max_tokens=60)
@@ -108,6 +110,7 @@ async def test_the_end_keeps_a_summary_that_is_tied_to_what_it_is_of(agent: Agen
     assert all(any(sentence in sources[link.target_id] for link in summary.links) for sentence in told)
 
 
+@pytest.mark.shows("issue5-4-segments")
 async def test_ended_again_it_tells_only_what_was_said_since(agent: Agent) -> None:
     await add(agent, messages=messages()[:4])
     first, again = await end(agent), await end(agent)
@@ -122,6 +125,7 @@ async def test_ended_again_it_tells_only_what_was_said_since(agent: Agent) -> No
     assert len(told) == len(set(told)) == 5
 
 
+@pytest.mark.shows("issue5-4-segments")
 async def test_a_long_session_gives_several_memories_each_of_its_own_messages(agent: Agent) -> None:
     await add(agent, messages=crates(200), force=True)
     ended = await end(agent)
@@ -144,6 +148,7 @@ async def test_a_session_ended_by_several_at_once_is_told_once(agent: Agent) -> 
     assert {(await end(agent)).summary_id for _ in range(2)} == {kept[-1].memory_id}
 
 
+@pytest.mark.shows("issue5-4-segments")
 async def test_a_pause_parts_the_talks_of_a_session(agent: Agent) -> None:
     morning = messages()[:4]
     evening = [{**each, "message_id": f"e{place}", "content": each["content"].replace("Antwerp", "Bruges"),
@@ -170,6 +175,7 @@ async def test_without_rules_the_callers_own_summaries_are_used_and_nothing_is_t
     assert ended.summary_ids == [each.memory_id for each in kept]
 
 
+@pytest.mark.shows("issue4-7.2")
 async def test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over(
     agent: Agent,
 ) -> None:
@@ -230,6 +236,7 @@ async def test_what_matches_nothing_has_an_empty_summary(agent: Agent) -> None:
     assert (ended.summary_id, ended.promoted_count, ended.ended_count) == (None, 0, 0)
 
 
+@pytest.mark.shows("issue4-7.1")
 async def test_a_session_a_user_or_everything_is_cleared_and_counted(agent: Agent) -> None:
     await add(agent, "s-1", user_id="u-1")
     await add(agent, "s-2", user_id="u-1", messages=messages()[:3])

@@ -45,6 +45,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
     {"trigger": "session_end"}, {"trigger": "user_turns", "user_turns": 5},
     {"trigger": "inactivity", "inactivity_seconds": 3_600}, {"trigger": "message_count", "message_count": 5},
 ])
+@pytest.mark.shows("issue5-2-gone")
 async def test_what_lost_its_summary_has_another_at_once_whatever_the_trigger(
     talk: Talking, wishes: dict[str, Any]
 ) -> None:
@@ -87,6 +88,7 @@ async def test_many_sessions_that_lost_their_summaries_all_have_another(talk: Ta
     assert [each.content for each in made] == [f"user: {LINES[1]}"] * 23
 
 
+@pytest.mark.shows("issue5-2-gone")
 async def test_two_deletions_from_one_session_at_once_leave_a_summary_of_the_rest(talk: Talking) -> None:
     agent = talk.agent()
     await summarised(agent, talk, 5)
@@ -120,6 +122,7 @@ async def archive(agent: Agent, target: int) -> None:
     await agent.memory.prune(prune)
 
 
+@pytest.mark.shows("issue5-2-gone")
 async def test_what_a_summary_says_of_archived_messages_stays_when_another_is_changed(talk: Talking) -> None:
     agent = talk.agent()
     await summarised(agent, talk)
@@ -132,6 +135,7 @@ async def test_what_a_summary_says_of_archived_messages_stays_when_another_is_ch
     assert "not there any more" in summary.metadata["degraded"]
 
 
+@pytest.mark.shows("issue5-2-gone")
 async def test_a_models_words_of_archived_messages_stay_and_what_changed_stands_behind_them(
     talk: Talking
 ) -> None:
@@ -153,6 +157,7 @@ async def test_a_models_words_of_archived_messages_stay_and_what_changed_stands_
     assert len(told_in(talk)) == 1
 
 
+@pytest.mark.shows("issue5-2-gone")
 async def test_a_summary_outlives_expired_messages_and_keeps_what_it_says_of_them(talk: Talking) -> None:
     agent = talk.agent()
     await summarised(agent, talk)
@@ -198,6 +203,7 @@ async def test_with_all_messages_archived_a_summary_stays_as_it_is(talk: Talking
     assert await waiting(agent) == []
 
 
+@pytest.mark.shows("issue5-2-gone")
 async def test_restored_messages_are_told_anew_with_what_was_changed_meanwhile(talk: Talking) -> None:
     agent = talk.agent()
     before = await summarised(agent, talk)

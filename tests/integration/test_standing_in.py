@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
+import pytest
+
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import build_context
 from agentcore.memory.contexts.rendering import PAST, ContextEntry
@@ -53,6 +55,7 @@ async def looked_up(
     return await stand_ins(agent.runtime.parts, caller, found(memory_ids), conditions, max_tokens)
 
 
+@pytest.mark.shows("FR-3.2")
 async def test_the_summary_of_several_found_memories_is_looked_up_with_all_it_is_of(agent: Agent) -> None:
     summary, of = await logs(agent)
     [told] = await looked_up(agent, of[:2])
@@ -70,6 +73,7 @@ async def test_of_one_memory_alone_or_where_all_may_fit_nothing_is_looked_up(age
     assert await looked_up(agent, [*of, summary]) == []
 
 
+@pytest.mark.shows("issue5-2-summaries")
 async def test_what_is_looked_up_matches_what_was_asked_for_and_holds(agent: Agent) -> None:
     summary, of = await logs(agent)
     assert len(await looked_up(agent, of, {**NOW, "namespace": "mills"})) == 1

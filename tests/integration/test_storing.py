@@ -19,6 +19,7 @@ from tests.fixtures.picky_embedder import picky_memory
 MOMENT = datetime(2026, 3, 4, 10, 30, tzinfo=UTC)
 
 
+@pytest.mark.shows("FR-1.1", "FR-1.2")
 async def test_an_interaction_becomes_one_record_with_its_derived_fields(agent: Agent) -> None:
     interaction = Interaction(
         query="My flight LH454 to San Francisco leaves on 12 March. Which gate?",
@@ -49,6 +50,7 @@ async def test_an_interaction_becomes_one_record_with_its_derived_fields(agent: 
     assert len(record.summary) < len(record.content)
 
 
+@pytest.mark.shows("issue2-6-keys")
 async def test_the_same_idempotency_key_stores_nothing_twice(agent: Agent) -> None:
     params = StoreParams(content="The budget is 9,000 euros.", idempotency_key="k1")
     first, second = await agent.memory.store(params), await agent.memory.store(params)
@@ -147,6 +149,7 @@ async def test_the_same_words_at_another_time_or_by_force_are_another_memory(age
 
 
 @pytest.mark.parametrize(("content", "reason"), [("Hello!", "greeting"), ("...", "empty"), ("👍", "empty")])
+@pytest.mark.shows("issue2-8-gate")
 async def test_what_is_not_worth_storing_is_answered_with_the_reason_and_can_be_forced(
     agent: Agent, content: str, reason: str
 ) -> None:
@@ -157,6 +160,7 @@ async def test_what_is_not_worth_storing_is_answered_with_the_reason_and_can_be_
     assert (await agent.store(content, force=True)).status == "stored"
 
 
+@pytest.mark.shows("issue2-6-batch")
 async def test_a_batch_answers_for_each_item_in_order(agent: Agent) -> None:
     items = [
         StoreParams(content=f"Fact number {n} about project {n % 7}.", external_id=str(n)) for n in range(500)
@@ -187,6 +191,7 @@ async def test_keys_repeated_inside_a_batch_store_once(agent: Agent) -> None:
     assert (await agent.memory.count(CountParams())).count == 1
 
 
+@pytest.mark.shows("issue2-6-batch")
 async def test_what_is_wrong_with_one_item_of_a_batch_is_its_answer_and_the_others_are_stored(
     agent: Agent,
 ) -> None:
@@ -212,6 +217,7 @@ async def test_what_is_wrong_with_one_item_of_a_batch_is_its_answer_and_the_othe
     assert (alone.results[0].status, alone.results[0].code) == ("rejected", -32002)
 
 
+@pytest.mark.shows("A14-timestamps")
 async def test_a_timestamp_far_in_the_future_is_refused_and_hides_no_later_fact(agent: Agent) -> None:
     now = datetime.now(UTC)
     for ahead in ({"timestamp": now + timedelta(hours=25)}, {"timestamp": datetime(2999, 1, 1, tzinfo=UTC)}):

@@ -40,6 +40,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
 # --- providers ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue5-4-segments")
 async def test_a_long_session_gives_several_summaries_each_of_what_one_request_holds(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")
@@ -57,6 +58,7 @@ async def test_a_long_session_gives_several_summaries_each_of_what_one_request_h
     assert [each.metadata["from"] for each in made] == sorted(each.metadata["from"] for each in made)
 
 
+@pytest.mark.shows("issue5-4-providers")
 async def test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_rest(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="compaction_aware", trigger="session_end")
@@ -119,6 +121,7 @@ async def test_what_lies_between_compactions_is_summarised(talk: Talking) -> Non
     assert told_in(talk) == [[*LINES[:3], LINES[5]]]
 
 
+@pytest.mark.shows("issue5-5-triggers")
 async def test_each_compaction_is_a_memory_at_once_and_costs_no_request(talk: Talking) -> None:
     agent = talk.agent()
     assert await rules(agent, provider="compaction_aware", trigger="compaction") == []
@@ -133,6 +136,7 @@ async def test_each_compaction_is_a_memory_at_once_and_costs_no_request(talk: Ta
     assert told_in(talk) == [[LINES[3]]]
 
 
+@pytest.mark.shows("issue5-4-providers")
 async def test_passed_through_what_was_said_is_kept_as_it_was_said(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="passthrough", trigger="session_end", max_tokens=40)
@@ -145,6 +149,7 @@ async def test_passed_through_what_was_said_is_kept_as_it_was_said(talk: Talking
     assert talk.model.asked == []
 
 
+@pytest.mark.shows("issue5-4-providers")
 async def test_the_agents_own_wish_stands_behind_the_rules_and_not_in_their_place(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm", prompt="Write like a pirate.")
@@ -170,6 +175,7 @@ async def test_numbers_that_nobody_said_are_left_out_and_that_is_told(talk: Talk
     assert summary.metadata["degraded"] == "it told of names or numbers that nobody said"
 
 
+@pytest.mark.shows("issue5-2-quality")
 async def test_names_numbers_and_dates_that_the_model_lost_stand_in_the_words_they_were_said_in(
     talk: Talking,
 ) -> None:
@@ -188,6 +194,7 @@ async def test_names_numbers_and_dates_that_the_model_lost_stand_in_the_words_th
     assert "degraded" not in summary.metadata
 
 
+@pytest.mark.shows("issue5-2-quality")
 async def test_a_model_that_speaks_of_something_else_is_not_kept(talk: Talking) -> None:
     talk.model.answers["session_summary"] = lambda document: {
         "summary": "They had a nice talk.", "topics": ["weather"], "key_facts": []}
@@ -210,6 +217,7 @@ async def test_a_summary_is_found_by_its_meaning(talk: Talking) -> None:
     assert [each.tags for each in found.memories] == [["session_summary"]]
 
 
+@pytest.mark.shows("issue5-5-triggers")
 async def test_with_the_compaction_trigger_alone_each_compaction_is_the_one_memory_of_its_stretch(
     talk: Talking,
 ) -> None:
@@ -240,6 +248,7 @@ async def test_a_compaction_of_much_behind_more_that_waits_takes_all_of_its_own(
 
 
 @pytest.mark.parametrize("provider", ["extractive", "llm"])
+@pytest.mark.shows("issue5-4-segments")
 async def test_a_long_stretch_gives_several_memories_each_of_its_own_messages(
     talk: Talking, provider: str
 ) -> None:
@@ -253,6 +262,7 @@ async def test_a_long_stretch_gives_several_memories_each_of_its_own_messages(
     assert len({link.target_id for each in made for link in each.links}) == 50
 
 
+@pytest.mark.shows("issue5-4-providers")
 async def test_a_message_of_full_length_is_passed_through_as_far_as_a_memory_holds_it(
     talk: Talking,
 ) -> None:
@@ -292,6 +302,7 @@ async def test_what_is_too_much_to_be_passed_through_again_is_told_in_sentences_
     ({"provider": "llm", "trigger": "compaction"}, "does not use the summaries of the compactions"),
     ({"provider": "extractive", "prompt": "Be brief."}, "the prompt has no effect"),
 ])
+@pytest.mark.shows("issue5-4-matrix")
 async def test_an_unwise_wish_is_kept_with_a_warning(
     talk: Talking, wish: dict[str, Any], warned: str
 ) -> None:
@@ -307,6 +318,7 @@ async def test_an_unwise_wish_is_kept_with_a_warning(
     ("none", "hashing", 0, [NOT_RECOMMENDED]),
     ("extractive", "hashing", 1, []),
 ])
+@pytest.mark.shows("issue5-4-matrix")
 async def test_each_row_of_the_matrix_finds_what_it_says(
     services: Services, provider: str, embedding_model: str, found: int, warned: list[str]
 ) -> None:
@@ -325,6 +337,7 @@ async def test_each_row_of_the_matrix_finds_what_it_says(
         assert by_vector == ({embedding_model == "hashing"} if found else set())
 
 
+@pytest.mark.shows("issue5-4-matrix")
 async def test_without_a_model_its_work_is_done_by_extraction_and_that_is_told(services: Services) -> None:
     async with open_runtime(settings_for(services, embedding_model="none")) as runtime:
         agent = Agent(runtime)

@@ -41,6 +41,7 @@ async def history_of(agent: Agent, memory_id: object) -> list[Row]:
         return [*await cursor.fetchall()]
 
 
+@pytest.mark.shows("issue4-2-changed-facts")
 async def test_a_changed_fact_takes_the_place_of_the_old_one(agent: Agent) -> None:
     old_id = await agent.stored_id(OLD, timestamp=MARCH)
     result = await agent.store(NEW, timestamp=APRIL)
@@ -53,6 +54,7 @@ async def test_a_changed_fact_takes_the_place_of_the_old_one(agent: Agent) -> No
     assert [(link.target_id, link.relation) for link in new.links] == [(old_id, "supersedes")]
 
 
+@pytest.mark.shows("issue4-2-changed-facts")
 async def test_what_held_before_is_the_answer_as_of_then(agent: Agent) -> None:
     await agent.stored_id(OLD, timestamp=MARCH)
     await agent.stored_id(NEW, timestamp=APRIL)
@@ -78,6 +80,7 @@ async def test_an_older_fact_that_is_told_later_is_filed_as_superseded_already(a
 
 @pytest.mark.parametrize("order", [[0, 2, 3, 1], [3, 2, 1, 0], [0, 3, 1, 2], [2, 0, 3, 1], [1, 3, 0, 2]])
 @pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.shows("issue4-2-changed-facts")
 async def test_in_whatever_order_changes_are_told_each_holds_for_its_time(
     agent: Agent, order: list[int], at_once: bool
 ) -> None:
@@ -104,6 +107,7 @@ async def test_a_session_summary_or_what_was_stored_beside_takes_no_late_facts_p
     assert other.superseded_by != summaries.memories[0].memory_id
 
 
+@pytest.mark.shows("issue4-2-changed-facts")
 async def test_both_sides_of_a_supersession_are_in_the_history(agent: Agent) -> None:
     old_id = await agent.stored_id(OLD, timestamp=MARCH)
     new_id = await agent.stored_id(NEW, timestamp=APRIL)
@@ -202,6 +206,7 @@ async def test_a_pinned_fact_stays_in_its_place(agent: Agent) -> None:
     assert (await agent.get(old_id)).superseded_by is None
 
 
+@pytest.mark.shows("issue4-5-never-taken")
 async def test_a_prune_by_hand_takes_what_was_superseded_and_leaves_what_alone_says_it(agent: Agent) -> None:
     old_id = await agent.stored_id(OLD, timestamp=MARCH)
     new_id = await agent.stored_id(NEW, timestamp=APRIL)
@@ -226,6 +231,7 @@ async def test_a_short_correction_and_what_it_corrects_are_both_found(agent: Age
     assert {*await agent.found("When is the dinner with the investors?")} == {dinner, right}
 
 
+@pytest.mark.shows("issue4-2-near-duplicates")
 async def test_a_near_duplicate_is_linked_and_both_stay(agent: Agent) -> None:
     old_id = await agent.stored_id("The search cluster has five nodes.")
     result = await agent.store("The search cluster has 5 nodes in all.")
@@ -236,6 +242,7 @@ async def test_a_near_duplicate_is_linked_and_both_stay(agent: Agent) -> None:
     assert len((await agent.memory.list(ListParams())).memories) == 2
 
 
+@pytest.mark.shows("issue4-2-changed-facts")
 async def test_a_superseded_memory_can_be_let_hold_again(agent: Agent) -> None:
     old_id = await agent.stored_id(OLD, timestamp=MARCH)
     new_id = await agent.stored_id(NEW, timestamp=APRIL)
@@ -250,6 +257,7 @@ async def test_a_superseded_memory_can_be_let_hold_again(agent: Agent) -> None:
     assert (await agent.store("The budget for the Atlas project is 55,000 euros.")).superseded != []
 
 
+@pytest.mark.shows("issue4-2-changed-facts")
 async def test_deleting_what_took_a_facts_place_lets_it_hold_again(agent: Agent) -> None:
     old_id = await agent.stored_id(OLD, timestamp=MARCH, task_id="plan")
     new_id = await agent.stored_id(NEW, timestamp=APRIL)

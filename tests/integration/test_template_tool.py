@@ -32,6 +32,7 @@ def tools_of(memory: MemoryApi) -> MemoryTools:
     return MemoryTools(memory, template=WorkingTemplate(memory, FIELDS))
 
 
+@pytest.mark.shows("issue6-4-template-tool")
 async def test_a_model_fills_the_template_in_and_corrects_it(agent: Agent) -> None:
     tools = tools_of(agent.memory)
     filled = json.loads(await tools.call(FILL_TEMPLATE, {"fields": {"name": "Ada", "goal": "an office"}}))
@@ -64,6 +65,7 @@ async def test_the_tool_is_there_with_a_template_alone_and_names_its_fields(agen
     assert len(json.dumps(told)) < 2_000 * 4
 
 
+@pytest.mark.shows("issue6-4-template-tool")
 async def test_every_binding_has_the_tool_with_the_same_schema(agent: Agent) -> None:
     template = WorkingTemplate(agent.memory, FIELDS)
     [*_, wanted] = tools_of(agent.memory).definitions
@@ -99,6 +101,7 @@ async def test_in_adk_each_user_of_an_app_has_a_template_of_their_own(agent: Age
     assert await WorkingTemplate(agent.memory, FIELDS, scope).values() == {"name": "Bob"}
 
 
+@pytest.mark.shows("issue6-4-template-tool")
 async def test_an_agent_keeps_its_template_from_one_conversation_to_the_next(agent: Agent) -> None:
     settings = AgentSettings(
         template=FIELDS, scope=MemoryScope(user_id="ada"), remember=False)
@@ -140,6 +143,7 @@ class Lagging:
         return getattr(self._memory, name)
 
 
+@pytest.mark.shows("issue6-4-template-tool")
 async def test_a_template_is_one_memory_where_what_is_read_lags_behind(agent: Agent) -> None:
     lagging = [Lagging(agent.memory, lists) for lists in (1, 4)]
     ada, grace = (WorkingTemplate(each, FIELDS) for each in lagging)  # type: ignore[arg-type]
@@ -167,6 +171,7 @@ async def test_the_memory_of_a_template_carries_its_scope(agent: Agent) -> None:
     assert record.metadata == {"fields": {"name": "Ada"}}
 
 
+@pytest.mark.shows("issue6-4-template-tool")
 async def test_a_template_is_found_by_no_search_and_by_no_other_tool(agent: Agent) -> None:
     template = WorkingTemplate(agent.memory, FIELDS)
     await template.fill({"name": "Ada"})

@@ -32,6 +32,7 @@ async def tenant(agent: Agent) -> AsyncIterator[Agent]:
     yield agent
 
 
+@pytest.mark.shows("issue3-1-temporal")
 async def test_a_time_in_the_query_finds_what_happened_then_though_no_word_or_vector_does(
     tenant: Agent,
 ) -> None:
@@ -44,6 +45,7 @@ async def test_a_time_in_the_query_finds_what_happened_then_though_no_word_or_ve
     assert result.receipt.candidates["temporal"] == 1
 
 
+@pytest.mark.shows("issue3-1-temporal")
 async def test_what_was_told_later_of_a_day_is_found_by_that_day(tenant: Agent) -> None:
     params = {"query": "the lease on 3 June", "asked_at": NOW, "k": 1}
     assert [each.content for each in (await tenant.memory.retrieve(
@@ -69,6 +71,7 @@ PROMPT = (
 )
 
 
+@pytest.mark.shows("issue3-4-prompts")
 async def test_each_question_of_a_long_prompt_is_searched(agent: Agent) -> None:
     answers = {
         "The shutters of the boathouse will be sea green.",
@@ -92,6 +95,7 @@ async def test_the_working_memory_of_a_task_stays_in_a_context_whose_search_abst
     assert "The draft is at step two." in result.context
 
 
+@pytest.mark.shows("issue3-3-abstention")
 async def test_below_the_callers_bound_a_search_is_silent_and_counts_what_it_held_back(tenant: Agent) -> None:
     result = await tenant.memory.retrieve(RetrieveParams(query="zebra stripes", min_fit=0.99))
     assert result.memories == []
@@ -102,6 +106,7 @@ async def test_below_the_callers_bound_a_search_is_silent_and_counts_what_it_hel
     assert len(found.memories) == 5
 
 
+@pytest.mark.shows("issue3-3-abstention")
 async def test_what_is_far_below_the_best_is_left_out_and_counted(runtime: Runtime, tenant: Agent) -> None:
     policy = replace(runtime.parts.policy, retrieve_cut_offs=CutOffs(least_share=0.9))
     strict = MemoryManager(replace(runtime.parts, policy=policy), Caller(tenant.agent_id))
@@ -110,6 +115,7 @@ async def test_what_is_far_below_the_best_is_left_out_and_counted(runtime: Runti
     assert [each.reason for each in result.receipt.dropped] == ["far_below_the_best"]
 
 
+@pytest.mark.shows("issue3-3-abstention")
 async def test_entries_of_a_log_step_back_behind_what_says_something_else(agent: Agent) -> None:
     for number in range(30):
         await agent.store(f"Backup of the ledger host finished, run {number}.", force=True)

@@ -57,6 +57,7 @@ async def _failing(talk: Talking) -> dict[str, int]:
     return {row["work"]: row["count"] for row in rows}
 
 
+@pytest.mark.shows("issue5-2-unreadable")
 async def test_a_period_of_an_old_rule_that_no_model_tells_of_is_told_by_plain_code(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
     await say(agent, "a", 0, LINES[0])
@@ -75,6 +76,7 @@ async def test_a_period_of_an_old_rule_that_no_model_tells_of_is_told_by_plain_c
     assert await waiting(agent) == []
 
 
+@pytest.mark.shows("issue5-2-unreadable")
 async def test_the_periods_of_others_are_told_though_the_model_fails_at_one(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
     _no_answer_to(talk, "Antwerp", "HX-2210")
@@ -117,6 +119,7 @@ async def test_what_an_old_period_is_yet_to_tell_goes_on_waiting_though_the_new_
     assert await waiting(agent) == []
 
 
+@pytest.mark.shows("issue5-2-unreadable")
 async def test_other_summaries_are_made_anew_though_the_model_fails_at_the_first(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")
@@ -135,6 +138,7 @@ async def test_other_summaries_are_made_anew_though_the_model_fails_at_the_first
     assert any("Bruges" in each.content for each in await summaries(agent))
 
 
+@pytest.mark.shows("issue5-2-unreadable")
 async def test_other_sessions_are_told_again_though_the_model_fails_at_the_first(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")

@@ -15,6 +15,7 @@ LEASE = "The lease of the warehouse ends in October."
     ("scafolding", {"scafold": "scaffold"}), ("warehuose", {"warehuos": "warehous"}), ("scaffolding", None),
     ("qcaffolding", None), ("XK-4710", None),
 ])
+@pytest.mark.shows("issue3-1-lexical")
 async def test_a_slip_of_the_pen_is_read_as_the_word_it_is_near(
     agent: Agent, query: str, corrected: dict[str, str] | None
 ) -> None:
@@ -47,6 +48,7 @@ async def test_a_word_that_is_known_is_never_read_as_another(agent: Agent) -> No
 
 
 @pytest.mark.parametrize("asked", ["ERR_4071", "db-7.eu", "10.0.12.7", "INV-2026-0113"])
+@pytest.mark.shows("issue3-1-lexical")
 async def test_an_identifier_finds_its_memory_among_many_like_it(agent: Agent, asked: str) -> None:
     for number in range(80):
         await agent.store(
@@ -58,6 +60,7 @@ async def test_an_identifier_finds_its_memory_among_many_like_it(agent: Agent, a
     assert await agent.found(f"what about {asked}?", k=1) == [target]
 
 
+@pytest.mark.shows("issue3-1-lexical")
 async def test_a_short_memory_with_the_words_is_a_candidate_before_long_ones_that_hold_them_too(
     agent: Agent,
 ) -> None:

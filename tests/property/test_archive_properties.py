@@ -7,6 +7,7 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -47,6 +48,7 @@ items = st.fixed_dictionaries(
 
 @settings(max_examples=20)
 @given(stored=st.lists(items, min_size=1, max_size=5))
+@pytest.mark.shows("issue4-6-restore")
 def test_any_memory_comes_back_from_the_archive_byte_for_byte(
     in_service: Play, stored: list[dict[str, Any]]
 ) -> None:
@@ -68,6 +70,7 @@ def test_any_memory_comes_back_from_the_archive_byte_for_byte(
 
 @settings(max_examples=8)
 @given(seed=st.integers(0, 2**32))
+@pytest.mark.shows("issue4-5-dry-run")
 def test_a_prune_takes_what_its_dry_run_said_and_never_what_is_pinned(in_service: Play, seed: int) -> None:
     said = in_service(lambda runtime: prunes_as_said(runtime.parts, STATES, random.Random(seed)))
     assert said == Said(states=STATES)

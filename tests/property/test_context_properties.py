@@ -7,6 +7,7 @@ import unicodedata
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -113,6 +114,7 @@ SUMMED_UP = [
     st.booleans(),
     st.sets(st.integers(0, 7)),
 )
+@pytest.mark.shows("FR-3.2", "issue5-1-limit", "issue5-2-summaries")
 def test_no_form_exceeds_its_budget_and_nothing_is_lost(
     made: list[ContextEntry],
     budget: int,
@@ -136,6 +138,7 @@ def test_no_form_exceeds_its_budget_and_nothing_is_lost(
 
 
 @given(entries(), st.sampled_from(["markdown", "text"]))
+@pytest.mark.shows("issue2-11-context", "issue5-1-fence")
 def test_nothing_that_a_memory_says_closes_the_fence_or_begins_a_line(
     made: list[ContextEntry], form: str
 ) -> None:
@@ -155,6 +158,7 @@ def test_nothing_that_a_memory_says_closes_the_fence_or_begins_a_line(
 
 
 @given(entries())
+@pytest.mark.shows("issue5-1-fence")
 def test_json_stays_one_object_of_what_was_put_in(made: list[ContextEntry]) -> None:
     built = build_context(made, 1_000_000, len, Manner(FORMS["json"]))
     told = json.loads(built.text)
@@ -165,6 +169,7 @@ def test_json_stays_one_object_of_what_was_put_in(made: list[ContextEntry]) -> N
 
 
 @given(TEXTS)
+@pytest.mark.shows("issue5-1-fence")
 def test_no_mark_of_a_chat_is_left_in_what_is_quoted(text: str) -> None:
     plain = unicodedata.normalize("NFKD", quoted(text))
     assert "<|" not in "".join(sign for sign in plain if unicodedata.category(sign) not in NOT_SEEN - {"Zs"})
@@ -180,6 +185,7 @@ def test_quoting_is_one_line_and_done_once(text: str) -> None:
 
 
 @given(TEXTS, st.integers(0, 200))
+@pytest.mark.shows("issue5-2-extraction")
 def test_an_extract_fits_and_says_nothing_of_its_own(text: str, room: int) -> None:
     said = extract(text, frozenset({"forged"}), room, len)
     assert len(said) <= room

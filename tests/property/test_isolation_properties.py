@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -342,6 +343,7 @@ def test_every_method_takes_part() -> None:
 
 @settings(max_examples=30)
 @given(beginning=beginnings, script=st.lists(calls, min_size=5, max_size=30))
+@pytest.mark.shows("issue2-isolation")
 def test_each_agent_sees_what_it_did_itself_and_no_more(
     in_service: Play, beginning: list[dict[str, Any]], script: list[tuple[int, str, tuple[Any, ...]]],
 ) -> None:

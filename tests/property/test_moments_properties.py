@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +23,7 @@ TEXTS = st.text(max_size=200) | st.lists(st.sampled_from(VOCABULARY), max_size=1
 
 
 @given(TEXTS, MOMENTS)
+@pytest.mark.shows("issue3-1-temporal")
 def test_any_text_gives_windows_in_order_with_a_length_inside_the_calendar(text: str, now: datetime) -> None:
     found = windows(text, now)
     assert found == windows(text, now)

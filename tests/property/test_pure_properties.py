@@ -6,6 +6,7 @@ import random
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,6 +56,7 @@ def ties(draw: st.DrawFn) -> list[Tie]:
 
 
 @given(candidates(), ties(), ties(), st.integers(1, 12), st.randoms(use_true_random=False))
+@pytest.mark.shows("FR-2.3", "issue3-2-fusion")
 def test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival(
     found: list[Candidate], tied: list[Tie], beside: list[Tie], k: int, chance: random.Random
 ) -> None:

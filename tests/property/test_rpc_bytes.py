@@ -123,6 +123,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 @settings(deadline=None)
 @given(st.binary(max_size=200))
+@pytest.mark.shows("issue2-bad-input", "issue2-any-bytes")
 async def test_random_bytes(body: bytes) -> None:
     await assert_legal_answer(body)
 
@@ -141,6 +142,7 @@ async def test_valid_requests_with_damage(body: bytes) -> None:
 
 @settings(deadline=None)
 @given(bodies, st.booleans())
+@pytest.mark.shows("issue2-any-bytes")
 async def test_random_json(body: Any, ascii_only: bool) -> None:
     text = json.dumps(body, ensure_ascii=ascii_only)
     said = await assert_legal_answer(text.encode(errors="surrogatepass"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ STORED = st.tuples(st.sampled_from(SESSIONS), st.integers(0, 8), st.booleans())
 
 
 @given(st.lists(STORED, max_size=40), st.lists(STORED, max_size=10), st.integers(1, 4))
+@pytest.mark.shows("issue6-4-sessions")
 async def test_tiers_list_each_session_once_in_order_with_what_it_holds(
     stored: list[tuple[str, int, bool]], before: list[tuple[str, int, bool]], limit: int
 ) -> None:

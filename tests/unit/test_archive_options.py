@@ -50,6 +50,7 @@ def test_what_s3_is_told_with_each_object() -> None:
     ({"server_side_encryption": "rot13"}, "server_side_encryption: Input should be 'AES256'"),
     ({"kms_key_id": "k", "server_side_encryption": "AES256"}, "kms_key_id needs"),
 ])
+@pytest.mark.shows("issue4-6-sealed")
 def test_a_problem_is_named_with_its_part_and_no_key_is_quoted(given: Any, problem: str) -> None:
     text = given if isinstance(given, str) else json.dumps(given)
     with pytest.raises(ConfigurationError) as refused:

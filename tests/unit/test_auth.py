@@ -113,6 +113,7 @@ async def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
     *(({"users": users}, "The token's users is not a list of user ids and nulls.")
       for users in ("anna", [], None, [7], ["anna", ""], {"anna": 1}, ["a\n"])),
 ])
+@pytest.mark.shows("issue2-5-refusals")
 async def test_a_claim_that_does_not_hold_is_named(claims: dict[str, Any], reason: str) -> None:
     assert await refusal(signed(claims)) == reason
 
@@ -154,6 +155,7 @@ async def test_a_forged_token_learns_of_the_signature_alone() -> None:
     assert await refusal(forged, issuer="us") == "The token's signature is wrong."
 
 
+@pytest.mark.shows("issue2-5-refusals")
 async def test_no_algorithm_but_ours_is_accepted() -> None:
     key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
     claims = {"sub": "agent", "exp": NOW + 36_000}
@@ -203,6 +205,7 @@ async def test_a_token_without_scope_has_none() -> None:
     assert (await verifier().verify(f"Bearer {signed({})}")).scopes == frozenset()
 
 
+@pytest.mark.shows("issue13-users")
 async def test_a_token_is_bound_to_the_users_that_it_names() -> None:
     token = mint_token(SECRET, "agent", [], 60, users=["anna", None])
     assert (await verifier().verify(f"Bearer {token}")).users == frozenset({"anna", None})
@@ -230,6 +233,7 @@ def test_a_secret_needs_32_bytes() -> None:
     ("0123456789abcdef" * 2, "repeats"), ("12345678901234567890123456789012", "repeats"),
     (json.dumps([SECRET, "a" * 32]), r"\(2 of 2\) has fewer"), ("[" + SECRET, "JSON list"),
     ("[]", "JSON list"), ('[1, "x"]', "JSON list")])
+@pytest.mark.shows("A14-secret")
 def test_a_secret_that_is_easy_to_guess_is_refused_with_a_fix(secret: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem) as refused:
         SharedSecret(secret)
@@ -238,6 +242,7 @@ def test_a_secret_that_is_easy_to_guess_is_refused_with_a_fix(secret: str, probl
         Settings(_env_file=None, jwt_secret_key=secret)
 
 
+@pytest.mark.shows("A14-secret")
 def test_random_secrets_are_accepted() -> None:
     for _ in range(200):
         assert SharedSecret(token_hex(32)).key
@@ -245,6 +250,7 @@ def test_random_secrets_are_accepted() -> None:
         assert SharedSecret(token_hex(16)).key
 
 
+@pytest.mark.shows("B11")
 async def test_of_several_secrets_the_first_signs_and_all_verify_until_one_is_removed() -> None:
     old, new = SECRET, token_hex(32)
     both = json.dumps([new, old])

@@ -30,6 +30,7 @@ def test_one_largest_body_of_an_agent_fits_and_no_second_one() -> None:
         take(budget, bodies, "ada", LARGE_BODY_BYTES)
 
 
+@pytest.mark.shows("issue13-bodies")
 def test_large_bodies_of_many_agents_leave_half_to_small_ones() -> None:
     budget = BodyBudget(LIMIT)
     with ExitStack() as bodies:
@@ -45,6 +46,7 @@ def test_large_bodies_of_many_agents_leave_half_to_small_ones() -> None:
             take(budget, bodies, "eve", 1)
 
 
+@pytest.mark.shows("issue13-bodies")
 def test_small_bodies_of_one_agent_leave_half_to_others() -> None:
     budget = BodyBudget(LIMIT)
     with ExitStack() as bodies:

@@ -33,6 +33,7 @@ def test_better_signals_never_make_an_answer_less_likely(better: dict[str, float
     assert FitModel().probability(replace(MIDDLING, **better)) > FitModel().probability(MIDDLING)
 
 
+@pytest.mark.shows("issue3-3-abstention")
 def test_a_good_match_is_likely_to_answer_and_a_poor_one_is_not() -> None:
     assert FitModel().probability(Signals(3.0, -2.0, 0.8)) > 0.8
     assert FitModel().probability(Signals(-1.0, 1.0, 0.0)) < 0.1

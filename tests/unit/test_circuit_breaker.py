@@ -22,6 +22,7 @@ def breaker(clock: Clock) -> CircuitBreaker:
     return CircuitBreaker("redis", "nothing is cached", 5.0, clock)
 
 
+@pytest.mark.shows("issue13-circuit-breaker")
 def test_it_admits_everybody_until_it_opens_and_then_one_probe_a_rest() -> None:
     clock = Clock()
     circuit = breaker(clock)
@@ -39,6 +40,7 @@ def test_it_admits_everybody_until_it_opens_and_then_one_probe_a_rest() -> None:
     assert (circuit.is_open, circuit.allow_request(), circuit.open_seconds) == (False, True, 0.0)
 
 
+@pytest.mark.shows("issue13-circuit-breaker")
 def test_each_change_is_one_log_line_with_the_cause_and_the_fallback(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -73,6 +75,7 @@ def test_a_guarded_use_reports_its_end() -> None:
     assert not circuit.is_open
 
 
+@pytest.mark.shows("issue13-circuit-breaker")
 def test_an_error_reply_closes_the_circuit() -> None:
     clock = Clock()
     circuit = breaker(clock)

@@ -51,6 +51,7 @@ def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[s
                           capture_output=True, timeout=120, check=False)
 
 
+@pytest.mark.shows("issue13-cli-start")
 def test_the_summary_of_a_command_that_is_not_imported_is_that_of_its_help() -> None:
     group: Any = typer.main.get_command(app)
     assert set(SUMMARIES) == {name for names in MODULES.values() for name in names}
@@ -69,11 +70,13 @@ def test_a_command_is_listed_under_the_heading_it_has() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - WITHOUT_JSON))
+@pytest.mark.shows("issue13-cli-json")
 def test_a_command_that_prints_a_result_prints_it_as_json(name: str) -> None:
     assert "--json" in {option for param in COMMANDS[name].params for option in param.opts}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.shows("B8")
 def test_a_flag_is_shown_without_a_value(name: str) -> None:
     command = COMMANDS[name]
     context = typer.Context(command, info_name=name)
@@ -83,6 +86,7 @@ def test_a_flag_is_shown_without_a_value(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
+@pytest.mark.shows("B6")
 def test_an_example_of_the_help_is_a_command_that_is_understood(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -112,6 +116,7 @@ def typed(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, s
     return ended.value.code or 0, *capfd.readouterr()
 
 
+@pytest.mark.shows("issue13-cli-aliases")
 def test_an_alias_is_the_command_it_stands_for(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,12 +131,14 @@ def test_an_alias_is_the_command_it_stands_for(
 
 @pytest.mark.parametrize(("typo", "meant"), [
     ("serach", "search"), ("stroe", "store"), ("retreive", "retrieve")])
+@pytest.mark.shows("B8")
 def test_a_typo_suggests_what_was_meant(typo: str, meant: str, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = typed(capfd, typo, "x")
     assert code == 2
     assert f"Did you mean '{meant}'" in err
 
 
+@pytest.mark.shows("B8")
 def test_the_shell_completes_commands_and_their_options(capfd: pytest.CaptureFixture[str]) -> None:
     assert "--install-completion" in typed(capfd, "--help")[1]
     completing = {"_AGENTCORE_COMPLETE": "complete_bash"}
@@ -141,6 +148,7 @@ def test_the_shell_completes_commands_and_their_options(capfd: pytest.CaptureFix
     assert "--user" in words
 
 
+@pytest.mark.shows("issue13-cli-start")
 def test_a_command_that_only_calls_the_service_imports_nothing_of_it() -> None:
     modules = ", ".join(f"agentcore.cli.{module}" for module in CLIENT_MODULES)
     done = python("-c", f"import sys, {modules}; print(*sys.modules)")
@@ -148,6 +156,7 @@ def test_a_command_that_only_calls_the_service_imports_nothing_of_it() -> None:
     assert SERVER_PACKAGES & set(done.stdout.split()) == set()
 
 
+@pytest.mark.shows("issue13-cli-start")
 def test_the_help_of_all_commands_imports_none_of_them() -> None:
     done = python("-c", "import sys, agentcore.cli.app as cli\n"
                   "try: cli.run(['--help'])\n"
@@ -155,6 +164,7 @@ def test_the_help_of_all_commands_imports_none_of_them() -> None:
     assert {module for module in done.stdout.split() if module in MODULES} == set()
 
 
+@pytest.mark.shows("issue13-cli-start")
 def test_a_command_whose_package_is_missing_says_what_to_install(tmp_path: Any) -> None:
     (tmp_path / "psycopg.py").write_text("raise ModuleNotFoundError(name='psycopg')\n")
     done = python("-m", "agentcore", "doctor", PYTHONPATH=str(tmp_path))
@@ -163,6 +173,7 @@ def test_a_command_whose_package_is_missing_says_what_to_install(tmp_path: Any) 
                            "pip install 'agentcore-memory[server]'\n")
 
 
+@pytest.mark.shows("issue13-cli-aliases")
 def test_the_settings_are_printed_without_secrets(tmp_path: Any) -> None:
     secret = "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu"
     done = subprocess.run(
@@ -177,6 +188,7 @@ def test_the_settings_are_printed_without_secrets(tmp_path: Any) -> None:
     assert "hunter2" not in done.stdout
 
 
+@pytest.mark.shows("issue13-cli-aliases")
 def test_the_version_is_a_command_too(capfd: pytest.CaptureFixture[str]) -> None:
     assert typed(capfd, "version") == typed(capfd, "--version")
 

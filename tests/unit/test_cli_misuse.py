@@ -65,6 +65,7 @@ def test_the_help_names_every_command_and_shows_what_to_type(typed: Typed) -> No
 
 
 @pytest.mark.parametrize("command", sorted({*COMMANDS, *BELOW_OTHERS} - {"model", "archive"}))
+@pytest.mark.shows("issue2-13-commands")
 def test_each_command_has_a_help_with_an_example(typed: Typed, command: str) -> None:
     done = typed(*command.split(), "--help")
     assert done.code == 0

@@ -42,6 +42,7 @@ def test_a_day_by_its_name_begins_at_midnight_utc(text: str, days: int) -> None:
 @pytest.mark.parametrize(("text", "back"), [
     ("now", 0 * DAY), ("3d", 3 * DAY), ("2w", 14 * DAY), ("1y", 365 * DAY), ("90m", timedelta(minutes=90)),
 ])
+@pytest.mark.shows("B8")
 def test_a_duration_is_a_time_so_long_ago(text: str, back: timedelta) -> None:
     before = datetime.now(UTC) - back
     assert before <= moment(text) <= datetime.now(UTC) - back

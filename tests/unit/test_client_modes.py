@@ -72,6 +72,7 @@ class Silent(httpx.AsyncBaseTransport):
     httpx.ConnectError("refused"), httpx.Response(503), error(-32006), error(-32603), httpx.Response(429),
     httpx.Response(500, text="<html>"), httpx.Response(520), httpx.Response(404, text="default backend"),
     httpx.Response(200, text="<html>Sign in to this network"), result({"of": "another service"})])
+@pytest.mark.shows("issue6-1-fail-open")
 async def test_failing_open_a_search_is_empty_and_says_why(
     read: Callable[[MemoryClient], Awaitable[Any]], failure: Answer, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -85,6 +86,7 @@ async def test_failing_open_a_search_is_empty_and_says_why(
 
 @pytest.mark.parametrize("failure", [
     error(-32602), error(-32103, status=401), error(-32104), httpx.Response(403), httpx.Response(401)])
+@pytest.mark.shows("issue6-1-fail-open")
 async def test_failing_open_hides_no_mistake_of_the_caller(failure: httpx.Response) -> None:
     async with client(Script(failure), fail_open=True) as memory:
         with pytest.raises(AgentCoreError):
@@ -100,6 +102,7 @@ async def test_failing_open_a_write_or_an_exact_read_still_fails() -> None:
             await memory.count(CountParams())
 
 
+@pytest.mark.shows("issue6-1-fail-open")
 async def test_failing_open_waits_no_longer_than_its_time_in_all() -> None:
     script = Script(*(error(-32004, data={"retry_after_seconds": 30}) for _ in range(3)))
     async with client(script, fail_open=True, timeout_seconds=0.2) as memory:
@@ -111,6 +114,7 @@ async def test_failing_open_waits_no_longer_than_its_time_in_all() -> None:
 # --- batches ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.shows("issue6-1-batching")
 async def test_calls_made_at_the_same_time_are_one_request_with_answers_of_their_own() -> None:
     script = Script(counted)
     async with client(script, token=lambda: TOKEN) as memory:
@@ -189,6 +193,7 @@ async def test_calls_that_a_batch_does_not_answer_fail(answer: httpx.Response) -
     assert [type(each) for each in answers] == [DependencyUnavailable, DependencyUnavailable]
 
 
+@pytest.mark.shows("issue6-1-batching")
 async def test_a_batch_that_breaks_fails_for_all_who_wait_for_it() -> None:
     async with client(Script(ZeroDivisionError("of a transport"))) as memory:
         together = memory.batched()
@@ -230,6 +235,7 @@ def waiting(*answers: Answer, **options: Any) -> SyncMemoryClient:
     return SyncMemoryClient("http://memory.test", TOKEN, transport=Script(*answers), **options)
 
 
+@pytest.mark.shows("issue6-1-sync")
 def test_a_call_waits_for_its_answer() -> None:
     with waiting(result({"count": 3, "receipt": {}}), error(-32602, "k: too large")) as memory:
         assert memory.count(CountParams()).count == 3
@@ -254,6 +260,7 @@ def test_threads_share_a_client() -> None:
     assert sorted(counts) == list(range(8))
 
 
+@pytest.mark.shows("B23")
 def test_outside_its_block_it_is_closed_and_its_thread_has_ended() -> None:
     before = set(threading.enumerate())
     memory = waiting()
@@ -273,6 +280,7 @@ def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
         memory.count(CountParams())
 
 
+@pytest.mark.shows("issue6-1-sync")
 def test_closing_waits_for_no_source_that_hangs_and_who_waits_hears_that_it_is_closed() -> None:
     asked, given = threading.Event(), threading.Event()
 
@@ -325,6 +333,7 @@ def test_a_call_that_races_the_close_is_told_that_it_is_closed(monkeypatch: pyte
     assert told == [True]
 
 
+@pytest.mark.shows("issue6-1-sync")
 async def test_on_a_running_loop_a_waiting_call_says_so_instead_of_holding_it_up() -> None:
     with waiting(result({"count": 3, "receipt": {}})) as memory:
         with pytest.raises(RuntimeError, match="hold up the event loop"):
@@ -344,6 +353,7 @@ def test_a_view_of_a_waiting_client_carries_its_trace_and_closes_with_it() -> No
         view.count(CountParams())
 
 
+@pytest.mark.shows("issue6-1-sync")
 def test_every_method_of_the_contract_waits_too() -> None:
     assert {method.attribute for method in METHODS} <= set(vars(SyncMemoryClient))
     assert SyncMemoryClient.get_relevant_context.__doc__ == MemoryClient.get_relevant_context.__doc__

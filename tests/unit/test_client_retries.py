@@ -209,6 +209,7 @@ async def test_what_might_happen_twice_is_not_tried_again(
     ("transaction_conflict", TransactionConflict, 2), ("statement_timeout", StatementTimeout, 2),
     ("disk_full", DiskFull, 1), ("read_only", ReadOnlyDatabase, 1), ("of a later version", Exception, 2),
 ])
+@pytest.mark.shows("issue13-error-causes")
 async def test_a_cause_has_its_class_and_is_retried_only_where_that_helps(
     cause: str, raised: type[AgentCoreError], tries: int
 ) -> None:

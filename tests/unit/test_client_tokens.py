@@ -47,6 +47,7 @@ async def late_by_itself() -> str:
 
 
 @pytest.mark.parametrize("source", [broken, broken_async, late_by_itself])
+@pytest.mark.shows("issue6-1-token-refresh")
 async def test_a_source_that_fails_is_a_part_that_does_not_answer(source: TokenSource) -> None:
     async with client(Script(), source, max_attempts=1) as memory:
         with pytest.raises(DependencyUnavailable, match="source of the token failed with") as raised:
@@ -56,6 +57,7 @@ async def test_a_source_that_fails_is_a_part_that_does_not_answer(source: TokenS
 
 
 @pytest.mark.parametrize("source", [stuck, stuck_async])
+@pytest.mark.shows("issue6-1-token-refresh")
 async def test_a_source_is_waited_for_no_longer_than_a_call(source: TokenSource) -> None:
     # Sequentially they would take 20 s.
     async with client(Script(), source, timeout_seconds=1.0, max_attempts=1) as memory:
@@ -66,6 +68,7 @@ async def test_a_source_is_waited_for_no_longer_than_a_call(source: TokenSource)
 
 
 @pytest.mark.parametrize("source", [broken, broken_async, stuck_async])
+@pytest.mark.shows("issue6-1-token-refresh")
 async def test_failing_open_an_agent_goes_on_without_a_source(source: TokenSource) -> None:
     async with client(Script(), source, fail_open=True, timeout_seconds=0.3, max_attempts=1) as memory:
         found = await memory.retrieve(RetrieveParams(query="sky"))
@@ -87,6 +90,7 @@ async def test_a_source_without_await_holds_no_other_call_up() -> None:
 
 
 @pytest.mark.parametrize("given", ["", "two words", "tök.e.n", None, b"t.o.ken"])
+@pytest.mark.shows("issue6-1-token-refresh")
 async def test_what_is_no_token_is_said_also_failing_open(given: Any) -> None:
     async with client(Script(), lambda: given, fail_open=True) as memory:
         with pytest.raises(AuthenticationFailed, match="not a JWT"):

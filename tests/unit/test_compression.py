@@ -49,6 +49,7 @@ def test_the_number_of_a_line_is_its_place_among_the_ids() -> None:
         assert f"\n{number}. anna: {line.entry.content}\n" in built.text
 
 
+@pytest.mark.shows("issue5-1-order")
 def test_what_was_said_together_stands_under_one_time() -> None:
     built = build_context([entry(1), entry(2), entry(50), entry(70)], 500, words)
     assert [line for line in built.text.splitlines() if line.startswith("2026-")] == [
@@ -57,6 +58,7 @@ def test_what_was_said_together_stands_under_one_time() -> None:
     ]
 
 
+@pytest.mark.shows("issue5-1-order")
 def test_a_session_stands_in_one_piece_beside_another_of_the_same_hour() -> None:
     talks = [replace(entry(number), session_id="ab"[number % 2]) for number in range(6)]
     built = build_context(talks, 500, words)
@@ -64,6 +66,7 @@ def test_a_session_stands_in_one_piece_beside_another_of_the_same_hour() -> None
     assert built.text.count("2026-05-01 09:0") == 2
 
 
+@pytest.mark.shows("FR-3.2")
 def test_of_what_is_too_long_the_sentences_stand_that_tell_of_the_query() -> None:
     long = entry(1, content=f"{LONG} {ANSWER} {LONG}")
     built = build_context([long], 100, words, Manner(query_terms=frozenset({"captain"})))
@@ -106,6 +109,7 @@ def test_a_budget_too_small_for_anything_gives_an_empty_context() -> None:
     assert (built.text, built.token_count, len(built.left_out)) == ("", 0, 1)
 
 
+@pytest.mark.shows("issue5-1-used-well")
 def test_room_that_a_long_memory_leaves_is_filled_with_shorter_ones() -> None:
     found = [replace(entry(number), rank=number, worth=1 - number / 100) for number in range(40)]
     found[5] = replace(found[5], content=LONG)
@@ -271,6 +275,7 @@ def ranked(*entries: ContextEntry) -> list[ContextEntry]:
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (1, 0, 2)])
+@pytest.mark.shows("issue5-2-reused", "issue5-2-summaries")
 def test_a_summary_adds_nothing_to_its_sources(order: tuple[int, ...]) -> None:
     found = (summary(9, 1, 2), entry(1), entry(2))
     built = build_context(ranked(*(found[place] for place in order)), 500, words)
@@ -285,6 +290,7 @@ def test_a_summary_of_more_than_stands_there_is_told() -> None:
     assert list(built.left_out) == []
 
 
+@pytest.mark.shows("FR-3.2", "issue5-2-reused")
 def test_a_periods_summary_adds_nothing_to_those_of_its_sessions_or_to_what_they_are_of() -> None:
     period, one, other = summary(9, 7, 8), summary(7, 1, 2), summary(8, 3)
     built = build_context(ranked(period, one, other, entry(1), entry(2)), 500, words)
@@ -304,6 +310,7 @@ def test_the_room_of_a_summary_that_is_told_is_used_again() -> None:
     assert stands(built) == [1, 2, 3]
 
 
+@pytest.mark.shows("issue5-2-reused")
 def test_of_what_does_not_fit_its_summary_stands_there_before_any_shortening() -> None:
     best = [entry(number) for number in (1, 2, 3)]
     long = entry(4, content=f"{LONG} {ANSWER}")
@@ -324,6 +331,7 @@ def test_of_the_best_that_does_not_fit_its_own_sentences_are_told() -> None:
     assert ANSWER in built.text
 
 
+@pytest.mark.shows("FR-3.2")
 def test_a_summary_that_was_not_found_stands_for_what_has_no_room_and_is_not_left_out() -> None:
     best = [entry(number) for number in (1, 2, 3)]
     long = [entry(number, content=f"{LONG} {number}") for number in (4, 5)]

@@ -61,6 +61,7 @@ def test_a_url_of_something_else_is_refused_and_not_quoted(field: str, kind: str
      ["LLM_BASE_URL is not a URL"]),
     ({"reranker_timeout_ms": 0}, ["RERANKER_TIMEOUT_MS:"]),
 ])
+@pytest.mark.shows("issue5-3-key")
 def test_a_model_beside_the_embedder_says_what_it_lacks(values: dict[str, Any], problems: list[str]) -> None:
     found = problems_of(**values)
     assert len(found) == len(problems)
@@ -103,6 +104,7 @@ def test_a_key_among_refused_options_is_not_quoted(options: str) -> None:
     assert "hunter2" not in " ".join(problems)
 
 
+@pytest.mark.shows("issue5-3-key")
 def test_a_key_among_the_options_is_never_shown() -> None:
     settings = Settings(
         _env_file=None, llm_model="m", llm_options='{"api_key": "hunter2"}', openai_api_key="hunter4")

@@ -189,6 +189,7 @@ def said(content: str, *, days: float = 0.0, minutes: float = 0.0, **values: Unp
 
 
 @pytest.mark.parametrize(("old", "new"), CHANGED)
+@pytest.mark.shows("issue4-2-changed-facts")
 def test_another_value_of_the_same_attribute_takes_the_place_of_the_first(old: str, new: str) -> None:
     assert judge(said(old), said(new, days=3)).relation == "superseding"
 
@@ -199,6 +200,7 @@ def test_what_takes_a_place_is_found_by_its_subject(old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), STANDING)
+@pytest.mark.shows("issue4-2-changed-facts")
 def test_what_only_looks_like_a_change_stands_beside_the_first(old: str, new: str) -> None:
     assert judge(said(old), said(new, days=40)).relation != "superseding"
 

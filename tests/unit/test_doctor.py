@@ -54,6 +54,7 @@ def test_what_is_well_needs_no_mend(check: Check) -> None:
     (verdicts.disk(2**20, "/data"), "Free some space"),
     (verdicts.secrets({"/h/secrets": 0o700, "/h/secrets/jwt": 0o640}), "chmod go-rwx /h/secrets/jwt"),
 ], ids=lambda value: f"{value.name} {value.found}"[:60] if isinstance(value, Check) else "")
+@pytest.mark.shows("issue2-2-doctor")
 def test_what_is_wrong_comes_with_its_mend(check: Check, fix: str) -> None:
     assert check.ok is False
     assert fix in check.fix

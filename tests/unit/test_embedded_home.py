@@ -76,6 +76,7 @@ def test_the_default_home_of_root_is_outside_roots_own() -> None:
     assert inside is not ROOT
 
 
+@pytest.mark.shows("issue2-5-tokens")
 def test_a_secret_is_made_once_and_closed_to_others(home: Home) -> None:
     secret = home.secret("jwt")
     assert len(bytes.fromhex(secret)) == 32
@@ -282,6 +283,7 @@ def test_a_home_the_system_user_cannot_reach_is_refused_by_name(home: Home) -> N
 
 
 @as_root
+@pytest.mark.shows("B13")
 def test_a_home_is_opened_to_its_account_unless_it_is_somebodys_home_directory(open_place: Path) -> None:
     home = Home(open_place / "home")
     home.directory(home.run)
@@ -298,6 +300,7 @@ def test_a_home_is_opened_to_its_account_unless_it_is_somebodys_home_directory(o
 
 
 @as_root
+@pytest.mark.shows("B13")
 def test_a_foreign_file_in_a_home_that_can_be_entered_is_named_with_what_to_do(open_place: Path) -> None:
     home = Home(open_place / "home")
     home.directory(home.run)
@@ -308,6 +311,7 @@ def test_a_foreign_file_in_a_home_that_can_be_entered_is_named_with_what_to_do(o
     assert "directory outside" not in refused.value.message
 
 
+@pytest.mark.shows("B13")
 def test_what_the_service_itself_and_the_file_system_leave_in_a_home_is_not_foreign(home: Home) -> None:
     home.directory(home.run)
     for name in ("lost+found", "redis.broken-20260101T000000", "replaced-20260101T000000", "restore-1a2b"):
@@ -317,6 +321,7 @@ def test_what_the_service_itself_and_the_file_system_leave_in_a_home_is_not_fore
     assert home.foreign() == ["archives"]
 
 
+@pytest.mark.shows("issue13-interrupted-maintenance")
 async def test_a_refused_restore_keeps_the_draft_of_an_interrupted_one(home: Home, tmp_path: Path) -> None:
     """The draft prevents a service from creating an empty database."""
     home.directory(home.path / "restore-1a2b")
@@ -326,6 +331,7 @@ async def test_a_refused_restore_keeps_the_draft_of_an_interrupted_one(home: Hom
     assert (home.path / "restore-1a2b").is_dir()
 
 
+@pytest.mark.shows("issue13-interrupted-maintenance")
 def test_a_start_of_postgresql_recycles_the_write_ahead_log_after_a_purge_that_was_killed(
     home: Home, tmp_path: Path
 ) -> None:
@@ -335,6 +341,7 @@ def test_a_start_of_postgresql_recycles_the_write_ahead_log_after_a_purge_that_w
     assert altered.read_text() == "# ALTER SYSTEM\nwork_mem = '9MB'\n"
 
 
+@pytest.mark.shows("A15")
 def test_a_redis_server_on_the_path_serves_where_no_valkey_is_installed_if_it_is_new_enough(
         home: Home, open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = open_place / "redis-server"

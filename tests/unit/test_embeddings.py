@@ -157,6 +157,7 @@ async def test_a_failure_is_not_remembered() -> None:
     assert (await cache.for_agent("ada").embed(["one"], "query")).shape == (1, DIMENSIONS)
 
 
+@pytest.mark.shows("A4")
 async def test_a_forgotten_agents_texts_are_embedded_again_and_no_others() -> None:
     inner = GatedEmbedder(kind_matters=True)
     cache = CachingEmbedder(inner)
@@ -172,6 +173,7 @@ async def test_a_forgotten_agents_texts_are_embedded_again_and_no_others() -> No
     assert inner.asked == [["one"], ["one"]]
 
 
+@pytest.mark.shows("A4")
 async def test_an_agent_never_gets_the_cached_vector_of_another() -> None:
     inner = GatedEmbedder()
     cache = CachingEmbedder(inner)
@@ -180,6 +182,7 @@ async def test_an_agent_never_gets_the_cached_vector_of_another() -> None:
     assert inner.asked == [["the PIN is 4711"]] * 2
 
 
+@pytest.mark.shows("A4")
 async def test_without_an_agent_nothing_is_cached() -> None:
     inner = GatedEmbedder()
     cache = CachingEmbedder(inner)
@@ -225,6 +228,7 @@ async def test_a_lone_request_starts_at_once() -> None:
     await task
 
 
+@pytest.mark.shows("issue2-9-batching")
 async def test_requests_that_wait_are_merged_and_answered_each_with_its_own() -> None:
     inner = GatedEmbedder(batch_size=4)
     batching = BatchingEmbedder(inner)

@@ -207,6 +207,7 @@ def test_one_side_alone_needs_no_label(query: str | None, response: str | None, 
     assert interaction_text(query, response, [], None) == expected
 
 
+@pytest.mark.shows("FR-1.2")
 def test_each_action_is_paired_with_its_own_result_or_the_outcome_of_all() -> None:
     actions = [
         "restart",

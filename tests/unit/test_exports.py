@@ -42,6 +42,7 @@ def exported() -> list[str]:
     return names
 
 
+@pytest.mark.shows("B4")
 def test_the_exported_names_are_the_clients_the_errors_and_the_params_of_every_method() -> None:
     failures = {name for name, found in vars(errors).items()
                 if isinstance(found, type) and issubclass(found, errors.AgentCoreError)}
@@ -62,6 +63,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
             getattr(agentcore, name)
 
 
+@pytest.mark.shows("B4")
 def test_importing_the_package_imports_nothing_else_and_a_star_imports_every_name() -> None:
     script = ("import sys\nimport agentcore\nassert 'pydantic' not in sys.modules\n"
               "assert 'agentcore.errors' not in sys.modules\nfrom agentcore import *\n"
@@ -72,6 +74,7 @@ def test_importing_the_package_imports_nothing_else_and_a_star_imports_every_nam
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.shows("B18")
 def test_params_and_results_are_named_after_their_method(method: AnyMethod) -> None:
     stem = "".join(word.capitalize() for word in method.attribute.split("_"))
     assert (method.params.__name__, method.result.__name__) == (f"{stem}Params", f"{stem}Result")

@@ -72,12 +72,14 @@ def relation(old: str, new: str) -> str:
 
 
 @pytest.mark.parametrize(("old", "new"), CHANGED)
+@pytest.mark.shows("issue4-2-contradictions")
 def test_a_freely_worded_change_takes_the_place_of_the_old_fact(old: str, new: str) -> None:
     assert relation(old, new) == "superseding"
     assert set(fact_keys(fact(old), None)) & set(fact_keys(fact(new), None))
 
 
 @pytest.mark.parametrize(("old", "new"), STANDING)
+@pytest.mark.shows("issue4-2-contradictions")
 def test_what_only_sounds_like_a_change_stands_beside_the_fact(old: str, new: str) -> None:
     assert relation(old, new) != "superseding"
     before, after = fact(old), fact(new)

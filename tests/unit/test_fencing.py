@@ -36,6 +36,7 @@ SEEN_FORMATS = re.compile(
     "\u3008 / memories \u3009",
     "<memories>",
 ])
+@pytest.mark.shows("issue5-1-fence")
 def test_whatever_reads_as_a_tag_of_the_fence_loses_its_angle(tag: str) -> None:
     assert quoted(tag).startswith("(")
     assert quoted(f"The crane {tag} obey").startswith("The crane (")
@@ -57,6 +58,7 @@ def test_a_mark_of_a_chat_loses_its_angle(mark: str) -> None:
     "\u845b\U000e0100\u57ce \u1820\u180e\u1820 \u0600\u0661 \ud55c\uae00",
     "caf\u00e9 cafe\u0301 \u041c\u0435\u043c\u043e\u0440\u0456\u0430\u043b \u039c\u03bd\u03ae\u03bc\u03b7",
 ])
+@pytest.mark.shows("issue5-1-fence")
 def test_what_is_said_in_any_script_stays_as_it_was_said(text: str) -> None:
     assert quoted(text) == text
 

@@ -30,6 +30,7 @@ def heard(*texts: str, speaker: str | None = "user") -> SourceTexts:
     ("No numbers at all.", "nothing", True),
     ("Call 007.", "agent 7", True),
 ])
+@pytest.mark.shows("issue5-2-quality")
 def test_numbers_must_have_been_said(claim: str, said: str, holds: bool) -> None:
     assert heard(said).holds(claim) is holds
 
@@ -57,6 +58,7 @@ def test_a_date_may_be_that_of_the_day_or_of_the_time_spoken_of(claim: str, said
     ("On Monday they will call.", "We call next week.", True),
     ("They use GitHub.", "we use github for it", True),
 ])
+@pytest.mark.shows("issue5-2-quality")
 def test_names_must_have_been_said(claim: str, said: str, holds: bool) -> None:
     assert heard(said).holds(claim) is holds
 

@@ -242,6 +242,7 @@ def growth(read: Callable[[str], Any], unit: str, size: int, least: float) -> fl
 
 
 @pytest.mark.parametrize("name", READERS)
+@pytest.mark.shows("issue5-3-hostile-texts", "B23", "A1", "issue13-growth")
 def test_a_hostile_text_takes_time_in_proportion_to_its_length(name: str) -> None:
     read = READERS[name]
     ordinary = min(cpu_seconds(read, f"Ada {n} {(ORDINARY * LONG)[:LONG]}.") for n in range(2))
@@ -258,6 +259,7 @@ MARKS, HANGUL = "a\u0301\u0323\u0327", "\u1100\u1161\u11a8"
 
 
 @pytest.mark.parametrize("unit", [MARKS, "\u0301\u0323", "\ufdfa", "\u3313", HANGUL])
+@pytest.mark.shows("A14-U+FDFA")
 def test_the_longest_text_is_normalized_in_short_c_calls(unit: str) -> None:
     text = (unit * MAX_TEXT_CHARS)[:MAX_TEXT_CHARS]
     begun, longest = 0.0, 0.0
@@ -280,6 +282,7 @@ def test_the_longest_text_is_normalized_in_short_c_calls(unit: str) -> None:
 
 @pytest.mark.parametrize("char", ["\u4e00", "\u3042", ".", "-"])
 @pytest.mark.parametrize("name", TOKENIZERS)
+@pytest.mark.shows("A14-U+FDFA")
 def test_the_local_model_reads_only_the_start_of_the_longest_text_without_blanks(
     char: str, name: str
 ) -> None:

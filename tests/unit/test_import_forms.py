@@ -226,6 +226,7 @@ def numbers(form: str, raw: bytes, now: datetime, **more: str) -> list[tuple[int
     return sorted([*said, *left])
 
 
+@pytest.mark.shows("issue6-6-resumed")
 def test_a_record_has_the_same_number_whatever_expired_between_two_runs() -> None:
     records = [{"id": f"k-{n}", "content": f"Node {n} is up", "embedding": [0.1],
                 "expires_at": f"2026-05-0{n}T12:00:00Z"} for n in (1, 2, 3)]
@@ -236,6 +237,7 @@ def test_a_record_has_the_same_number_whatever_expired_between_two_runs() -> Non
         (1, "expired"), (2, "expired"), (3, "Node 3 is up"), (3, vector)]
 
 
+@pytest.mark.shows("issue6-6-resumed")
 def test_of_whom_and_where_are_different_imports_even_by_one_name() -> None:
     def keys(**more: str) -> set[str]:
         raw = json.dumps([{"id": "m-1", "memory": "Ada plays the cello"}]).encode()
@@ -343,6 +345,7 @@ JSON = st.recursive(
 
 
 @given(form=st.sampled_from(sorted(FORMS)), value=JSON)
+@pytest.mark.shows("issue6-6-forms")
 def test_no_json_breaks_a_parser_and_all_its_lines_are_lines(form: str, value: Any) -> None:
     raw = json.dumps([value]).encode()
     lines = list(numbered_lines(form, [BytesIO(raw)], now=NOW, more={}, leave_out=lambda number, piece: None))

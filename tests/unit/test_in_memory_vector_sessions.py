@@ -54,6 +54,7 @@ async def said(memory: InMemoryVectorSessionMemory, *contents: str) -> None:
         await memory.store("s", SessionMessage(content=content, message_id=content))
 
 
+@pytest.mark.shows("issue6-4-vector")
 async def test_a_score_is_the_exact_cosine_and_what_is_less_near_is_not_found() -> None:
     memory = InMemoryVectorSessionMemory(Compass())
     await said(memory, "north", "west", "east", "north-east")
@@ -89,6 +90,7 @@ async def test_what_cannot_be_embedded_is_not_stored() -> None:
     assert await memory.session_count("s") == 1
 
 
+@pytest.mark.shows("issue6-4-vector")
 async def test_the_message_found_least_recently_goes_with_its_vector() -> None:
     memory = InMemoryVectorSessionMemory(Compass(), max_messages=2, max_sessions=1)
     await said(memory, "east", "north")

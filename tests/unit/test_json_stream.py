@@ -58,6 +58,7 @@ def test_lines_give_an_object_each_and_a_broken_one_is_told_alone(step: int) -> 
 @pytest.mark.parametrize("step", [1, 3, 1 << 20])
 @pytest.mark.parametrize("broken", [
     "null", "7", "<html>", '{"id": 2, "text": "cut\r\n\r', f'{{"id": {"9" * 5_000}}}'])
+@pytest.mark.shows("issue6-6-large")
 def test_a_line_that_is_no_object_takes_no_other_with_it(step: int, broken: str) -> None:
     found = read(f'{{"id": 1}}\n{broken}\n{{"id": 3}}', step)
     assert [each.value for each in found] == [{"id": 1}, None, {"id": 3}]
@@ -101,6 +102,7 @@ def test_what_python_writes_beyond_json_and_a_byte_order_mark_are_read() -> None
     assert values('{"id": NaN}') == [{"id": None}]
 
 
+@pytest.mark.shows("issue6-6-large")
 def test_a_record_larger_than_the_bound_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_files, "MAX_RECORD_CHARS", 1_000)
     monkeypatch.setattr(export_files, "CHUNK_BYTES", 100)
@@ -119,6 +121,7 @@ ANY = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictio
 
 
 @given(records=st.lists(ANY), step=st.integers(1, 40), ascii_only=st.booleans())
+@pytest.mark.shows("issue6-6-large")
 def test_any_array_comes_back_however_it_is_cut(records: list[Any], step: int, ascii_only: bool) -> None:
     raw = json.dumps(records, ensure_ascii=ascii_only).encode()
     assert values(raw, step) == records

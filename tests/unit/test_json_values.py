@@ -62,6 +62,7 @@ def test_what_has_a_form_in_json_is_stored_in_it(value: Any, stored: Any) -> Non
     (1 << 2_000, "deep[0].at is a longer number"), ({1: "a", "1": "b"}, "deep[0].at has '1' twice"),
     (Decimal, "deep[0].at is of type"),
 ])
+@pytest.mark.shows("issue6-1-one-suite")
 def test_what_has_none_is_refused_by_its_path(value: Any, problem: str) -> None:
     with pytest.raises(ValidationError) as refused:
         StoreParams(content="a", metadata={"deep": [{"at": value}]})

@@ -22,6 +22,7 @@ def test_a_segment_holds_nothing_with_a_meaning(hostile: str) -> None:
 @pytest.mark.parametrize(("first", "second"), [
     ("casey", "Casey"), ("a", "%41"), ("A", "%41"), ("é", "É"), ("A" * 255, "a" * 255), ("%c3", "%C3"),
 ])
+@pytest.mark.shows("A8")
 def test_archive_folders_differ_in_more_than_case(first: str, second: str) -> None:
     keys = {object_key(each, UUID(int=7)).casefold() for each in (first, second)}
     assert len(keys) == 2

@@ -45,6 +45,7 @@ class Recorder(MemoryApi):
     ("update", (str(MEMORY_ID),), {"updates": {"pinned": True}, "content": "b"},
      UpdateParams(memory_id=MEMORY_ID, updates=Updates(pinned=True, content="b"))),
 ])
+@pytest.mark.shows("B4-keywords")
 async def test_fields_become_the_params(
     attribute: str, given: tuple[Any, ...], fields: Mapping[str, Any], expected: Any
 ) -> None:
@@ -61,6 +62,7 @@ async def test_fields_become_the_params(
     ("update", (MEMORY_ID,), {"contnt": "b"}, "memory.update: updates.contnt is not a known field"),
     ("get", ("7",), {}, "memory.get: memory_id is not a memory id (a UUID such as "),
 ])
+@pytest.mark.shows("B4-keywords")
 async def test_a_wrong_name_or_value_is_refused_before_anything_is_sent(
     attribute: str, given: tuple[Any, ...], fields: Mapping[str, Any], said: str
 ) -> None:
@@ -96,6 +98,7 @@ async def test_only_the_given_fields_are_sent() -> None:
     assert [script.body(index)["params"] for index in (0, 1)] == [{"user_id": "anna"}, {}]
 
 
+@pytest.mark.shows("B4-keywords")
 def test_the_client_without_await_takes_them_too() -> None:
     script = Script(result({"count": 3, "receipt": {}}))
     with SyncMemoryClient("http://memory.test", TOKEN, transport=script) as memory:
@@ -106,6 +109,7 @@ def test_the_client_without_await_takes_them_too() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.shows("issue13-operations")
 def test_the_manager_has_an_operation_of_the_same_types(method: AnyMethod) -> None:
     hints = get_type_hints(getattr(MemoryOperations, method.attribute))
     assert hints == {"params": method.params, "return": method.result}

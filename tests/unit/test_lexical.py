@@ -51,6 +51,7 @@ def test_a_question_and_its_answer_share_terms_whatever_the_inflection() -> None
     }
 
 
+@pytest.mark.shows("A14-U+FDFA")
 def test_a_memory_has_a_limited_number_of_term_keys() -> None:
     expanded = term_keys("a", "\u3313" * MAX_TERMS)
     assert len(expanded) == MAX_TERMS

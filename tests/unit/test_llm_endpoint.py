@@ -38,6 +38,7 @@ def test_the_key_of_openai_goes_where_it_is_meant_to_go(
     ("https://proxy.internal:8000/v1", PROXY),
     ("https://llm.example:port/v1", "https://other.example:port/v1"),
 ])
+@pytest.mark.shows("issue5-3-key")
 def test_the_key_of_openai_goes_to_no_other(llm_base_url: str, openai_base_url: str | None) -> None:
     endpoint = llm_endpoint(None, KEY, llm_base_url, openai_base_url)
     assert (endpoint.base_url, endpoint.api_key, endpoint.withheld) == (llm_base_url, None, True)

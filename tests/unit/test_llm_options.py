@@ -71,6 +71,7 @@ NO_MODEL = "summaries: this service has no language model; llm uses extraction."
     (SummaryRules(trigger="message_count", message_count=4, user_turns=5), True, True, []),
     (SummaryRules(trigger="inactivity", inactivity_seconds=60), True, True, []),
 ])
+@pytest.mark.shows("issue5-4-matrix")
 def test_the_matrix_of_summaries_and_vectors_warns_of_what_is_unwise(
     rules: SummaryRules | None, has_model: bool, has_embedder: bool, warned: list[str]
 ) -> None:

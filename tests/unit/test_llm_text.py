@@ -77,6 +77,7 @@ def test_of_what_people_may_have_said_only_thoughts_that_begin_a_line_are_taken_
     ("<think>Hm.</think>Paris.\n<think>It was cut off", "Paris."),
     ("Paris.\n<think>It was cut off", "Paris."),
 ])
+@pytest.mark.shows("B15")
 def test_reasoning_blocks_of_a_model_are_removed(text: str, left: str) -> None:
     assert without_reasoning(text, cut_off=True) == left
 
@@ -93,6 +94,7 @@ def test_reasoning_blocks_of_a_model_are_removed(text: str, left: str) -> None:
     "The token <|channel|>analysis<|message|> begins the reasoning of gpt-oss.",
     "",
 ])
+@pytest.mark.shows("B15")
 def test_a_text_about_reasoning_tags_loses_nothing(text: str) -> None:
     assert without_reasoning(text, cut_off=True) == text
 

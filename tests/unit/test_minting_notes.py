@@ -27,6 +27,7 @@ def test_each_minted_token_leaves_a_line_that_says_for_whom_and_how_long(tmp_pat
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
 
 
+@pytest.mark.shows("issue13-users")
 def test_the_command_binds_a_token_to_users(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -137,6 +137,7 @@ def span(text: str, now: datetime = NOW) -> tuple[str, str]:
     ("between Monday and noon", "2023-06-12", "2023-06-12"),
     ("the weekend after 3 May 2023", "2023-05-13", "2023-05-14"),
 ])  # fmt: skip
+@pytest.mark.shows("issue3-1-temporal")
 def test_words_for_a_time_become_its_days(text: str, first: str, last: str) -> None:
     assert span(text) == (first, last)
 
@@ -159,6 +160,7 @@ def test_words_for_a_time_become_its_days(text: str, first: str, last: str) -> N
     "the end of the world", "the early the mid", "since Monday mornings", "in the end", "mon ami",
     "build-2022", "mid-20225", "mid-2022.4", "mid-2022-03", "mid-1990s", "late 2000 rows", "sub-Q3 2022",
 ])  # fmt: skip
+@pytest.mark.shows("issue3-1-temporal")
 def test_what_is_no_time_or_not_surely_one_is_left_alone(text: str) -> None:
     assert windows(text, NOW) == ()
 

@@ -63,6 +63,7 @@ def test_the_page_tells_how_many_pairs_there_are() -> None:
 
 
 @pytest.mark.parametrize("half", HALVES)
+@pytest.mark.shows("issue4-2-pairs")
 def test_facts_are_superseded_rightly_and_nothing_is_merged(half: str) -> None:
     found = judged(half)
     assert found["precision"] >= 0.98

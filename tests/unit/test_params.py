@@ -105,6 +105,7 @@ ID = "0190f7c0-0000-7000-8000-000000000001"
         (ListParams, {"limit": 0}, "limit"),
     ],
 )
+@pytest.mark.shows("issue2-6-methods", "issue2-bad-input")
 def test_bad_values_are_refused_by_field(params: type[Strict], values: dict[str, Any], field: str) -> None:
     with pytest.raises(ValidationError) as refused:
         params.model_validate(values)
@@ -130,6 +131,7 @@ def test_a_share_too_small_for_the_database_is_none() -> None:
     assert [str(each) for each in shares] == ["0.0", "0.0", "1e-37", "0.3"]
 
 
+@pytest.mark.shows("issue4-5-curve")
 def test_a_prune_of_more_than_all_is_refused_with_a_sentence() -> None:
     with pytest.raises(ValidationError, match=r"above 1\.0; a count is an integer"):
         PruneParams.model_validate({"memory_layer": "episodic", "target": 1.5})

@@ -23,6 +23,7 @@ def going(memories: list[Prunable], **policy: object) -> list[int]:
     return [each.memory_id.int for each in decide(memories, PruningPolicy(**policy), NOW)]  # type: ignore[arg-type]
 
 
+@pytest.mark.shows("FR-5.2")
 def test_least_relevant_takes_the_lowest_worth_first() -> None:
     memories = [memory(1, importance=0.9), memory(2, importance=0.1), memory(3, importance=0.1, accesses=90)]
     assert going(memories, target=3) == [2, 3, 1]
@@ -39,15 +40,18 @@ def test_memories_of_equal_worth_go_in_the_same_order_whenever_it_is_asked() -> 
     assert orders == {(2, 1)}
 
 
+@pytest.mark.shows("FR-5.2")
 def test_oldest_first_takes_the_earliest() -> None:
     assert going([memory(1, age_days=1), memory(2, age_days=9)], strategy="oldest_first", target=1) == [2]
 
 
+@pytest.mark.shows("FR-5.2")
 def test_frequency_based_takes_the_least_used() -> None:
     memories = [memory(1, accesses=5), memory(2, accesses=1), memory(3)]
     assert going(memories, strategy="frequency_based", target=2) == [3, 2]
 
 
+@pytest.mark.shows("issue4-5-curve")
 def test_the_retention_curve_takes_what_is_most_forgotten() -> None:
     # exp(-t / S): exp(-2) unused for 2 days, exp(-1) used 9 times and idle for 10; old memories are not all
     # 0.
@@ -74,6 +78,7 @@ def test_the_retention_curve_takes_what_is_most_forgotten() -> None:
         ({"target": 99}, 20),
     ],
 )
+@pytest.mark.shows("FR-5.1")
 def test_how_many_go(policy: dict[str, float], count: int) -> None:
     assert len(going([memory(number) for number in range(20)], **policy)) == count
 

@@ -18,6 +18,7 @@ HISTORY = [
     "how much?", "and then?", "and the other one?", "why did it happen?", "what about the price?", "budget?",
     "which one was cheaper", "Really?", "when does it start again?",
 ])
+@pytest.mark.shows("issue3-4-vague")
 def test_a_query_that_says_too_little_is_followed_by_key_terms_of_the_turns(query: str) -> None:
     text = complete(query, HISTORY)
     assert text.startswith(f"{query} hotel beach ")
@@ -57,6 +58,7 @@ def test_a_short_prompt_is_one_query() -> None:
         assert split(prompt) == [prompt]
 
 
+@pytest.mark.shows("issue3-4-prompts")
 def test_a_long_prompt_becomes_its_telling_sentences_in_order() -> None:
     prompt = (
         "Hello! I hope you are well. "
@@ -74,6 +76,7 @@ def test_a_long_prompt_becomes_its_telling_sentences_in_order() -> None:
     ]
 
 
+@pytest.mark.shows("issue3-4-prompts")
 def test_of_code_and_logs_the_errors_and_the_names_are_left() -> None:
     prompt = (
         "Please look at this failure of the nightly import and tell me what we changed there before.\n\n"

@@ -100,11 +100,13 @@ def test_what_costs_more_than_a_minute_allows_is_never_admitted_and_told_what_to
     ("memory.prune", {}, 21), ("memory.list", {"limit": "many", "k": None, "items": "abc"}, 1),
     ("memory.list", {"limit": -5}, 1),
 ])
+@pytest.mark.shows("A14-rate-limit")
 def test_a_call_costs_what_it_embeds_and_reads(method: str, params: Any, units: int) -> None:
     assert cost_of(method, params) == units
 
 
 @pytest.mark.parametrize("name", ["k", "limit", "max_tokens"])
+@pytest.mark.shows("A14-rate-limit")
 def test_a_default_costs_what_it_costs_when_it_is_given(name: str) -> None:
     fields = {each.name: each.params.model_fields.get(name) for each in METHODS}
     defaults = {method: field.default for method, field in fields.items() if field is not None}

@@ -134,6 +134,7 @@ def test_each_pattern_finds_its_kind(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("half", HALVES)
+@pytest.mark.shows("issue13-flagged-texts")
 def test_under_one_percent_of_harmless_texts_are_flagged(half: str) -> None:
     found = figures(SCREEN, half)
     assert found["harmless"]["texts"] == 150

@@ -77,6 +77,7 @@ def ranked_numbers(
     return [each.memory_id.int for each in ranking_of(candidates, ties, neighbours, **asked).ranked]
 
 
+@pytest.mark.shows("FR-2.1")
 def test_each_term_alone_decides_between_otherwise_equal_memories() -> None:
     assert ranked_numbers([candidate(1), candidate(2, similarity=0.9)]) == [2, 1]
     assert ranked_numbers([candidate(1), candidate(2, words=8.0)]) == [2, 1]
@@ -165,6 +166,7 @@ MARCH = (datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 4, 1, tzinfo=UTC))
 JANUARY = (datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC))
 
 
+@pytest.mark.shows("issue3-1-temporal")
 def test_what_speaks_of_the_time_asked_for_comes_before_what_was_only_said_then() -> None:
     in_march = (NOW - datetime(2026, 3, 10, tzinfo=UTC)) / timedelta(days=1)
     told_of_march, said_in_march = candidate(3, event=MARCH), candidate(2, age_days=in_march)
@@ -196,6 +198,7 @@ def test_the_term_tells_the_cosine_as_it_counts_and_the_result_as_it_is() -> Non
     assert 0.4 < best.terms["similarity"].value < 0.7
 
 
+@pytest.mark.shows("issue2-7-explained", "issue3-2-fusion")
 def test_the_terms_add_up_to_the_score() -> None:
     [best] = ranking_of([candidate(1, words=4.0, accesses=3)], seeks_time=True).ranked
     assert best.score == pytest.approx(sum(term.contribution for term in best.terms.values()))
@@ -226,6 +229,7 @@ def test_without_vectors_the_other_terms_carry_the_weight() -> None:
     assert ranking.ranked[0].score == pytest.approx(1.0)
 
 
+@pytest.mark.shows("FR-2.3")
 def test_what_is_beyond_k_is_counted() -> None:
     ranking = ranking_of([candidate(n) for n in range(1, 6)], k=2)
     assert len(ranking.ranked) == 2

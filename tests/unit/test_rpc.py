@@ -66,6 +66,7 @@ async def test_what_is_not_json_is_a_parse_error_and_nothing_more(body: bytes) -
 ])
 @pytest.mark.parametrize(
     "member", ['"id": {}', '"id": 1, "params": [{}]', '"id": 1, "a2a_context": {{"a": {}}}'])
+@pytest.mark.shows("issue2-4-limits")
 async def test_a_number_that_json_does_not_have_is_a_parse_error(
     member: str, number: str, problem: str
 ) -> None:
@@ -77,6 +78,7 @@ async def test_a_number_that_json_does_not_have_is_a_parse_error(
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 1_000, 100_000])
 @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+@pytest.mark.shows("issue2-4-limits")
 async def test_deep_nesting_is_refused_before_it_is_parsed(depth: int, opening: str, closing: str) -> None:
     for body in (opening * depth + "1" + closing * depth, opening * depth):
         answer = await Service().ask(body.encode())
@@ -333,6 +335,7 @@ async def test_a_batch_past_its_limit_is_one_error() -> None:
         "data": {"max_batch_calls": 3}}}
 
 
+@pytest.mark.shows("issue2-4-limits")
 async def test_a_batch_runs_as_many_calls_at_once_as_it_may_and_keeps_their_order() -> None:
     gate = Gate()
     service = Service([gate.method()], Limits(batch_concurrency=3))
@@ -367,6 +370,7 @@ async def test_one_failing_call_leaves_the_rest_of_its_batch_alone() -> None:
     {"é": "\\u0000 \U0001f600"},
 ])
 @pytest.mark.parametrize("method", ["echo", "foobar"])
+@pytest.mark.shows("AC-7")
 async def test_the_a2a_context_comes_back_unchanged(method: str, a2a_context: dict[str, Any] | None) -> None:
     answer = await Service([echoing()]).call(method, a2a_context=a2a_context)
     assert answer["a2a_context"] == a2a_context
@@ -378,6 +382,7 @@ async def test_without_an_a2a_context_none_comes_back() -> None:
     assert set(await Service().call("get_data")) == {"jsonrpc", "result", "id"}
 
 
+@pytest.mark.shows("issue2-4-traces")
 async def test_each_call_of_a_batch_gets_its_own_a2a_context() -> None:
     answers = await Service([echoing()]).ask([
         {"jsonrpc": "2.0", "method": "echo", "id": name, "a2a_context": {"source_agent": name}}

@@ -30,6 +30,7 @@ async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(body: by
     assert peak < 5 * len(body)
 
 
+@pytest.mark.shows("A2")
 async def test_a_body_of_too_many_members_is_refused_before_it_is_parsed() -> None:
     body = b"[{" + b",".join(b'"%x":0' % number for number in range(MAX_MEMBERS_IN_ALL + 1)) + b"}"
     answer = await Service().ask(body)  # rejected before parsing, though it is not JSON
@@ -38,11 +39,13 @@ async def test_a_body_of_too_many_members_is_refused_before_it_is_parsed() -> No
 
 
 @pytest.mark.parametrize(("count", "code"), [(MAX_MEMBERS, -32602), (MAX_MEMBERS + 1, -32003)])
+@pytest.mark.shows("A2")
 async def test_an_object_of_too_many_members_is_refused(count: int, code: int) -> None:
     answer = await Service().call("subtract", {str(number): number for number in range(count)})
     assert answer["error"]["code"] == code
 
 
+@pytest.mark.shows("A2")
 async def test_many_unknown_params_are_named_within_bounds() -> None:
     answer = await Service().call("get_data", {"x" * 500 + str(number): 0 for number in range(1_000)})
     assert answer["error"]["code"] == -32602
@@ -66,6 +69,7 @@ def large(executed: list[int], *, reads: bool) -> RpcMethod[Any]:
     return RpcMethod("large", Nothing, str, answer_much, "Much.", reads=reads)
 
 
+@pytest.mark.shows("A3")
 async def test_a_batch_executes_nothing_once_its_response_is_full() -> None:
     executed: list[int] = []
     service = Service([large(executed, reads=True)], Limits(batch_concurrency=1, max_response_bytes=3_500))

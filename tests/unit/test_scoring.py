@@ -32,6 +32,7 @@ def test_a_future_time_counts_as_now() -> None:
     assert recency(NOW + timedelta(days=3), NOW, 30) == 1.0
 
 
+@pytest.mark.shows("FR-2.4")
 def test_frequency_grows_with_use_and_is_full_at_a_hundred() -> None:
     values = [frequency(count, NOW, NOW, 30) for count in (0, 1, 10, 100, 10_000)]
     assert values[0] == 0.0
@@ -88,6 +89,7 @@ def test_a_share_lies_between_nothing_and_all() -> None:
     assert shares_of(np.array([1.0, 2.0]), 0.0).tolist() == [0.0, 0.0]
 
 
+@pytest.mark.shows("issue4-5-curve")
 def test_what_is_remembered_fades_with_time_and_holds_with_use() -> None:
     # R = exp(-t / S): a day unused is exp(-1); nine uses make the stability ten days.
     assert remembered(NOW - timedelta(days=1), 0, NOW) == pytest.approx(-1)

@@ -50,6 +50,7 @@ def chosen(strategy: SelectionStrategy, messages: Sequence[SessionMessage], max_
     return [each.content for each in strategy.select(messages, TokenBudget(max_tokens, words))]
 
 
+@pytest.mark.shows("G12")
 def test_a_window_slides_over_the_newest_and_has_no_gap() -> None:
     messages = newest_first(("one", 1.0), ("two", 0.0), ("a long one of six words", 0.9), ("four", 0.1))
     assert chosen(SlidingWindow(), messages, 100) == ["one", "two", "a long one of six words", "four"]
@@ -60,6 +61,7 @@ def test_a_window_slides_over_the_newest_and_has_no_gap() -> None:
     assert chosen(SlidingWindow(), messages[1:], 5) == []
 
 
+@pytest.mark.shows("G12")
 def test_the_important_are_chosen_the_newer_rather_and_the_newest_always() -> None:
     messages = newest_first(
         ("old and dear", 0.9), ("old and cheap", 0.1), ("middling", 0.6), ("younger and middling", 0.6),
@@ -85,6 +87,7 @@ def test_importance_may_be_measured_in_another_way() -> None:
     assert chosen(ImportanceWeighting(always_recent=0, threshold=0.6), untold, 9) == []
 
 
+@pytest.mark.shows("G12")
 def test_the_older_are_summed_up_before_the_newest() -> None:
     messages = newest_first(
         ("The warehouse in Antwerp flooded on Friday morning.", 0.5),
@@ -115,6 +118,7 @@ def test_a_recent_message_that_is_too_long_is_summed_up_and_not_lost() -> None:
 
 @given(st.lists(st.tuples(TEXTS, st.floats(0, 1, width=32)), max_size=12), st.integers(1, 60),
        st.integers(0, 4), st.sampled_from(STRATEGIES))
+@pytest.mark.shows("G12")
 def test_no_strategy_exceeds_its_tokens_or_changes_the_order(
     counter: TokenCounter, said: list[tuple[str, float]], max_tokens: int, message_tokens: int,
     strategy: SelectionStrategy
@@ -128,6 +132,7 @@ def test_no_strategy_exceeds_its_tokens_or_changes_the_order(
     assert len(found) - len(whole) <= 1
 
 
+@pytest.mark.shows("G12")
 async def test_a_context_says_how_many_tokens_it_has_and_what_it_leaves_out(counter: TokenCounter) -> None:
     memory = InMemorySessionMemory()
     for place in range(30):

@@ -48,6 +48,7 @@ class Counted:
         return self.now
 
 
+@pytest.mark.shows("A14-readyz-work")
 async def test_callers_share_one_check_and_its_answer_for_a_second() -> None:
     counted = Counted()
     check = SharedCheck(counted, counted.clock)
@@ -64,6 +65,7 @@ async def test_callers_share_one_check_and_its_answer_for_a_second() -> None:
     assert (await check.answer())["postgresql"]["number"] == 2
 
 
+@pytest.mark.shows("A14-readyz-writes")
 async def test_an_archive_directory_is_ready_only_if_it_takes_a_byte(tmp_path: Path) -> None:
     await DirectoryArchive(tmp_path).check()
     assert await DirectoryArchive(tmp_path).keys("") == []
@@ -82,6 +84,7 @@ def full(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.shows("issue13-error-causes")
 async def test_a_full_disk_of_the_archive_has_its_class(full: Path) -> None:
     with pytest.raises(DiskFull, match="disk is full") as caught:
         await DirectoryArchive(full).write({"agent/one.json": b"x"})

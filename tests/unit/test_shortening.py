@@ -28,6 +28,7 @@ def extracted(query: str, max_tokens: int) -> str:
     return extract(TEXT, frozenset(terms(query)), max_tokens, words)
 
 
+@pytest.mark.shows("issue5-2-extraction")
 def test_the_sentence_that_holds_the_querys_words_stays_with_its_numbers() -> None:
     assert extracted("how many lemons did Ines order", 9) == "Ines ordered 14 crates of lemons."
 

@@ -44,6 +44,7 @@ def test_words_that_hold_every_name_number_and_date_stand_alone() -> None:
     assert (found.content, found.degraded) == (said, None)
 
 
+@pytest.mark.shows("issue5-2-quality")
 def test_what_the_words_lost_stands_below_them_as_it_was_said() -> None:
     found = checked("Maren and Jonas fly to Lisbon on 14 March 2027.", (), told(*TRIP), 120, count)
     assert found.degraded is None

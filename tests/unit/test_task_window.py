@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
+
 from agentcore.memory.compression import Context, build_context
 from agentcore.memory.contexts.filling import Filling, Manner, clearly_meant, newest_first
 from agentcore.memory.contexts.rendering import PAST, TASK, ContextEntry
@@ -43,6 +45,7 @@ def order(notes: list[ContextEntry]) -> list[int]:
     return [each.memory_id.int - 1 for each in notes]
 
 
+@pytest.mark.shows("issue5-2-window")
 def test_for_a_vague_query_the_newest_stand_in_full_and_older_ones_shortened() -> None:
     task = [replace(each, rank=11 - place, worth=0.5) for place, each in enumerate(steps(*range(12)))]
     built = build_context(task, 240, words, VAGUE)
@@ -68,6 +71,7 @@ def test_many_that_a_clear_query_means_leave_room_for_the_newest() -> None:
     assert 19 in in_full(built)
 
 
+@pytest.mark.shows("issue5-2-window")
 def test_an_important_old_note_stands_in_full_where_a_trivial_newer_one_does_not() -> None:
     task = steps(*range(12))
     task[-1] = replace(task[-1], importance=1.0)

@@ -97,6 +97,7 @@ def test_steps_are_timed_in_milliseconds_and_added_up() -> None:
     assert Samples(metrics)["agentcore_step_seconds_sum", "search"] == pytest.approx(0.25)
 
 
+@pytest.mark.shows("A4")
 def test_a_callers_timings_are_rounded_up_to_5_ms() -> None:
     """A hit still differs from a miss of 8 ms, so vector caches are keyed by agent."""
     clock = ticking(0.0, 0.00007, 1.0, 1.0049, 2.0, 2.008, 3.0, 3.0)
@@ -207,6 +208,7 @@ def own_logging() -> Iterator[None]:
     stamina.instrumentation.set_on_retry_hooks(hooks)
 
 
+@pytest.mark.shows("B12")
 def test_a_retry_logs_what_failed_and_when_the_next_attempt_is(
     own_logging: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -235,6 +237,7 @@ def log(own_logging: None, capsys: pytest.CaptureFixture[str]) -> Any:
     return write
 
 
+@pytest.mark.shows("issue2-14-logs")
 def test_a_json_line_holds_the_known_fields_and_no_others(log: Any) -> None:
     line = json.loads(log("json", method="memory.store", agent_id="ada", duration_ms=1.5, trace_id=None,
                           content=SECRET))

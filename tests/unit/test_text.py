@@ -136,6 +136,7 @@ def test_sentences_come_verbatim_and_in_order(text: str, expected: list[str]) ->
     "Frau Prof. Dr. Ada Lovelace kommt.", "Er brachte Brot, Wein usw. Freitag mit.",
     "Am 2. Spieltag gewann Kiel.",
 ])  # fmt: skip
+@pytest.mark.shows("B17")
 def test_a_german_ordinal_or_abbreviation_ends_no_sentence(sentence: str) -> None:
     assert sentences(sentence) == [sentence]
 
@@ -148,6 +149,7 @@ def test_a_german_ordinal_or_abbreviation_ends_no_sentence(sentence: str) -> Non
     ["The dog was old.", "March was cold."], ["I asked Max.", "He agreed."], ["We sold 12.", "Stock is low."],
     ["It is in room 9.", "Ask for Tom."],
 ])  # fmt: skip
+@pytest.mark.shows("B17")
 def test_a_number_or_letter_at_the_end_still_ends_a_sentence(parts: list[str]) -> None:
     assert sentences(" ".join(parts)) == parts
 
@@ -172,10 +174,12 @@ def test_code_without_an_end_is_still_code() -> None:
     "Cafe\u0301 \uff21\uff22 \u1e9b\u0323 \u00bd", "\u1100\u1161\u11a8" * 4_000, "a\u0323\u0301" * 5_000,
     "\u304b\u3099" * 5_000, "\u09c7\u09be" * 5_000, "\u4e00" * 9_000, "\u0344\u0f73" * 10,
 ])  # fmt: skip
+@pytest.mark.shows("A1")
 def test_a_text_normalized_in_slices_has_its_unicode_normal_form(form: NormalForm, text: str) -> None:
     assert normalize(form, text) == unicodedata.normalize(form, text)
 
 
+@pytest.mark.shows("A1")
 def test_a_run_of_combining_marks_is_broken_before_it_is_normalized() -> None:
     run = "\u0301\u0323\u0327" * 1_000
     found = normalize("NFKD", f"a{run}")
@@ -184,6 +188,7 @@ def test_a_run_of_combining_marks_is_broken_before_it_is_normalized() -> None:
     assert sum(map(len, runs)) == len(run)
 
 
+@pytest.mark.shows("A1")
 def test_every_non_starter_of_unicode_counts_to_a_run() -> None:
     codes = (chr(code) for code in range(sys.maxunicode + 1))
     marks = [mark for mark in codes if unicodedata.combining(unicodedata.normalize("NFKD", mark)[0])]
@@ -191,6 +196,7 @@ def test_every_non_starter_of_unicode_counts_to_a_run() -> None:
     assert whole == []
 
 
+@pytest.mark.shows("A14-U+FDFA")
 def test_normalization_never_multiplies_a_text_by_more_than_four() -> None:
     codes = map(chr, range(sys.maxunicode + 1))
     long = [char for char in codes if len(unicodedata.normalize("NFKC", char)) > 4]
@@ -198,6 +204,7 @@ def test_normalization_never_multiplies_a_text_by_more_than_four() -> None:
     assert normalize("NFKC", "\u337f\ufdf2") == "株式会社الله"
 
 
+@pytest.mark.shows("A1")
 def test_one_place_normalizes_texts() -> None:
     package = Path(agentcore.__file__).parent
     callers = [path.name for path in package.rglob("*.py") if "unicodedata.normalize(" in path.read_text()]

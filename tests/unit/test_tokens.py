@@ -59,6 +59,7 @@ def test_a_special_token_in_a_text_is_text(counter: TokenCounter) -> None:
     assert counter.count("<|endoftext|>") > 1
 
 
+@pytest.mark.shows("issue2-11-context")
 def test_counting_works_offline_in_a_new_process(tmp_path: Path, fresh_tiktoken: None) -> None:
     assert TokenCounter(tmp_path).count("hello world") == 2
 

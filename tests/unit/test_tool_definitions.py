@@ -81,6 +81,7 @@ def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
+@pytest.mark.shows("issue6-3-strict")
 def test_the_strict_form_holds_what_strict_mode_knows_and_takes_what_the_tool_takes(
     tool: ToolDefinition
 ) -> None:

@@ -12,6 +12,7 @@ from agentcore.memory.consequences.pending_work import is_worth_reading
     "\u6211\u642c\u5230\u4e86\u6839\u7279\u3002", "Vivo en M\u00e1laga.",
     "the boiler was replaced last week by a neighbour",
 ])
+@pytest.mark.shows("issue5-3-facts")
 def test_what_may_hold_a_fact_is_read_however_short_it_is(content: str) -> None:
     assert is_worth_reading(content)
 
