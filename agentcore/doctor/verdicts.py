@@ -38,7 +38,7 @@ def python(version: tuple[int, ...]) -> Check:
 
 def misspelt(variables: Mapping[str, str]) -> list[Check]:
     """Reports environment variables that no setting has, with the most similar setting."""
-    return [Check("settings", None, f"{name} is no setting and does nothing", f"Did you mean {meant}?")
+    return [Check("settings", None, f"{name} is not a setting", f"Did you mean {meant}?")
             for name, meant in variables.items()]
 
 
