@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import numpy as np
@@ -49,10 +49,9 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("embedders")
 
 
-@pytest.fixture(params=sorted(EMBEDDERS))
-async def closed_embedder(request: pytest.FixtureRequest, cache: Path) -> AsyncIterator[Embedder]:
-    """Each embedder of the table, not opened yet."""
-    name = request.param
+@asynccontextmanager
+async def made(name: str, cache: Path) -> AsyncIterator[Embedder]:
+    """Creates an embedder of the table, not opened yet, and the service it asks."""
     model_name, dimensions = SETTINGS[name]
     async with AsyncExitStack() as stack:
         url = (await stack.enter_async_context(scripted_http(REMOTE[name]))).url if name in REMOTE else None
@@ -60,12 +59,25 @@ async def closed_embedder(request: pytest.FixtureRequest, cache: Path) -> AsyncI
         yield resolve(name, EMBEDDERS, kind="embedder")(options)
 
 
+@pytest.fixture(params=sorted(EMBEDDERS))
+async def closed_embedder(request: pytest.FixtureRequest, cache: Path) -> AsyncIterator[Embedder]:
+    async with made(request.param, cache) as embedder:
+        yield embedder
+
+
+@pytest.fixture(scope="module", params=sorted(EMBEDDERS))
+async def opened(request: pytest.FixtureRequest, cache: Path) -> AsyncIterator[Embedder]:
+    """Each embedder of the table, opened once, since loading a model takes longer than a test."""
+    async with made(request.param, cache) as embedder:
+        await embedder.open()
+        yield embedder
+        await embedder.close()
+
+
 @pytest.fixture(params=sorted(LAYERS))
-async def embedder(request: pytest.FixtureRequest, closed_embedder: Embedder) -> AsyncIterator[Embedder]:
-    layered = LAYERS[request.param](closed_embedder)
-    await layered.open()
-    yield layered
-    await layered.close()
+def embedder(request: pytest.FixtureRequest, opened: Embedder) -> Embedder:
+    """The embedder in new layers, so that no test finds the cache of another."""
+    return LAYERS[request.param](opened)
 
 
 @pytest.mark.shows("FR-1.3")
