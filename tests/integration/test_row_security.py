@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -69,9 +69,10 @@ class Walled:
         self.others_holdings.assert_untouched(await holdings(self.runtime, self.other))
 
 
-@pytest.fixture
-async def walled(services: Services, runtime: Runtime, new_agent: Callable[..., Agent]) -> Walled:
-    own, other = await settle(runtime, {new_agent(): "heron", new_agent(): "zebra"})
+@pytest.fixture(scope="module")
+async def walled(services: Services, runtime: Runtime) -> Walled:
+    """Two agents for all tests of this module, which leave their rows as they are."""
+    own, other = await settle(runtime, {Agent(runtime): "heron", Agent(runtime): "zebra"})
     before = await holdings(runtime, other.agent.agent_id)
     return Walled(services, runtime, own.agent.agent_id, other.agent.agent_id, before)
 
@@ -79,6 +80,15 @@ async def walled(services: Services, runtime: Runtime, new_agent: Callable[..., 
 async def values(connection: Any, statement: Any, arguments: Any = ()) -> list[Any]:
     return [next(iter(row.values())) if isinstance(row, dict) else row[0]
             for row in await (await connection.execute(statement, arguments)).fetchall()]
+
+
+async def rows_of(connection: Any, agent_id: str) -> dict[str, set[tuple[str, str]]]:
+    """Returns the agent's rows by table, each with the transaction that wrote it."""
+    found = {}
+    for table in TABLES:
+        written = on("SELECT ARRAY[t.xmin::text, t::text] FROM {table} AS t WHERE agent_id = %s", table)
+        found[table.name] = {(each[0], each[1]) for each in await values(connection, written, (agent_id,))}
+    return found
 
 
 @pytest.mark.shows("NFR-6.1")
@@ -114,12 +124,17 @@ async def test_updating_everything_changes_the_own_rows_alone(walled: Walled, ta
 @tables
 async def test_deleting_everything_removes_the_own_rows_alone(walled: Walled, table: OwnedTable) -> None:
     expected = await walled.rows(table)
-    async with walled.lasting(walled.own) as connection:
+    async with walled.runtime.database.owner_transaction() as connection:
+        before = await rows_of(connection, walled.other)
+    async with walled.session(walled.own) as connection:
         aimed = await connection.execute(
             on("DELETE FROM {table} WHERE agent_id = %s", table), (walled.other,))
         cursor = await connection.execute(on("DELETE FROM {table}", table))
+        await connection.execute("RESET ROLE")
+        own, other = await rows_of(connection, walled.own), await rows_of(connection, walled.other)
     assert (aimed.rowcount, cursor.rowcount) == (0, expected)
-    assert await walled.rows(table) == 0
+    assert own[table.name] == set()
+    assert other == before
     await walled.assert_other_untouched()
 
 
