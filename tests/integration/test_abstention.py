@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 
-from agentcore.config import Settings
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
-from agentcore.runtime import open_runtime
+from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 
 MESSAGES = (
@@ -28,12 +25,11 @@ ANSWERED = {
 
 
 @pytest.fixture
-async def agent(local_settings: Settings) -> AsyncIterator[Agent]:
-    async with open_runtime(local_settings) as running:
-        filled = Agent(running)
-        for text in MESSAGES:
-            await filled.stored_id(text)
-        yield filled
+async def agent(local_runtime: Runtime) -> Agent:
+    filled = Agent(local_runtime)
+    for text in MESSAGES:
+        await filled.stored_id(text)
+    return filled
 
 
 async def test_prompts_about_other_subjects_find_nothing_unless_asked_to(agent: Agent) -> None:

@@ -4,16 +4,14 @@ deletion."""
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import MemoryTools
-from agentcore.config import Settings
 from agentcore.memory.params.memories import CountParams, DeleteParams, RetrieveParams, RetrieveResult
-from agentcore.runtime import open_runtime
+from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 
 TEA, PENICILLIN = "Grace likes Earl Grey tea.", "Grace is allergic to penicillin."
@@ -22,12 +20,11 @@ FACTS = (TEA, PENICILLIN, PASSPORT, MIA)
 
 
 @pytest.fixture
-async def grace(local_settings: Settings) -> AsyncIterator[Agent]:
-    async with open_runtime(local_settings) as runtime:
-        agent = Agent(runtime)
-        for fact in FACTS:
-            await agent.stored_id(fact, memory_type="semantic", user_id="grace")
-        yield agent
+async def grace(local_runtime: Runtime) -> Agent:
+    agent = Agent(local_runtime)
+    for fact in FACTS:
+        await agent.stored_id(fact, memory_type="semantic", user_id="grace")
+    return agent
 
 
 @pytest.fixture

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 
-from agentcore.config import Settings
 from agentcore.memory.models import MemoryType, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, RetrieveResult
-from agentcore.runtime import open_runtime
+from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
 
 HENRIK, MARIT = "My boss is Henrik Dahl", "My boss is Marit Solberg"
@@ -20,10 +18,9 @@ NOVEMBER = datetime(2026, 11, 22, 12, tzinfo=UTC)
 
 
 @pytest.fixture
-async def local_agent(local_settings: Settings) -> AsyncIterator[Agent]:
+def local_agent(local_runtime: Runtime) -> Agent:
     """An agent with the local model, whose query vector decides whether a query is historical."""
-    async with open_runtime(local_settings) as runtime:
-        yield Agent(runtime)
+    return Agent(local_runtime)
 
 
 async def two_bosses(agent: Agent, **values: object) -> tuple[UUID, UUID]:

@@ -333,22 +333,17 @@ async def with_local_model(
         yield Agent(runtime, "ada")
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("models")
-
-
 async def parrots_found(agent: Agent) -> list[tuple[str, list[str]]]:
     result = await agent.memory.retrieve(RetrieveParams(query="Which bird do I like?", k=3))
     return [(memory.content, result.receipt.degraded) for memory in result.memories]
 
 
 async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again(
-    services: Services, own: OwnDatabase, cache: Path, caplog: pytest.LogCaptureFixture,
+    services: Services, own: OwnDatabase, local_cache: Path, caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reembedding, "SETTLE_SECONDS", 0.2)
-    async with with_local_model(services, own, cache, "minilm") as agent:
+    async with with_local_model(services, own, local_cache, "minilm") as agent:
         await agent.store(PARROTS)
         assert {row["embedding_model"] for row in await rows(agent)} == {MINILM_NAME}
         assert await model_in_force(agent.runtime.database) is None
@@ -357,13 +352,13 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
     assert "all-MiniLM-L6-v2, which is used" in doubted.found
     for _ in range(2):  # the first start records the model, the second finds it
         caplog.clear()
-        async with with_local_model(services, own, cache) as agent:
+        async with with_local_model(services, own, local_cache) as agent:
             assert agent.runtime.parts.vector_model == MINILM_NAME
             assert await parrots_found(agent) == [(PARROTS, [])]
         assert "agentcore reembed --model local --dimensions 384" in caplog.text
         assert "EMBEDDING_MODEL=minilm" in caplog.text
     assert (await embeddings_check(services, own)).fix == doubted.fix
-    async with with_local_model(services, own, cache) as agent:
+    async with with_local_model(services, own, local_cache) as agent:
         settings = agent.runtime.settings
         embedder = make_embedder(settings)
         assert embedder is not None
@@ -373,7 +368,7 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
         await embedder.close()
         assert {row["embedding_model"] for row in await rows(agent)} == {E5_NAME}
     caplog.clear()
-    async with with_local_model(services, own, cache) as agent:
+    async with with_local_model(services, own, local_cache) as agent:
         assert agent.runtime.parts.vector_model == E5_NAME
         assert await parrots_found(agent) == [(PARROTS, [])]
     assert "which is used" not in caplog.text
@@ -381,35 +376,35 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
 
 
 async def test_a_model_put_in_force_when_local_was_another_one_is_still_found(
-    services: Services, own: OwnDatabase, cache: Path
+    services: Services, own: OwnDatabase, local_cache: Path
 ) -> None:
-    async with with_local_model(services, own, cache, "minilm") as agent:
+    async with with_local_model(services, own, local_cache, "minilm") as agent:
         await agent.store(PARROTS)
         async with agent.runtime.database.owner_transaction() as connection:
             await connection.execute(
                 "INSERT INTO embedding_models (model, provider, dimensions, stage) "
                 "VALUES ('local/all-MiniLM-L6-v2', 'local', 384, 'settled')")
-    async with with_local_model(services, own, cache) as agent:
+    async with with_local_model(services, own, local_cache) as agent:
         assert agent.runtime.parts.vector_model == MINILM_NAME
         assert await parrots_found(agent) == [(PARROTS, [])]
 
 
 async def test_a_new_database_has_the_default_model(
-    services: Services, own: OwnDatabase, cache: Path
+    services: Services, own: OwnDatabase, local_cache: Path
 ) -> None:
-    async with with_local_model(services, own, cache) as agent:
+    async with with_local_model(services, own, local_cache) as agent:
         await agent.store(PARROTS)
         assert {row["embedding_model"] for row in await rows(agent)} == {E5_NAME}
         assert await model_in_force(agent.runtime.database) is None
 
 
 async def test_a_database_of_several_models_is_left_to_the_settings(
-    services: Services, own: OwnDatabase, cache: Path
+    services: Services, own: OwnDatabase, local_cache: Path
 ) -> None:
     for model in ("hashing", "minilm"):
-        async with with_local_model(services, own, cache, model) as agent:
+        async with with_local_model(services, own, local_cache, model) as agent:
             await agent.store(f"Stored with {model}.")
-    async with with_local_model(services, own, cache) as agent:
+    async with with_local_model(services, own, local_cache) as agent:
         assert agent.runtime.parts.vector_model == E5_NAME
         assert await model_in_force(agent.runtime.database) is None
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
 import pytest
 from pydantic import ValidationError
 
-from agentcore.config import Settings
 from agentcore.memory.models import CHANGES, Link, MemorySummary
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
-from agentcore.runtime import Runtime, open_runtime
+from agentcore.runtime import Runtime
 from tests.fixtures.embedded_parts import until
 from tests.fixtures.memory import Agent
 
@@ -23,14 +21,8 @@ QUERY = "Who is my dentist?"
 
 
 @pytest.fixture
-async def local(local_settings: Settings) -> AsyncIterator[Runtime]:
-    async with open_runtime(local_settings) as running:
-        yield running
-
-
-@pytest.fixture
-def agent(local: Runtime) -> Agent:
-    return Agent(local)
+def agent(local_runtime: Runtime) -> Agent:
+    return Agent(local_runtime)
 
 
 async def said(agent: Agent, *texts: str, **values: Any) -> list[UUID]:
