@@ -295,7 +295,7 @@ def update(command: typer.Context, memory_id: MemoryId) -> None:
     params = UpdateParams(memory_id=memory_id, updates=options.given(command, Updates))
     changed = call(command, MemoryApi.update, params)
     if not options.printed_as_json(command, changed):
-        say(f"version {changed.version}; agentcore revert {memory_id} {changed.version - 1} reverts it")
+        say(f"version {changed.version}; to revert: agentcore revert {memory_id} {changed.version - 1}")
 
 
 @app.command(rich_help_panel=MEMORIES, epilog=examples(

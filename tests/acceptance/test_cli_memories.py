@@ -57,7 +57,7 @@ def test_a_long_memory_is_shortened_in_results_and_whole_as_json(run: Callable[.
 def commands_in(done: Done) -> list[list[str]]:
     """Returns the commands that messages suggest: the words after `agentcore`, up to the explanation."""
     hints = re.findall(r"agentcore (?!:)((?:[a-z-]+ ?)(?:[0-9a-f]{8}-[0-9a-f-]{27})?[^:;,)]*)", done.stderr)
-    return [hint.split(" takes ")[0].split(" shows ")[0].split() for hint in hints]
+    return [hint.split(" shows ")[0].split() for hint in hints]
 
 
 @pytest.mark.shows("B6")
@@ -140,7 +140,7 @@ def test_the_defaults_of_language_models_are_shown_without_a_warning(run: Callab
 def test_a_rule_without_effect_is_told(serving: Serving, run: Callable[..., Done], agent_id: str) -> None:
     admin = serving.token(agent_id, scopes=("memory:read", "memory:admin"))
     done = serving.cli("layers", "set", "semantic", "--extend-after-uses", "3", "--token", admin)
-    assert "semantic gives memories no time to live, so extend_after_uses applies only" in done.stderr
+    assert "semantic has no default TTL, so extend_after_uses applies only" in done.stderr
     done = serving.cli("layers", "set", "semantic", "--ttl", "1y", "--token", admin)
     assert (done.returncode, done.stderr) == (0, "")
 

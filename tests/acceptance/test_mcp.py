@@ -212,7 +212,7 @@ async def test_a_token_that_may_only_read_can_recall_and_not_save(
     await memory.store(StoreParams(content=PARROTS))
     async with opened(serving, way, serving.token(agent_id, scopes=("memory:read",))) as reader:
         assert (await told(reader, "recall_memory", query=QUESTION))["memories"][0]["content"] == PARROTS
-        assert "may not do that" in await failure(reader, "save_memory", content="x")
+        assert "lacks the permission" in await failure(reader, "save_memory", content="x")
         listed = [tool.name for tool in (await reader.list_tools()).tools]
         assert listed == ["recall_memory", "prefetch_memory", "memory_session"]
     assert (await memory.count(CountParams())).count == 1
@@ -321,7 +321,7 @@ def test_stdio_prints_nothing_but_messages_and_ends_when_asked(
             said.append(json.loads(process.stdout.readline()))
         assert said[0]["result"]["serverInfo"]["name"] == "agentcore-memory"
         assert said[1]["result"]["isError"] is True
-        assert "does not answer" in said[1]["result"]["content"][0]["text"]
+        assert "is not available" in said[1]["result"]["content"][0]["text"]
         if isinstance(end, signal.Signals):
             process.send_signal(end)
         rest, complaints = process.communicate(timeout=30)

@@ -79,4 +79,4 @@ async def test_a_killed_run_goes_on_and_the_service_never_stops_answering(own: S
 def test_a_model_that_makes_no_vectors_is_refused(serving: Serving) -> None:
     done = serving.cli("reembed", "--model", "none")
     assert done.returncode == 2
-    assert "name a model" in done.stderr
+    assert "pass another model" in done.stderr
