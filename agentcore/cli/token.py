@@ -119,7 +119,7 @@ def rotate_secret(
     drop_old: Annotated[bool, typer.Option(
         "--drop-old", help="Make none: remove all but the newest secret; their tokens end.")] = False,
 ) -> None:
-    """Make a new secret for tokens in the home; tokens of the old ones stay valid.
+    """Make a new secret for tokens in the home; older tokens stay valid.
 
     Restart the service afterwards. Once the old tokens have expired or were
     replaced, run it with --drop-old and restart again. Receipts of erasures

@@ -42,7 +42,7 @@ class VectorColumns:
 
 
 @dataclass(slots=True, kw_only=True)
-class Stated:
+class RuleColumns:
     """The columns that the contradiction rules read."""
 
     content: str
@@ -55,13 +55,13 @@ class Stated:
     flagged: bool
 
     @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Stated:
+    def of(cls, row: Mapping[str, Any]) -> RuleColumns:
         """Converts a row that has these columns and others."""
-        return Stated(**{name: row[name] for name in _STATED})
+        return RuleColumns(**{name: row[name] for name in _RULE})
 
 
 @dataclass(slots=True, kw_only=True)
-class MemoryColumns(Stated):
+class MemoryColumns(RuleColumns):
     """Columns that both a new and a stored memory have."""
 
     text: TextColumns
@@ -117,4 +117,4 @@ def _names(kind: type[Any], *without: str) -> tuple[str, ...]:
 
 
 TEXT, NEW = _names(TextColumns), _names(NewColumns, "text", "vector")
-_STATED, _STORED = _names(Stated), _names(StoredMemory, "text", "vector")
+_RULE, _STORED = _names(RuleColumns), _names(StoredMemory, "text", "vector")

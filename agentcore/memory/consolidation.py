@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
-from agentcore.memory.columns import Stated
+from agentcore.memory.columns import RuleColumns
 from agentcore.memory.language.text import STOP_WORDS, fold, normal_form
 from agentcore.memory.models import MemoryRecord, MemorySummary
 from agentcore.memory.statements import statement_words as known
@@ -48,7 +48,7 @@ _ANSWER_CHARS = 300
 NOTHING = Verdict("none")
 
 
-def told(memory: Stated | MemoryRecord | MemorySummary) -> Told:
+def told(memory: RuleColumns | MemoryRecord | MemorySummary) -> Told:
     """Returns a memory's columns as `Told`; of an exchange, the user's text with the answer as `reply`."""
     text, reply = memory.content, ""
     if text.startswith(_ASKED) and _ANSWERED in text and not _ACTED.search(text):

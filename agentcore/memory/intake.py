@@ -12,7 +12,7 @@ from uuid import UUID
 from agentcore.errors import InvalidParams
 from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.api import Caller
-from agentcore.memory.columns import NewColumns, Stated, TextColumns, VectorColumns
+from agentcore.memory.columns import NewColumns, RuleColumns, TextColumns, VectorColumns
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.language.llm_text import without_reasoning
@@ -71,22 +71,17 @@ def draft(
     """
     # A TTL counts from the request, so a retry of the same request may pass a smaller one.
     request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
-    interaction = params.interaction
-    said: Interaction | StoreParams = interaction or params
+    said: Interaction | StoreParams = params.interaction or params
     speaker = _first(params.speaker, said.speaker)
     metadata = {**said.metadata, **params.metadata}
     content, response = _said(params, speaker, metadata)
-    check_length(content, "content" if interaction is None else "interaction")
-    layer = (params.memory_type or MemoryType.EPISODIC).value
+    check_length(content, "content" if params.interaction is None else "interaction")
     timestamp = params.timestamp or said.timestamp or now
-    if timestamp > now + LARGEST_CLOCK_SKEW:
-        raise InvalidParams(
-            f"timestamp {timestamp.isoformat()} is more than 24 hours in the future. It is when the memory "
-            "was said or happened; write the time of a future event in the text."
-        )
+    _check_not_ahead(timestamp, now)
     derived = text_columns(caller.agent_id, content, speaker, count_tokens, timestamp, screen)
     if derived.flags:
         params = params.model_copy(update={"supersede": False})
+    layer = (params.memory_type or MemoryType.EPISODIC).value
     columns = NewColumns(
         content=content, text=derived.columns, is_long=derived.is_long, flagged=bool(derived.flags),
         vector=VectorColumns(params.embedding), response=response if params.keep_reasoning else None,
@@ -99,16 +94,34 @@ def draft(
         pinned=params.pinned, tags=list(params.tags), metadata=metadata, external_id=params.external_id,
         provenance=_provenance(caller, params, derived.columns.content_hash),
     )
+    _complete(columns, caller.agent_id, params)
+    reason = _rejection(params, content, response)
+    return Draft(params, columns, derived, reason, hashlib.sha256(request.encode()).digest())
+
+
+def _complete(columns: NewColumns, agent_id: str, params: StoreParams) -> None:
+    """Sets the columns of an interaction, and the subjects of a memory that is current."""
+    interaction = params.interaction
     if interaction is not None:
         columns.interaction_id, columns.actions = interaction.interaction_id, interaction.actions
         columns.outcome = interaction.outcome
         columns.action_outcomes = action_outcomes(interaction.actions, interaction.outcome)
     if params.superseded_by is None and params.valid_to is None:
-        columns.subjects = subjects_of(caller.agent_id, columns)
-    reason = None if params.force else rejection(content)
+        columns.subjects = subjects_of(agent_id, columns)
+
+
+def _rejection(params: StoreParams, content: str, response: str | None) -> str | None:
     if response and not content:
-        reason = ONLY_REASONING
-    return Draft(params, columns, derived, reason, hashlib.sha256(request.encode()).digest())
+        return ONLY_REASONING
+    return None if params.force else rejection(content)
+
+
+def _check_not_ahead(timestamp: datetime, now: datetime) -> None:
+    if timestamp > now + LARGEST_CLOCK_SKEW:
+        raise InvalidParams(
+            f"timestamp {timestamp.isoformat()} is more than 24 hours in the future. It is when the memory "
+            "was said or happened; write the time of a future event in the text."
+        )
 
 
 def text_columns(
@@ -136,7 +149,7 @@ def text_columns(
     return DerivedText(content, columns, flags, encoded.embedding_text, is_long(content))
 
 
-def subjects_of(agent_id: str, memory: Stated) -> list[int]:
+def subjects_of(agent_id: str, memory: RuleColumns) -> list[int]:
     """Returns digests of a memory's subjects; they differ by agent, namespace and user.
 
     Empty for a flagged memory, which must not supersede another.

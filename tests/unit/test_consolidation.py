@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.columns import Stated
+from agentcore.memory.columns import RuleColumns
 from agentcore.memory.consolidation import echoes, judge, subject_keys, told
 from agentcore.memory.statements.statements import READ_CHARS, Told, read
 
@@ -239,9 +239,10 @@ def test_a_memory_that_says_more_than_the_changed_fact_keeps_its_place() -> None
     assert judge(old, said("The port of the gateway is 9090.", days=1)).relation != "superseding"
 
 
-def stated(content: str) -> Stated:
-    return Stated(content=content, timestamp=MARCH, speaker=None, user_id=None, session_id=None, task_id=None,
-                  namespace=None, flagged=False)
+def stated(content: str) -> RuleColumns:
+    return RuleColumns(
+        content=content, timestamp=MARCH, speaker=None, user_id=None, session_id=None, task_id=None,
+        namespace=None, flagged=False)
 
 
 def test_an_answer_that_tells_more_keeps_its_exchange_in_its_place() -> None:

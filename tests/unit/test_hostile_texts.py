@@ -26,7 +26,7 @@ from agentcore.agents.tool_contract import SaveMemory, failure_sentence
 from agentcore.cli.imports import clean, text_of
 from agentcore.cli.lines import read_lines, store_params
 from agentcore.limits import MAX_TEXT_CHARS
-from agentcore.memory.columns import Stated
+from agentcore.memory.columns import RuleColumns
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.pending_work import is_worth_reading
 from agentcore.memory.consolidation import judge
@@ -180,9 +180,10 @@ SCREEN = Screen()
 ADA = SourceTexts([source("Ada lives in Ghent.")])
 
 
-def stated(text: str) -> Stated:
-    return Stated(content=text, timestamp=NOW, speaker=None, user_id=None, session_id="s", task_id=None,
-                  namespace=None, flagged=False)
+def stated(text: str) -> RuleColumns:
+    return RuleColumns(
+        content=text, timestamp=NOW, speaker=None, user_id=None, session_id="s", task_id=None,
+        namespace=None, flagged=False)
 
 
 READERS: Mapping[str, Callable[[str], Any]] = {

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import Caller
-from agentcore.memory.columns import Stated
+from agentcore.memory.columns import RuleColumns
 from agentcore.memory.consequences.supersession import (
     ON_A_SUBJECT,
     Earlier,
@@ -88,7 +88,7 @@ class Superseding:
             rows = await transaction.subjects.stated_before(lookup, limit=ON_A_SUBJECT)
             later = sorted({row["memory_id"] for row in rows if row["timestamp"] > first})
             past = await transaction.subjects.stated_in_line(later, JUDGED_CHARS) if later else []
-        keys = [subjects_of(self._caller.agent_id, Stated.of(row)) for row in past]
+        keys = [subjects_of(self._caller.agent_id, RuleColumns.of(row)) for row in past]
         known = [{**row, "subject_key": key} for row, own in zip(past, keys, strict=True) for key in own]
         return sorted(from_rows([*rows, *known]), key=lambda earlier: earlier.memory_id)
 

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
-from agentcore.memory.columns import Stated
+from agentcore.memory.columns import RuleColumns
 from agentcore.memory.consolidation import ECHO_WINDOW, JUDGED_CHARS, echoes, judge, told
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import FACT_FORM, SUPERSEDES, Link
@@ -184,7 +184,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
     return [
         Earlier(
             memory_id,
-            told(Stated.of(row)),
+            told(RuleColumns.of(row)),
             row["memory_type"],
             row["namespace"],
             row["expires_at"] is not None,
@@ -269,16 +269,16 @@ def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetim
     return None
 
 
-def stated_in(copy: Mapping[str, Any]) -> Stated:
+def rule_columns_of(copy: Mapping[str, Any]) -> RuleColumns:
     """Returns what an archived copy states."""
-    return Stated.of({**copy, "timestamp": datetime.fromisoformat(copy["timestamp"])})
+    return RuleColumns.of({**copy, "timestamp": datetime.fromisoformat(copy["timestamp"])})
 
 
 def restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
     """Returns the memory in an archived copy."""
     return Earlier(
         memory_id,
-        told(stated_in(copy)),
+        told(rule_columns_of(copy)),
         copy["memory_type"],
         copy["namespace"],
         copy["expires_at"] is not None,

@@ -18,6 +18,7 @@ from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, Link, MemoryRecord, MemoryType
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.calibration import OffTopicPrompts
+from agentcore.memory.ranking.candidates import Candidate
 from agentcore.memory.rows.memory_rows import PendingRelation
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.vector_store import SearchRequest, WordHits
@@ -105,17 +106,19 @@ class Relating:
         no_words = Bm25([], statistics), WordHits()
         request = SearchRequest(conditions, vector, self._parts.vector_model, *no_words)
         found = await self._parts.vectors.search(self._caller.agent_id, request)
-        scope = (row.speaker, row.user_id, row.namespace)
-        likely = sorted(
-            (each for each in found.candidates
-             if each.memory_id != row.memory_id and each.text[1:] == scope and not each.is_summary
-             and (each.similarity or 0.0) >= MIN_SIMILARITY),
-            key=lambda each: -(each.similarity or 0.0),
-        )
+        likely = sorted(_similar(row, found.candidates), key=lambda each: -(each.similarity or 0.0))
         order = (row.timestamp, row.memory_id)
         earlier = [each for each in likely if (each.timestamp, each.memory_id) < order]
         later = [each for each in likely if (each.timestamp, each.memory_id) > order]
         return {each.memory_id: each.similarity or 0.0 for each in (*earlier[:COMPARED], *later[:COMPARED])}
+
+
+def _similar(row: PendingRelation, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Returns the other similar messages of the same speaker, user and namespace."""
+    scope = (row.speaker, row.user_id, row.namespace)
+    return [each for each in candidates
+            if each.memory_id != row.memory_id and each.text[1:] == scope and not each.is_summary
+            and (each.similarity or 0.0) >= MIN_SIMILARITY]
 
 
 def calibrated(

@@ -81,6 +81,26 @@ class Erased:
         return self.complete and not self.left and not self.unreachable
 
 
+@dataclass(frozen=True)
+class _Extent:
+    """The rows of an agent or a user, and the keys listed in the archive, before the plan.
+
+    `recorded`: rows of copies by archive; `unreachable`: copies elsewhere, by place.
+    """
+
+    archive: Archive | None
+    place: UUID | None
+    rows: Sequence[UUID]
+    tombstones: Mapping[UUID, Row]
+    listed: Sequence[str]
+    recorded: Sequence[Row]
+    unreachable: Counter[str]
+
+    def copies(self) -> dict[UUID, str]:
+        """Returns the keys of archived copies by memory."""
+        return {memory_id: key for key in self.listed if (memory_id := memory_of(key)) is not None}
+
+
 @dataclass
 class _Plan:
     """Lists what to erase, in order. `loose` are objects of no memory; `unreachable` counts copies by store,
@@ -232,32 +252,24 @@ class Erasing:
         unreachable = _elsewhere(tombstones, recorded, place)
         other_redis = await self._parts.storage.other_redis(await self._parts.working.instance_id())
         unreachable.update({f"redis {each}": 1 for each in other_redis})
-        planned = self._of_the_agent if self._user_id is None else self._of_the_user
-        return await planned(archive, place, rows, tombstones, listed, recorded, unreachable)
+        extent = _Extent(archive, place, rows, tombstones, listed, recorded, unreachable)
+        return await (self._of_the_agent(extent) if self._user_id is None else self._of_the_user(extent))
 
-    async def _of_the_agent(
-        self,
-        archive: Archive | None,
-        place: UUID | None,
-        rows: Sequence[UUID],
-        tombstones: Mapping[UUID, Row],
-        listed: Sequence[str],
-        recorded: Sequence[Row],
-        unreachable: Counter[str],
-    ) -> _Plan:
-        copies = _by_memory(listed)
+    async def _of_the_agent(self, extent: _Extent) -> _Plan:
+        rows, tombstones, recorded = extent.rows, extent.tombstones, extent.recorded
+        place, copies = extent.place, extent.copies()
         own = {row["memory_id"] for row in recorded if row["archive_id"] == place}
         known = {*rows, *tombstones, *own}
         strays = [(each, key) for each, key in copies.items() if each not in known]
-        others = {copies.pop(each) for each in await self._foreign_copies(archive, strays)}
-        listed = [key for key in listed if key not in others]
+        others = {copies.pop(each) for each in await self._foreign_copies(extent.archive, strays)}
+        listed = [key for key in extent.listed if key not in others]
         here = sum(row["archive_id"] == place for row in tombstones.values())
         found = {"memories": len(rows), "archived_memories": here, ARCHIVE.name: len(listed)}
         elsewhere = Counter(archived_memories=len(tombstones) - here)
         elsewhere["archived_copies"] = len(recorded) - len(own)
         loose = [key for key in listed if memory_of(key) is None]
         ids = sorted({*rows, *tombstones, *copies, *own})
-        return _Plan(ids, set(listed), found, place, unreachable, elsewhere, loose)
+        return _Plan(ids, set(listed), found, place, extent.unreachable, elsewhere, loose)
 
     async def _foreign_copies(
         self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
@@ -269,25 +281,16 @@ class Erasing:
     def _is_own(self, copy: Mapping[str, Any]) -> bool:
         return bool(copy.get("agent_id", self._agent_id) == self._agent_id)
 
-    async def _of_the_user(
-        self,
-        archive: Archive | None,
-        place: UUID | None,
-        rows: Sequence[UUID],
-        tombstones: Mapping[UUID, Row],
-        listed: Sequence[str],
-        recorded: Sequence[Row],
-        unreachable: Counter[str],
-    ) -> _Plan:
-        copies = _by_memory(listed)
+    async def _of_the_user(self, extent: _Extent) -> _Plan:
+        tombstones, place, copies = extent.tombstones, extent.place, extent.copies()
         archived = {each for each, row in tombstones.items() if _is_of(row, self._user_id)}
-        own = [*rows, *archived]
-        named = {row["memory_id"] for row in recorded
+        own = [*extent.rows, *archived]
+        named = {row["memory_id"] for row in extent.recorded
                  if row["archive_id"] == place and row["user_id"] == self._user_id}
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             known = await transaction.erasing.known({*copies, *own, *named})
         strays = [(each, key) for each, key in copies.items() if each not in known | archived]
-        unreadable, read, sources = await self._attributed(archive, strays)
+        unreadable, read, sources = await self._attributed(extent.archive, strays)
         ordered = await self._with_derived([*own, *read, *(named - known)], sources)
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             there = await transaction.archived.held(ordered)
@@ -296,7 +299,7 @@ class Erasing:
         found = {"memories": len(there), "archived_memories": len(here), ARCHIVE.name: len(keys),
                  "archived_copies": len(named)}
         ids, none = [*reversed(ordered)], Counter[str]()
-        return _Plan(ids, keys, found, place, unreachable, none, unreadable=unreadable)
+        return _Plan(ids, keys, found, place, extent.unreachable, none, unreadable=unreadable)
 
     async def _attributed(
         self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
@@ -436,10 +439,6 @@ class Erasing:
                 jobs = await transaction.jobs.forget()
             self._done.erased[JOBS.name] += jobs
         return dict(+left)
-
-
-def _by_memory(keys: Sequence[str]) -> dict[UUID, str]:
-    return {memory_id: key for key in keys if (memory_id := memory_of(key)) is not None}
 
 
 def _is_of(tombstone: Row, user_id: str | None) -> bool:

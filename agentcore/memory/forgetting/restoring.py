@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -15,7 +15,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive, ArchivedObject, archive_id, read_copies, stored_id, vector_of
 from agentcore.memory.consequences.following import orphans, supersede_followers
 from agentcore.memory.consequences.pending_work import mark_restored_stale
-from agentcore.memory.consequences.supersession import stated_in, supersede_overtaken
+from agentcore.memory.consequences.supersession import rule_columns_of, supersede_overtaken
 from agentcore.memory.embeddings import refused_by
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.intake import subjects_of
@@ -176,17 +176,25 @@ class Restoring:
         await transaction.clusters.enqueue_late(copies)
         await archived.restore_rows("memory_history", tables["memory_history"], _parts_of(rows, "history"))
         await archived.restore_rows("memory_usage", tables["memory_usage"], _used(rows))
-        # Links from messages to ones they make outdated are classified again.
-        ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
-        held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
-        whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
-        await archived.restore_rows("memory_links", tables["memory_links"], whole)
+        lost = await self._put_back_links(transaction, rows, tables["memory_links"])
         if rows:
             await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
             if self._parts.relations is not None:
                 await transaction.relations.queue(sorted(copies))
             long = [each for each, row in sorted(copies.items()) if is_long(row["content"])]
             await transaction.passages.queue(long)
+        return lost
+
+    async def _put_back_links(
+        self, transaction: MemoryTransaction, rows: Sequence[Mapping[str, Any]], columns: Sequence[str]
+    ) -> list[LostLink]:
+        """Restores links whose other memory exists; returns the others."""
+        archived = transaction.archived
+        # Links from messages to ones they make outdated are classified again.
+        ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
+        held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
+        whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
+        await archived.restore_rows("memory_links", columns, whole)
         return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
 
     async def _superseded(
@@ -196,7 +204,7 @@ class Restoring:
         copies: Mapping[UUID, Mapping[str, Any]],
     ) -> list[UUID]:
         stated = {
-            memory_id: subjects_of(self._caller.agent_id, stated_in(copy))
+            memory_id: subjects_of(self._caller.agent_id, rule_columns_of(copy))
             for memory_id, copy in copies.items()
             if copy["superseded_by"] is None
         }

@@ -306,7 +306,7 @@ class GetContextParams(Filters):
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
     min_fit: Share | None = Field(
-        None, description="As for memory.retrieve, but absent with a `task_id`: 0."
+        None, description="As for memory.retrieve; the default is 0 with a `task_id`."
     )
     asked_at: Moment | None = None
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)

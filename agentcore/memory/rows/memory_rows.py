@@ -15,7 +15,7 @@ from psycopg import sql
 from psycopg.types.json import Jsonb
 
 from agentcore.database import Connection, query, shaped_query
-from agentcore.memory.columns import Stated
+from agentcore.memory.columns import RuleColumns
 from agentcore.memory.models import SUPERSEDES, JsonObject, Link
 from agentcore.memory.params.agent_settings import OwnRules
 from agentcore.summary_rules import SummaryRules, rules_in_force
@@ -164,7 +164,7 @@ class LinkRows(OwnedRows):
 
 
 @dataclass(slots=True, kw_only=True)
-class PendingRelation(Stated):
+class PendingRelation(RuleColumns):
     """A memory pending for the comparison; without a vector if the model refused its text."""
 
     memory_id: UUID
@@ -263,7 +263,7 @@ class Lookup:
 
 
 @dataclass(slots=True, kw_only=True)
-class Superseded(Stated):
+class Superseded(RuleColumns):
     """A memory that another superseded."""
 
     memory_id: UUID

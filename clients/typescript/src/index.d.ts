@@ -367,7 +367,7 @@ export interface GetContextParams {
   query: string;
   max_tokens?: number;
   min_score?: number | null;
-  /** As for memory.retrieve, but absent with a `task_id`: 0. */
+  /** As for memory.retrieve; the default is 0 with a `task_id`. */
   min_fit?: number | null;
   asked_at?: string | null;
   history?: Turn[];
