@@ -46,6 +46,7 @@ test: setup-all
 check: setup-all
 	@status=0; \
 	$(BIN)/ruff check . || status=1; \
+	$(BIN)/ruff format --check --quiet . || { echo 'fix: $(BIN)/ruff format .'; status=1; }; \
 	$(BIN)/mypy || status=1; \
 	$(BIN)/lint-imports --no-logo || status=1; \
 	$(BIN)/deptry agentcore || status=1; \

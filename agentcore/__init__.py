@@ -35,8 +35,11 @@ def __getattr__(name: str) -> Any:
     if name == "__all__":
         return sorted([*_SOURCES, *import_module("agentcore.errors").__all__, *_params()])
     # Submodule names are lower case: the import system resolves them after the AttributeError.
-    sources = (_SOURCES[name],) if name in _SOURCES else (
-        ("agentcore.errors", "agentcore.params") if name[:1].isupper() else ())
+    sources = (
+        (_SOURCES[name],)
+        if name in _SOURCES
+        else (("agentcore.errors", "agentcore.params") if name[:1].isupper() else ())
+    )
     for source in sources:
         module = import_module(source)
         if name in _SOURCES or name in (_params() if source == "agentcore.params" else module.__all__):

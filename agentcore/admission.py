@@ -101,12 +101,15 @@ class BodyBudget:
     def _change(self, agent_id: str, before: int, size: int) -> None:
         held = {
             (who, large): self._held.get((who, large), 0) + _counted(size, large) - _counted(before, large)
-            for who in (None, agent_id) for large in (False, True)
+            for who in (None, agent_id)
+            for large in (False, True)
         }
         limits = {(who, large): self._limit >> ((who is not None) + large) for who, large in held}
         if size > before and any(total > limits[place] for place, total in held.items()):
-            raise RateLimited("Too many bytes of requests are being received: try again.", data={
-                "retry_after_seconds": BODIES_RETRY_SECONDS, "max_bodies_bytes": self._limit})
+            raise RateLimited(
+                "Too many bytes of requests are being received: try again.",
+                data={"retry_after_seconds": BODIES_RETRY_SECONDS, "max_bodies_bytes": self._limit},
+            )
         for place, total in held.items():
             self._held[place] = total
             if not total:
@@ -143,9 +146,7 @@ class Admission:
         with self.bodies.share(agent_id) as hold:
             yield await self._received(exchange, receive, hold)
 
-    async def _received(
-        self, exchange: Exchange, receive: Receive, hold: Callable[[int], None]
-    ) -> bytes | None:
+    async def _received(self, exchange: Exchange, receive: Receive, hold: Callable[[int], None]) -> bytes | None:
         announced = exchange.header(b"content-length") or "0"
         if announced.isdecimal() and int(announced) > self.max_body_bytes:
             raise self._too_large()
@@ -173,7 +174,10 @@ class Admission:
 
 
 async def refuse(
-    exchange: Exchange, frame: Frame | None, error: AgentCoreError, send: Send,
+    exchange: Exchange,
+    frame: Frame | None,
+    error: AgentCoreError,
+    send: Send,
     statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
 ) -> None:
     """Returns one error for the whole body, with the id if it is a single call."""
@@ -194,14 +198,16 @@ def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
     return f'Bearer realm="agentcore", error="invalid_token", error_description="{error.message}"'
 
 
-async def say(
-    exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()
-) -> None:
+async def say(exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()) -> None:
     """Sends a JSON response; with status 204 the body is empty."""
-    about_body = [] if status == 204 else [
-        (b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    start: Message = {"type": "http.response.start", "status": status,
-                      "headers": [*about_body, *exchange.marks, *headers]}
+    about_body = (
+        [] if status == 204 else [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    )
+    start: Message = {
+        "type": "http.response.start",
+        "status": status,
+        "headers": [*about_body, *exchange.marks, *headers],
+    }
     await send(start)
     await send({"type": "http.response.body", "body": body})
 
@@ -240,7 +246,9 @@ class RateLimit:
             limit = int(self._capacity)
             raise TooLarge(
                 f"This request costs {units} units, and an agent may spend {limit} a minute: split it, or "
-                "let the operator raise RATE_LIMIT_PER_MINUTE.", data={"units": units, "rate_units": limit})
+                "let the operator raise RATE_LIMIT_PER_MINUTE.",
+                data={"units": units, "rate_units": limit},
+            )
         now = self._clock()
         self._turn(now)
         left, seen_at = self._recent.get(agent_id) or self._older.get(agent_id) or (self._capacity, now)

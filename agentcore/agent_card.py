@@ -15,14 +15,34 @@ PROTOCOL_VERSION = "1.0"
 
 _JSON = "application/json"
 _SKILLS = (
-    ("remember", "Remember", "Store interactions and facts, one by one or a whole conversation.",
-     ["memory", "store"], "memory.store, memory.store_batch, memory.add_session"),
-    ("recall", "Recall", "Find what matters for a query, or a context for a prompt within a token budget.",
-     ["memory", "search", "context"], "memory.retrieve, memory.get_context"),
-    ("correct", "Correct", "Change a memory and keep what it was; take a change back.",
-     ["memory", "history"], "memory.update, memory.history, memory.revert"),
-    ("forget", "Forget", "Delete, prune with a dry run, restore what was archived.",
-     ["memory", "forgetting"], "memory.delete, memory.prune, memory.restore"),
+    (
+        "remember",
+        "Remember",
+        "Store interactions and facts, one by one or a whole conversation.",
+        ["memory", "store"],
+        "memory.store, memory.store_batch, memory.add_session",
+    ),
+    (
+        "recall",
+        "Recall",
+        "Find what matters for a query, or a context for a prompt within a token budget.",
+        ["memory", "search", "context"],
+        "memory.retrieve, memory.get_context",
+    ),
+    (
+        "correct",
+        "Correct",
+        "Change a memory and keep what it was; take a change back.",
+        ["memory", "history"],
+        "memory.update, memory.history, memory.revert",
+    ),
+    (
+        "forget",
+        "Forget",
+        "Delete, prune with a dry run, restore what was archived.",
+        ["memory", "forgetting"],
+        "memory.delete, memory.prune, memory.restore",
+    ),
 )
 
 
@@ -31,25 +51,37 @@ def agent_card(url: str, version: str) -> dict[str, Any]:
     return {
         "name": "AgentCore Memory",
         "description": "The lasting memory of an agent: whoever calls with a JWT acts on the memory of the "
-                       "token's subject, and on no other. JSON-RPC 2.0; rpc.discover describes every method.",
+        "token's subject, and on no other. JSON-RPC 2.0; rpc.discover describes every method.",
         "version": version,
-        "supportedInterfaces": [
-            {"url": url, "protocolBinding": BINDING, "protocolVersion": PROTOCOL_VERSION}],
+        "supportedInterfaces": [{"url": url, "protocolBinding": BINDING, "protocolVersion": PROTOCOL_VERSION}],
         "capabilities": {
-            "streaming": False, "pushNotifications": False, "extendedAgentCard": False,
-            "extensions": [{
-                "uri": A2A_CONTEXT, "required": False,
-                "description": "A request may carry a2a_context (source_agent, target_agent, trace_id, "
-                               "timestamp, session_id, conversation_id): it comes back on the answer, and is "
-                               "kept with what was stored."}],
+            "streaming": False,
+            "pushNotifications": False,
+            "extendedAgentCard": False,
+            "extensions": [
+                {
+                    "uri": A2A_CONTEXT,
+                    "required": False,
+                    "description": "A request may carry a2a_context (source_agent, target_agent, trace_id, "
+                    "timestamp, session_id, conversation_id): it comes back on the answer, and is "
+                    "kept with what was stored.",
+                }
+            ],
         },
-        "securitySchemes": {"jwt": {"httpAuthSecurityScheme": {
-            "scheme": "Bearer", "bearerFormat": "JWT",
-            "description": "sub is the agent; scope holds memory:read, memory:write, memory:admin."}}},
+        "securitySchemes": {
+            "jwt": {
+                "httpAuthSecurityScheme": {
+                    "scheme": "Bearer",
+                    "bearerFormat": "JWT",
+                    "description": "sub is the agent; scope holds memory:read, memory:write, memory:admin.",
+                }
+            }
+        },
         "securityRequirements": [{"schemes": {"jwt": {"list": ["memory:read", "memory:write"]}}}],
         "defaultInputModes": [_JSON],
         "defaultOutputModes": [_JSON],
         "skills": [
             {"id": name, "name": title, "description": said, "tags": tags, "examples": [methods]}
-            for name, title, said, tags, methods in _SKILLS],
+            for name, title, said, tags, methods in _SKILLS
+        ],
     }

@@ -110,8 +110,7 @@ def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
         socket_connect_timeout=settings.redis_timeout_seconds,
     )
     guarded = cast(GuardedRedis, redis)
-    guarded.circuit = CircuitBreaker(
-        "redis", "working memory is read from PostgreSQL, vectors are computed again")
+    guarded.circuit = CircuitBreaker("redis", "working memory is read from PostgreSQL, vectors are computed again")
     return guarded
 
 
@@ -224,9 +223,7 @@ def make_summariser(settings: Settings, meter: Meter) -> Summariser | None:
     return summariser
 
 
-def _in_background(
-    settings: Settings, meter: Meter, table: Mapping[str, str], kind: str, name: str = "openai"
-) -> Any:
+def _in_background(settings: Settings, meter: Meter, table: Mapping[str, str], kind: str, name: str = "openai") -> Any:
     if name in table and not has_language_model(settings):
         return None
     options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)
@@ -384,9 +381,7 @@ def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
     archive: Archive
     if settings.memory_archival_s3_bucket:
         archive = resolve("s3", ARCHIVES, kind="archive")(
-            settings.memory_archival_s3_bucket,
-            settings.aws_endpoint_url_s3,
-            object_headers=options.object_headers,
+            settings.memory_archival_s3_bucket, settings.aws_endpoint_url_s3, object_headers=options.object_headers
         )
     else:
         archive = resolve("directory", ARCHIVES, kind="archive")(home.archive)
@@ -418,4 +413,3 @@ def signing_secret(settings: Settings, home: Home) -> str:
             ]
         )
     return home.secret("jwt")
-

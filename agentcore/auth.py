@@ -82,8 +82,12 @@ class SharedSecret:
             for key in self.keys:
                 jwt.encode({}, key, "HS256")
         except jwt.InvalidKeyError as cause:
-            raise ConfigurationError(["JWT_SECRET_KEY is a public key or certificate, not a secret: "
-                                      "set JWT_JWKS_URL and JWT_ALGORITHM for public keys."]) from cause
+            raise ConfigurationError(
+                [
+                    "JWT_SECRET_KEY is a public key or certificate, not a secret: "
+                    "set JWT_JWKS_URL and JWT_ALGORITHM for public keys."
+                ]
+            ) from cause
         except ValueError as problem:
             raise ConfigurationError([str(problem)]) from problem
         self.key = self.keys[0]
@@ -100,8 +104,14 @@ class JwksKeys:
     """
 
     def __init__(
-        self, url: str, algorithm: str, *, ttl_seconds: float = 600.0, refetch_seconds: float = 30.0,
-        timeout_seconds: float = 5.0, clock: Callable[[], float] = time.monotonic,
+        self,
+        url: str,
+        algorithm: str,
+        *,
+        ttl_seconds: float = 600.0,
+        refetch_seconds: float = 30.0,
+        timeout_seconds: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._url = url
         self._algorithm = algorithm
@@ -183,8 +193,11 @@ def _usable_keys(document: Any, algorithm: str) -> dict[str, jwt.PyJWK]:
 def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
     kind, curve = _KEY_OF[algorithm]
     return (
-        entry.get("kty") == kind and (curve is None or entry.get("crv") == curve) and "d" not in entry
-        and entry.get("use", "sig") == "sig" and entry.get("alg", algorithm) == algorithm
+        entry.get("kty") == kind
+        and (curve is None or entry.get("crv") == curve)
+        and "d" not in entry
+        and entry.get("use", "sig") == "sig"
+        and entry.get("alg", algorithm) == algorithm
     )
 
 
@@ -230,10 +243,13 @@ class TokenVerifier:
     def _decoded(self, token: str, key: bytes | jwt.PyJWK) -> dict[str, Any]:
         rules = self._rules
         return jwt.decode(
-            token, key, [rules.algorithm],
-            {"require": ["exp", "sub"], "verify_aud": rules.audience is not None,
-             "enforce_minimum_key_length": True},
-            issuer=rules.issuer, audience=rules.audience, leeway=LEEWAY_SECONDS,
+            token,
+            key,
+            [rules.algorithm],
+            {"require": ["exp", "sub"], "verify_aud": rules.audience is not None, "enforce_minimum_key_length": True},
+            issuer=rules.issuer,
+            audience=rules.audience,
+            leeway=LEEWAY_SECONDS,
         )
 
 
@@ -248,8 +264,11 @@ def _bearer(authorization: str | None) -> str:
 
 
 def _is_plain_id(value: Any) -> bool:
-    return (isinstance(value, str) and 1 <= len(value) <= MAX_ID_CHARS
-            and not any(unicodedata.category(character) in ("Cc", "Cs") for character in value))
+    return (
+        isinstance(value, str)
+        and 1 <= len(value) <= MAX_ID_CHARS
+        and not any(unicodedata.category(character) in ("Cc", "Cs") for character in value)
+    )
 
 
 def _principal(claims: Mapping[str, Any]) -> Principal:
@@ -282,8 +301,14 @@ def _is_user(value: Any) -> bool:
 
 
 def mint_token(
-    secret: str, agent_id: str, scopes: Iterable[str], ttl_seconds: float, *,
-    issuer: str | None = None, audience: str | None = None, now: float | None = None,
+    secret: str,
+    agent_id: str,
+    scopes: Iterable[str],
+    ttl_seconds: float,
+    *,
+    issuer: str | None = None,
+    audience: str | None = None,
+    now: float | None = None,
     users: Sequence[str | None] = (),
 ) -> str:
     """Returns an HS256 token for an agent, bound to `users` if any.
@@ -294,8 +319,14 @@ def mint_token(
         raise InvalidParams("The id of an agent or user is 1 to 255 characters without control characters.")
     issued_at = int(time.time() if now is None else now)
     claims: dict[str, Any] = {
-        "sub": agent_id, "scope": " ".join(scopes), "iat": issued_at, "exp": issued_at + int(ttl_seconds),
-        "jti": str(uuid4()), "iss": issuer, "aud": audience, "users": list(users) or None,
+        "sub": agent_id,
+        "scope": " ".join(scopes),
+        "iat": issued_at,
+        "exp": issued_at + int(ttl_seconds),
+        "jti": str(uuid4()),
+        "iss": issuer,
+        "aud": audience,
+        "users": list(users) or None,
     }
     given = {name: value for name, value in claims.items() if value is not None}
     return jwt.encode(given, SharedSecret(secret).key, "HS256")

@@ -23,7 +23,10 @@ class CircuitBreaker:
     """
 
     def __init__(
-        self, dependency: str, fallback: str, probe_interval_seconds: float = 5.0,
+        self,
+        dependency: str,
+        fallback: str,
+        probe_interval_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.dependency = dependency
@@ -71,8 +74,7 @@ class CircuitBreaker:
 
     @contextmanager
     def guard(
-        self, *failures: type[BaseException], answers: tuple[type[BaseException], ...] = (),
-        force: bool = False,
+        self, *failures: type[BaseException], answers: tuple[type[BaseException], ...] = (), force: bool = False
     ) -> Iterator[None]:
         """Guards one request. Raises CircuitOpen.
 

@@ -9,24 +9,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    ModelWrapValidatorHandler,
-    SecretStr,
-    ValidationError,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, SecretStr, ValidationError, model_validator
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, NoDecode, SettingsConfigDict
 
 from agentcore.errors import ConfigurationError
-from agentcore.limits import (
-    MAX_BATCH_CALLS,
-    MAX_BODY_BYTES,
-    MAX_CONNECTIONS,
-    RATE_UNITS_PER_MINUTE,
-    REQUEST_SECONDS,
-)
+from agentcore.limits import MAX_BATCH_CALLS, MAX_BODY_BYTES, MAX_CONNECTIONS, RATE_UNITS_PER_MINUTE, REQUEST_SECONDS
 from agentcore.structured_settings import read_archive_options, read_llm_options, read_secrets
 
 __all__ = ["Settings", "environment_settings", "load_settings", "misspelt_variables", "revealed"]
@@ -56,7 +43,8 @@ Layers = Annotated[dict[LayerName, dict[LayerRule, Amount]], NoDecode, BeforeVal
 
 LogLevel = Annotated[
     Literal["DEBUG", "INFO", "WARNING", "ERROR"],
-    BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given)]
+    BeforeValidator(lambda given: given.upper() if isinstance(given, str) else given),
+]
 
 
 class Settings(BaseSettings):
@@ -91,16 +79,15 @@ class Settings(BaseSettings):
         "Unset: DATABASE_URL's, which switches to that role.",
     )
     database_pool_size: int = Field(10, ge=1, le=200, description="Connections a pool holds at most.")
-    database_timeout_seconds: float = Field(
-        10.0, gt=0, description="Longest wait for a connection or statement."
-    )
+    database_timeout_seconds: float = Field(10.0, gt=0, description="Longest wait for a connection or statement.")
     redis_url: SecretStr | None = Field(None, description="Redis. Unset: the service starts its own.")
     redis_timeout_seconds: float = Field(0.5, gt=0, description="Longest wait for Redis.")
 
     # Tokens
     jwt_algorithm: JwtAlgorithm = Field("HS256", description="The one algorithm accepted in tokens.")
     jwt_secret_key: SecretStr | None = Field(
-        None, description="HS256 secret, at least 32 bytes; or a JSON list: the first signs, all verify. "
+        None,
+        description="HS256 secret, at least 32 bytes; or a JSON list: the first signs, all verify. "
         "Unset and embedded: made once, kept in the home.",
     )
     jwt_jwks_url: str | None = Field(None, description="Where the public keys are (RS256, ES256, EdDSA).")
@@ -119,12 +106,8 @@ class Settings(BaseSettings):
         "text-embedding-3-small, embed-english-v3.0.",
     )
     embedding_dimensions: int = Field(384, ge=1, le=16_000, description="Length of a vector.")
-    embedding_timeout_seconds: float = Field(
-        10.0, gt=0, description="Longest wait for one embedding request."
-    )
-    embedding_threads: int = Field(
-        0, ge=0, le=64, description="Threads of the local model; 0: one for each core."
-    )
+    embedding_timeout_seconds: float = Field(10.0, gt=0, description="Longest wait for one embedding request.")
+    embedding_threads: int = Field(0, ge=0, le=64, description="Threads of the local model; 0: one for each core.")
     embedding_cache_entries: int = Field(20_000, ge=0, description="Vectors cached in the process.")
     openai_api_key: SecretStr | None = Field(None, description="Key for the OpenAI endpoint.")
     openai_base_url: str | None = Field(None, description="Any OpenAI-compatible endpoint.")
@@ -134,17 +117,13 @@ class Settings(BaseSettings):
     reranker: Literal["none", "cross_encoder", "http"] | str = Field(
         "none", description="none | cross_encoder | http | module:attribute."
     )
-    reranker_path: Path | None = Field(
-        None, description="Directory of a cross-encoder: model.onnx and tokenizer.json."
-    )
+    reranker_path: Path | None = Field(None, description="Directory of a cross-encoder: model.onnx and tokenizer.json.")
     reranker_url: str | None = Field(
         None, description="Whole address of a rerank endpoint, in the form of Cohere, Jina, vLLM or TEI."
     )
     reranker_model: str | None = Field(None, description="Model the rerank endpoint is asked for.")
     reranker_api_key: SecretStr | None = Field(None, description="Key for the rerank endpoint.")
-    reranker_timeout_ms: int = Field(
-        150, ge=1, le=30_000, description="Longest time reranking may add to a search."
-    )
+    reranker_timeout_ms: int = Field(150, ge=1, le=30_000, description="Longest time reranking may add to a search.")
     query_rewriter: Literal["none", "openai"] | str = Field(
         "none", description="Puts queries into other words: none | openai | module:attribute."
     )
@@ -168,20 +147,16 @@ class Settings(BaseSettings):
     # Memory
     vector_store: Literal["pgvector"] | str = Field("pgvector", description="Where vectors are searched.")
     memory_working_ttl: int = Field(3_600, ge=1, description="Seconds a task's working memory lasts.")
-    memory_working_tokens: int = Field(
-        4_000, ge=1, description="Tokens a task's working memory holds at most."
-    )
-    memory_episodic_capacity: int = Field(
-        0, ge=0, description="Memories kept in the episodic layer; 0: unlimited."
-    )
+    memory_working_tokens: int = Field(4_000, ge=1, description="Tokens a task's working memory holds at most.")
+    memory_episodic_capacity: int = Field(0, ge=0, description="Memories kept in the episodic layer; 0: unlimited.")
     memory_layers: Layers = Field(
         default_factory=dict,
         description='How layers forget, in seconds, uses and memories, as JSON: {"episodic": {"ttl_seconds": '
         '1296000, "extend_after_uses": 10, "capacity": 50000}}. What is not named, or 0, does not apply.',
     )
-    memory_pruning_strategy: Literal[
-        "least_relevant", "oldest_first", "frequency_based", "retention_curve"
-    ] = Field("least_relevant", description="Strategy where a caller names none.")
+    memory_pruning_strategy: Literal["least_relevant", "oldest_first", "frequency_based", "retention_curve"] = Field(
+        "least_relevant", description="Strategy where a caller names none."
+    )
     memory_flag_patterns: Annotated[dict[str, str], NoDecode, BeforeValidator(_from_json)] = Field(
         default_factory=dict,
         description="Patterns that flag a memory as injected instructions, beside the default ones: a JSON "
@@ -204,10 +179,7 @@ class Settings(BaseSettings):
         "ivfflat", description="Kind of the vector indexes: hnsw answers faster, and takes longer to build."
     )
     vector_index_recall: float = Field(
-        0.95,
-        ge=0.5,
-        le=0.999,
-        description="Share of the exact 50 nearest that a search through an index should find.",
+        0.95, ge=0.5, le=0.999, description="Share of the exact 50 nearest that a search through an index should find."
     )
     idempotency_ttl: int = Field(7 * 86_400, ge=60, description="Seconds an idempotency key is remembered.")
     token_encoding: str = Field("o200k_base", description="tiktoken encoding that counts context tokens.")
@@ -226,17 +198,13 @@ class Settings(BaseSettings):
         gt=0,
         description="Longest time one call may take; a prune or delete ends by itself after 25.",
     )
-    shutdown_grace_seconds: float = Field(
-        10.0, ge=0, description="Time for running calls to end at shutdown."
-    )
+    shutdown_grace_seconds: float = Field(10.0, ge=0, description="Time for running calls to end at shutdown.")
 
     # Clients and background
     agentcore_url: str = Field("http://127.0.0.1:8080", description="Service of the CLI and open_memory().")
     agentcore_token: SecretStr | None = Field(None, description="Token of the CLI and open_memory().")
     maintenance_in_server: bool = Field(True, description="Run background work in the server process.")
-    maintenance_interval_seconds: float = Field(
-        5.0, gt=0, description="Pause between rounds of background work."
-    )
+    maintenance_interval_seconds: float = Field(5.0, gt=0, description="Pause between rounds of background work.")
 
     @model_validator(mode="wrap")
     @classmethod
@@ -277,22 +245,27 @@ def _token_problems(settings: Settings) -> Problems:
         except ValueError as problem:
             yield {"jwt_secret_key"}, str(problem)
     if shared and settings.jwt_jwks_url is not None:
-        yield {"jwt_algorithm", "jwt_jwks_url"}, (
-            "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
-            "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL."
+        yield (
+            {"jwt_algorithm", "jwt_jwks_url"},
+            (
+                "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
+                "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL."
+            ),
         )
     if not shared and settings.jwt_jwks_url is None:
         yield {"jwt_algorithm", "jwt_jwks_url"}, f"JWT_ALGORITHM={settings.jwt_algorithm} needs JWT_JWKS_URL."
     if not shared and secret is not None:
-        yield {"jwt_algorithm", "jwt_secret_key"}, (
-            "JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one."
+        yield (
+            {"jwt_algorithm", "jwt_secret_key"},
+            ("JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one."),
         )
 
 
 def _embedding_problems(settings: Settings) -> Problems:
     if settings.embedding_model == "openai" and not (settings.openai_api_key or settings.openai_base_url):
-        yield {"embedding_model", "openai_api_key", "openai_base_url"}, (
-            "EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)."
+        yield (
+            {"embedding_model", "openai_api_key", "openai_base_url"},
+            ("EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)."),
         )
     if settings.embedding_model == "cohere" and settings.cohere_api_key is None:
         yield {"embedding_model", "cohere_api_key"}, "EMBEDDING_MODEL=cohere needs COHERE_API_KEY."
@@ -300,12 +273,14 @@ def _embedding_problems(settings: Settings) -> Problems:
 
 def _llm_problems(settings: Settings) -> Problems:
     if settings.reranker == "cross_encoder" and settings.reranker_path is None:
-        yield {"reranker", "reranker_path"}, (
-            "RERANKER=cross_encoder needs RERANKER_PATH, a directory with model.onnx and tokenizer.json."
+        yield (
+            {"reranker", "reranker_path"},
+            ("RERANKER=cross_encoder needs RERANKER_PATH, a directory with model.onnx and tokenizer.json."),
         )
     if settings.reranker == "http" and settings.reranker_url is None:
-        yield {"reranker", "reranker_url"}, (
-            "RERANKER=http needs RERANKER_URL, the whole address of a rerank endpoint."
+        yield (
+            {"reranker", "reranker_url"},
+            ("RERANKER=http needs RERANKER_URL, the whole address of a rerank endpoint."),
         )
     if settings.query_rewriter == "openai" and settings.llm_model is None:
         yield {"query_rewriter", "llm_model"}, "QUERY_REWRITER=openai needs LLM_MODEL."
@@ -319,9 +294,12 @@ def _llm_options_problems(settings: Settings) -> Problems:
         return
     known = own_key or settings.openai_api_key or settings.llm_base_url or settings.openai_base_url
     if settings.llm_model is not None and not known:
-        yield {"llm_model", "llm_options", "openai_api_key", "llm_base_url", "openai_base_url"}, (
-            "LLM_MODEL needs OPENAI_API_KEY, or LLM_BASE_URL of another endpoint (its key, if it wants one: "
-            "api_key in LLM_OPTIONS). Without a chat model, unset LLM_MODEL."
+        yield (
+            {"llm_model", "llm_options", "openai_api_key", "llm_base_url", "openai_base_url"},
+            (
+                "LLM_MODEL needs OPENAI_API_KEY, or LLM_BASE_URL of another endpoint (its key, if it wants one: "
+                "api_key in LLM_OPTIONS). Without a chat model, unset LLM_MODEL."
+            ),
         )
 
 
@@ -338,8 +316,9 @@ def _archive_problems(settings: Settings) -> Problems:
         yield {"memory_archive_options"}, f"MEMORY_ARCHIVE_OPTIONS {problem}."
         return
     if options.object_headers and not settings.memory_archival_s3_bucket:
-        yield {"memory_archive_options", "memory_archival_s3_bucket"}, (
-            "MEMORY_ARCHIVE_OPTIONS says what S3 is to do, and MEMORY_ARCHIVAL_S3_BUCKET names no bucket."
+        yield (
+            {"memory_archive_options", "memory_archival_s3_bucket"},
+            ("MEMORY_ARCHIVE_OPTIONS says what S3 is to do, and MEMORY_ARCHIVAL_S3_BUCKET names no bucket."),
         )
 
 
@@ -351,9 +330,7 @@ def _url_problems(settings: Settings) -> Problems:
     }.items():
         if url is not None and not url.get_secret_value().startswith(POSTGRESQL_SCHEMES):
             yield {field}, f"{field.upper()} is not a PostgreSQL URL (postgresql://user:password@host/database)."
-    for field, address in {
-        "reranker_url": settings.reranker_url, "llm_base_url": settings.llm_base_url
-    }.items():
+    for field, address in {"reranker_url": settings.reranker_url, "llm_base_url": settings.llm_base_url}.items():
         if address is not None and not address.startswith(HTTP_SCHEMES):
             yield {field}, f"{field.upper()} is not a URL (https://host/...)."
     redis = settings.redis_url
@@ -395,10 +372,6 @@ def misspelt_variables() -> dict[str, str]:
 
 def _mend(error: Any) -> str:
     field = str(error["loc"][0]) if error["loc"] else "settings"
-    secret = (
-        "SecretStr" in str(Settings.model_fields[field].annotation)
-        if field in Settings.model_fields
-        else True
-    )
+    secret = "SecretStr" in str(Settings.model_fields[field].annotation) if field in Settings.model_fields else True
     given = "" if secret else f" (got {error.get('input')!r})"
     return f"{field.upper()}: {error['msg']}{given}"

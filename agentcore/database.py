@@ -53,9 +53,7 @@ UNAVAILABLE = "PostgreSQL does not answer."
 class ConnectionGate:
     """Acquires connections of one pool, with a timeout that depends on the server's circuit."""
 
-    def __init__(
-        self, circuit: CircuitBreaker, reason: Callable[[], str | None], reply_seconds: float | None
-    ) -> None:
+    def __init__(self, circuit: CircuitBreaker, reason: Callable[[], str | None], reply_seconds: float | None) -> None:
         """`reason` returns why the server is gone for good, else None; if it is, acquiring fails at once.
 
         `reply_seconds`: the longest wait for the reply to one statement; None: no limit.
@@ -151,7 +149,10 @@ class WatchedConnection(AsyncConnection[DictRow]):
         return made
 
     async def wait(
-        self, gen: Any, interval: float = 0.1, timeout: float | None = None,  # noqa: ASYNC109 - the driver's
+        self,
+        gen: Any,
+        interval: float = 0.1,
+        timeout: float | None = None,  # noqa: ASYNC109 - the driver's
     ) -> Any:
         """Waits as the driver does, but closes the connection at the gate's limit.
 
@@ -198,8 +199,12 @@ ANSWER_GRACE_SECONDS = 1.0
 # The oldest version with halfvec, and the oldest with iterative index scans.
 OLDEST_PGVECTOR, ITERATIVE_PGVECTOR = (0, 7), (0, 8)
 # TCP only: detects a connection that a middlebox dropped silently, within a minute, and keeps idle ones open.
-_KEEPALIVE: dict[str, Any] = {"keepalives_idle": 30, "keepalives_interval": 10, "keepalives_count": 3,
-                              "tcp_user_timeout": 60_000}
+_KEEPALIVE: dict[str, Any] = {
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,
+}
 # Errors by SQLSTATE or its prefix; the first match applies.
 _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] = (
     (("57014",), StatementTimeout, None),
@@ -277,8 +282,14 @@ class Database:
         return AsyncConnectionPool(
             url,
             connection_class=WatchedConnection,
-            kwargs={"row_factory": dict_row, "prepare_threshold": 0, "autocommit": True, "gate": gate,
-                    "connect_timeout": math.ceil(self._timeout_seconds), **_KEEPALIVE},
+            kwargs={
+                "row_factory": dict_row,
+                "prepare_threshold": 0,
+                "autocommit": True,
+                "gate": gate,
+                "connect_timeout": math.ceil(self._timeout_seconds),
+                **_KEEPALIVE,
+            },
             min_size=min(2, size),
             max_size=size,
             timeout=self._timeout_seconds,
@@ -304,9 +315,7 @@ class Database:
         """Opens every pool. Raises StartupError if the server does not respond within 15 s."""
         self._opening = True
         try:
-            await asyncio.gather(
-                *(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in self._pools())
-            )
+            await asyncio.gather(*(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in self._pools()))
         except PoolTimeout as cause:
             await self.close()
             raise StartupError(
@@ -342,9 +351,7 @@ class Database:
         """Returns each pool's counters, by psycopg_pool's names (times in ms)."""
         return {pool.name: pool.get_stats() for pool in self._pools()}
 
-    def _connection(
-        self, pool: Pool, timeout_seconds: float | None = None
-    ) -> AbstractAsyncContextManager[Connection]:
+    def _connection(self, pool: Pool, timeout_seconds: float | None = None) -> AbstractAsyncContextManager[Connection]:
         return self._gates[pool.name].connection(pool, timeout_seconds)
 
     @asynccontextmanager
@@ -355,19 +362,12 @@ class Database:
         """
         whose = self._whose(agent_id)
         with translated_errors():
-            async with (
-                self._connection(self.write) as connection, connection.pipeline(), connection.transaction()
-            ):
+            async with self._connection(self.write) as connection, connection.pipeline(), connection.transaction():
                 await connection.execute(query("begin_as_agent"), whose)
                 yield connection
 
     async def fetch(
-        self,
-        agent_id: str,
-        statements: Sequence[Statement],
-        *,
-        primary: bool = False,
-        binary: bool = False,
+        self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, binary: bool = False
     ) -> list[list[Row]]:
         """Returns each statement's rows, in one round trip and one transaction (READ COMMITTED: no common
         snapshot).
@@ -383,9 +383,7 @@ class Database:
                 pass
         return await self._fetch(self.write, agent_id, statements, binary)
 
-    async def _fetch(
-        self, pool: Pool, agent_id: str, statements: Sequence[Statement], binary: bool
-    ) -> list[list[Row]]:
+    async def _fetch(self, pool: Pool, agent_id: str, statements: Sequence[Statement], binary: bool) -> list[list[Row]]:
         whose = self._whose(agent_id)
         with translated_errors():
             # A pipeline is one implicit transaction up to its sync (PostgreSQL documentation, 54.2.4):
@@ -393,8 +391,7 @@ class Database:
             async with self._connection(pool) as connection, connection.pipeline():
                 await connection.execute(query("begin_as_agent"), whose)
                 cursors = [
-                    await connection.execute(statement, values, binary=binary)
-                    for statement, values in statements
+                    await connection.execute(statement, values, binary=binary) for statement, values in statements
                 ]
         # After the end of the pipeline the cursors contain their results.
         return [list(await cursor.fetchall()) for cursor in cursors]
@@ -411,8 +408,12 @@ class Database:
         """Opens an owner's connection outside the pool, for statements that cannot run in a transaction."""
         with translated_errors():
             connection = await WatchedConnection.connect(
-                self.url, autocommit=True, row_factory=dict_row,
-                connect_timeout=math.ceil(self._timeout_seconds), **_KEEPALIVE)
+                self.url,
+                autocommit=True,
+                row_factory=dict_row,
+                connect_timeout=math.ceil(self._timeout_seconds),
+                **_KEEPALIVE,
+            )
             try:
                 await connection.execute(query("owner_session"))
                 yield connection

@@ -26,17 +26,7 @@ from agentcore.limits import MAX_MESSAGE_BYTES
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.jsonrpc import MemoryCall, cost_of
 from agentcore.registry import resolve
-from agentcore.rpc import (
-    Call,
-    Frame,
-    Limits,
-    MethodTable,
-    Report,
-    RpcMethod,
-    Session,
-    error_answer,
-    read_frame,
-)
+from agentcore.rpc import Call, Frame, Limits, MethodTable, Report, RpcMethod, Session, error_answer, read_frame
 from agentcore.telemetry import Metrics
 
 MAX_A2A_TEXT_CHARS = 255
@@ -82,11 +72,8 @@ def cost_of_frame(frame: Frame) -> int:
 class RpcEndpoint:
     """POST /api/v1/jsonrpc as a bare ASGI application."""
 
-    def __init__(
-        self, runtime: Runtime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
-    ) -> None:
-        limits = Limits(runtime.settings.max_batch_calls,
-                        timeout_seconds=runtime.settings.request_timeout_seconds)
+    def __init__(self, runtime: Runtime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission) -> None:
+        limits = Limits(runtime.settings.max_batch_calls, timeout_seconds=runtime.settings.request_timeout_seconds)
         self._runtime = runtime
         self._admission = admission
         self._table = MethodTable(methods, limits)
@@ -112,8 +99,10 @@ class RpcEndpoint:
     def _session(self, exchange: Exchange, principal: Principal) -> Session[MemoryCall]:
         def open_context(call: Call) -> MemoryCall:
             caller = Caller(
-                agent_id=principal.agent_id, token_id=principal.token_id,
-                trace_id=trace_id_of(exchange, call), a2a_context=call.a2a_context,
+                agent_id=principal.agent_id,
+                token_id=principal.token_id,
+                trace_id=trace_id_of(exchange, call),
+                a2a_context=call.a2a_context,
                 users=principal.users,
             )
             return MemoryCall(self._runtime.manager_for(caller), caller)
@@ -125,19 +114,28 @@ class RpcEndpoint:
 
     def _report(self, exchange: Exchange, principal: Principal | None, ended: Report) -> None:
         self._runtime.metrics.call_ended(ended.method, ended.outcome, ended.seconds)
-        logger.info("call", extra={
-            "request_id": exchange.request_id,
-            "trace_id": trace_id_of(exchange, ended.call),
-            "agent_id": principal.agent_id if principal is not None else None,
-            "method": ended.method,
-            "outcome": ended.outcome,
-            "duration_ms": round(ended.seconds * 1_000, 2),
-            **{field: _a2a_text(ended.call, field) for field in A2A_LOG_FIELDS},
-        })
+        logger.info(
+            "call",
+            extra={
+                "request_id": exchange.request_id,
+                "trace_id": trace_id_of(exchange, ended.call),
+                "agent_id": principal.agent_id if principal is not None else None,
+                "method": ended.method,
+                "outcome": ended.outcome,
+                "duration_ms": round(ended.seconds * 1_000, 2),
+                **{field: _a2a_text(ended.call, field) for field in A2A_LOG_FIELDS},
+            },
+        )
 
     async def refuse(
-        self, exchange: Exchange, principal: Principal | None, frame: Frame | None, error: AgentCoreError,
-        started: float, send: Send, statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
+        self,
+        exchange: Exchange,
+        principal: Principal | None,
+        frame: Frame | None,
+        error: AgentCoreError,
+        started: float,
+        send: Send,
+        statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
     ) -> None:
         """Returns one error for the whole request, with a log line and metrics like a call."""
         if isinstance(error, RateLimited) and frame is not None:
@@ -165,14 +163,10 @@ class McpEndpoint:
     A message costs its agent 1 unit, plus the cost of its tool's calls.
     """
 
-    def __init__(
-        self, runtime: Runtime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
-    ) -> None:
-        self._admission = replace(
-            admission, max_body_bytes=min(admission.max_body_bytes, MAX_MESSAGE_BYTES))
+    def __init__(self, runtime: Runtime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission) -> None:
+        self._admission = replace(admission, max_body_bytes=min(admission.max_body_bytes, MAX_MESSAGE_BYTES))
         # Calls of an admitted message are executed even during shutdown.
-        self._methods = RpcEndpoint(
-            runtime, methods, replace(admission, stopping=asyncio.Event()))
+        self._methods = RpcEndpoint(runtime, methods, replace(admission, stopping=asyncio.Event()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange.begin(scope)
@@ -197,15 +191,23 @@ class McpEndpoint:
         return None
 
     async def _answer(
-        self, answer: Any, exchange: Exchange, principal: Principal, scope: Scope, body: bytes,
-        receive: Receive, send: Send,
+        self,
+        answer: Any,
+        exchange: Exchange,
+        principal: Principal,
+        scope: Scope,
+        body: bytes,
+        receive: Receive,
+        send: Send,
     ) -> None:
         token = (exchange.header(b"authorization") or "").partition(" ")[2].strip()
         transport = httpx.ASGITransport(self._methods)
-        async with MemoryClient("http://memory", token, traceparent=str(exchange.trace), max_attempts=1,
-                                transport=transport) as memory:
-            await answer(memory, token.encode(), principal.scopes, scope, _again(body, receive),
-                         _marked(exchange, send))
+        async with MemoryClient(
+            "http://memory", token, traceparent=str(exchange.trace), max_attempts=1, transport=transport
+        ) as memory:
+            await answer(
+                memory, token.encode(), principal.scopes, scope, _again(body, receive), _marked(exchange, send)
+            )
 
 
 def _one_message(body: bytes) -> Frame:

@@ -251,9 +251,7 @@ def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
 
 # Errors sent to clients: one per code, and one per cause.
 WIRE_ERRORS = tuple(
-    error
-    for error in _descendants(AgentCoreError)
-    if error not in (ConfigurationError, StartupError, ClientClosed)
+    error for error in _descendants(AgentCoreError) if error not in (ConfigurationError, StartupError, ClientClosed)
 )
 _KNOWN = {(int(error.code), error.cause): error for error in WIRE_ERRORS}
 

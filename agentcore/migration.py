@@ -29,11 +29,19 @@ RUNNER = "agentcore.migration_runner"
 # In this order.
 SCHEMA_FILES = ("procrastinate.sql", "schema.sql")
 _REFUSALS = (
-    (("28",), re.compile(r"authentication failed for user|no password supplied|role \".*\" does not exist|"
-                         r"no pg_hba\.conf entry|is not permitted to log in|permission denied for database"),
-     "PostgreSQL refuses the user or the password of DATABASE_URL: fix them, or allow the user to connect."),
-    (("3D000",), re.compile(r"database \".*\" does not exist"),
-     "The database that DATABASE_URL names does not exist: create it, or name another."),
+    (
+        ("28",),
+        re.compile(
+            r"authentication failed for user|no password supplied|role \".*\" does not exist|"
+            r"no pg_hba\.conf entry|is not permitted to log in|permission denied for database"
+        ),
+        "PostgreSQL refuses the user or the password of DATABASE_URL: fix them, or allow the user to connect.",
+    ),
+    (
+        ("3D000",),
+        re.compile(r"database \".*\" does not exist"),
+        "The database that DATABASE_URL names does not exist: create it, or name another.",
+    ),
 )
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parent / "alembic"
@@ -102,7 +110,8 @@ def upgrade(database_url: str) -> str:
 def _create(connection: Connection, revision: str) -> None:
     connection.execute(schema())
     connection.execute(
-        "CREATE TABLE alembic_version (version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY)")
+        "CREATE TABLE alembic_version (version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY)"
+    )
     connection.execute("INSERT INTO alembic_version VALUES (%s)", (revision,))
 
 

@@ -138,9 +138,7 @@ class ModelWatch:
         self._followed = _followed(found)
         logger.info("searches go by %s now", found.model)
 
-    async def _embedder(
-        self, settings: Settings, found: KnownModel
-    ) -> tuple[WatchedEmbedder | None, Embedder | None]:
+    async def _embedder(self, settings: Settings, found: KnownModel) -> tuple[WatchedEmbedder | None, Embedder | None]:
         try:
             provider = assembly.make_embedder(settings)
             return provider, await self._opened(provider, settings)

@@ -42,11 +42,14 @@ def json_schemas(methods: Iterable[Described], ref_template: str) -> tuple[dict[
     """Returns schemas by `<method>.params` and `<method>.result`, and the definitions they reference."""
     listed = list(methods)
     params: list[tuple[str, Any, TypeAdapter[Any]]] = [
-        (f"{method.name}.params", "validation", TypeAdapter(method.params)) for method in listed]
+        (f"{method.name}.params", "validation", TypeAdapter(method.params)) for method in listed
+    ]
     results: list[tuple[str, Any, TypeAdapter[Any]]] = [
-        (f"{method.name}.result", "serialization", TypeAdapter(method.result)) for method in listed]
+        (f"{method.name}.result", "serialization", TypeAdapter(method.result)) for method in listed
+    ]
     found, shared = TypeAdapter.json_schemas(
-        [*params, *results], ref_template=ref_template, schema_generator=_WithoutFieldTitles)
+        [*params, *results], ref_template=ref_template, schema_generator=_WithoutFieldTitles
+    )
     return {name: schema for (name, _), schema in found.items()}, shared.get("$defs", {})
 
 
@@ -57,7 +60,7 @@ def schema_document(methods: Iterable[Described], title: str) -> dict[str, Any]:
 
 
 def openrpc_document(
-    methods: Sequence[Described], errors: Sequence[type[AgentCoreError]], *, title: str, version: str,
+    methods: Sequence[Described], errors: Sequence[type[AgentCoreError]], *, title: str, version: str
 ) -> dict[str, Any]:
     """Returns the OpenRPC document of a method table; every method may return every error."""
     schemas, definitions = json_schemas(methods, "#/components/schemas/{model}")
@@ -74,8 +77,7 @@ def _error(error: type[AgentCoreError]) -> dict[str, Any]:
 
 
 def _method(
-    method: Described, schemas: dict[str, Any], definitions: dict[str, Any],
-    errors: Sequence[type[AgentCoreError]],
+    method: Described, schemas: dict[str, Any], definitions: dict[str, Any], errors: Sequence[type[AgentCoreError]]
 ) -> dict[str, Any]:
     params = _resolved(schemas[f"{method.name}.params"], definitions)
     needs = {"x-scope": method.scope} if method.scope else {}

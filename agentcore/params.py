@@ -77,4 +77,3 @@ from agentcore.memory.params.sessions import Message as Message
 from agentcore.memory.params.sessions import SummarizeParams as SummarizeParams
 from agentcore.memory.params.sessions import SummarizeResult as SummarizeResult
 from agentcore.summary_rules import SummaryRules as SummaryRules
-

@@ -87,7 +87,8 @@ class WatchedEmbedder(EmbedderLayer):
         super().__init__(inner)
         self.problem: str | None = None
         self.circuit = CircuitBreaker(
-            "embedder", "searches use words alone, memories are embedded later", MODEL_REST_SECONDS)
+            "embedder", "searches use words alone, memories are embedded later", MODEL_REST_SECONDS
+        )
 
     async def close(self) -> None:
         await self._inner.close()
@@ -137,8 +138,7 @@ class SharedCheck:
 
 
 async def states(
-    database: Database, parts: MemoryParts, embedder: WatchedEmbedder | None,
-    circuits: Sequence[CircuitBreaker],
+    database: Database, parts: MemoryParts, embedder: WatchedEmbedder | None, circuits: Sequence[CircuitBreaker]
 ) -> dict[str, State]:
     """Returns for each part whether it responds, its version and problem, and `required` (default true)."""
     archive = parts.archive

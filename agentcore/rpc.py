@@ -175,7 +175,8 @@ def _too_many(what: str, name: str, limit: int) -> TooLarge:
 
 # Each hook lets another thread run; the C scanner alone never releases the GIL.
 _DECODER = json.JSONDecoder(
-    parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_object)
+    parse_constant=_refuse_constant, parse_float=_finite, parse_int=_whole, object_pairs_hook=_object
+)
 
 
 def _outline(body: bytes) -> bytes:
@@ -202,9 +203,7 @@ def _too_deep(outline: bytes) -> bool:
 
 def _parse(body: bytes) -> Any:
     openings, members = body.count(b"[") + body.count(b"{"), body.count(b":")
-    suspicious = (
-        openings > MAX_DEPTH or openings + body.count(b",") > MAX_VALUES or members > MAX_MEMBERS_IN_ALL
-    )
+    suspicious = openings > MAX_DEPTH or openings + body.count(b",") > MAX_VALUES or members > MAX_MEMBERS_IN_ALL
     if suspicious and _too_deep(_outline(body)):
         raise ParseError(data={"problem": f"nested deeper than {MAX_DEPTH} levels"})
     try:
@@ -317,8 +316,10 @@ def invalid_params(cause: ValidationError) -> InvalidParams:
 
 def _opaque(cause: BaseException, method: str) -> AgentCoreError:
     reference = uuid4().hex
-    logger.error("a call failed unexpectedly", extra={
-        "method": method, "reference": reference, "failure": describe_failure(cause)})
+    logger.error(
+        "a call failed unexpectedly",
+        extra={"method": method, "reference": reference, "failure": describe_failure(cause)},
+    )
     return InternalError(data={"reference": reference})
 
 
@@ -388,8 +389,7 @@ def _refuse_unknown(method: RpcMethod[Any], given: dict[str, Any]) -> None:
 
 
 async def _in_turn(
-    turns: asyncio.Semaphore, work: Callable[Arguments, Returned],
-    *arguments: Arguments.args, **named: Arguments.kwargs
+    turns: asyncio.Semaphore, work: Callable[Arguments, Returned], *arguments: Arguments.args, **named: Arguments.kwargs
 ) -> Returned:
     async with turns:
         return await asyncio.to_thread(work, *arguments, **named)
@@ -440,8 +440,9 @@ class MethodTable(Generic[ContextT]):
         self.limits = limits
         self._methods = {method.name: method for method in methods}
         self._large = asyncio.Semaphore(1)
-        self._bound = {name: _bind(method, limits.timeout_seconds, self._large)
-                       for name, method in self._methods.items()}
+        self._bound = {
+            name: _bind(method, limits.timeout_seconds, self._large) for name, method in self._methods.items()
+        }
 
     async def read(self, body: bytes) -> Frame:
         """Parses the calls of a body. Raises as `read_frame` does."""
@@ -492,8 +493,12 @@ class MethodTable(Generic[ContextT]):
         """Returns the result as JSON text, else None, and the error object."""
         # A notification is dispatched with an id too: only the report receives its outcome.
         request = {"method": call.method, "params": call.params, "id": None}
-        response = cast(dict[str, Any], await async_dispatch_to_serializable(
-            request, self._bound, context=turn, deserializer=_as_is, validator=_as_is))
+        response = cast(
+            dict[str, Any],
+            await async_dispatch_to_serializable(
+                request, self._bound, context=turn, deserializer=_as_is, validator=_as_is
+            ),
+        )
         error: dict[str, Any] = response.get("error", {})
         if error and call.method not in self._methods:
             error["data"] = {"problem": self._unknown(call.method)}

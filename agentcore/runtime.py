@@ -17,15 +17,7 @@ from agentcore.auth import TokenVerifier
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
-from agentcore.embedded import (
-    EmbeddedParts,
-    EmbeddedUrls,
-    Home,
-    attach,
-    default_home,
-    runs_on,
-    service_url_of,
-)
+from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home, runs_on, service_url_of
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.maintenance.job_queue import JobWorker
 from agentcore.maintenance.rounds import Maintenance
@@ -138,9 +130,7 @@ async def open_runtime(
         home = home_of(settings)
         database_url, redis_url = await _urls(settings, home, stack, log, attach_only)
         embedded = settings.database_url is None and not attach_only
-        await asyncio.to_thread(
-            migration.upgrade if migrate or embedded else migration.check_revision, database_url
-        )
+        await asyncio.to_thread(migration.upgrade if migrate or embedded else migration.check_revision, database_url)
         metrics = Metrics()
         database = Database(
             database_url,
@@ -163,22 +153,29 @@ async def open_runtime(
             return await _opened(made, redis, metrics, wanted, stack)
 
         provider, embedder = await _embedder_at_start(settings, embedding, found, opened)
-        await readiness.check_dimensions(
-            database, embedder, embedding.embedding_dimensions, in_force=found is not None
-        )
+        await readiness.check_dimensions(database, embedder, embedding.embedding_dimensions, in_force=found is not None)
         meter = assembly.make_meter(settings, database, metrics)
         reranker, rewriter = assembly.make_reranker(settings), assembly.make_rewriter(settings, meter)
         fact_judge = assembly.make_fact_judge(settings, meter)
-        extractor, summariser = (
-            assembly.make_extractor(settings, meter), assembly.make_summariser(settings, meter))
+        extractor, summariser = (assembly.make_extractor(settings, meter), assembly.make_summariser(settings, meter))
         for model in (reranker, rewriter, fact_judge, extractor, summariser):
             if model is not None:
                 await model.open()
                 stack.push_async_callback(model.close)
         parts = assembly.make_parts(
-            embedding, home, database, redis, embedder, metrics,
-            reranker=reranker, rewriter=rewriter, fact_judge=fact_judge, extractor=extractor,
-            summariser=summariser, meter=meter, in_force=found,
+            embedding,
+            home,
+            database,
+            redis,
+            embedder,
+            metrics,
+            reranker=reranker,
+            rewriter=rewriter,
+            fact_judge=fact_judge,
+            extractor=extractor,
+            summariser=summariser,
+            meter=meter,
+            in_force=found,
             samples=await query_samples(embedder, assembly.cache_of(settings)),
             relations=_relations(embedding, stack),
         )
@@ -190,8 +187,7 @@ async def open_runtime(
         await jobs.queue.open()
         maintenance = Maintenance(database, parts, jobs.queue, settings.maintenance_interval_seconds)
         verifier = assembly.make_verifier(settings, home)
-        runtime = Runtime(
-            settings, home, database, redis, parts, provider, verifier, metrics, maintenance, jobs)
+        runtime = Runtime(settings, home, database, redis, parts, provider, verifier, metrics, maintenance, jobs)
         _watch(runtime)
         stack.push_async_callback(_count_last_accesses, parts)
         watch = ModelWatch(settings, database, lambda: runtime.parts, opened, runtime.adopt, found)
@@ -211,9 +207,7 @@ async def _urls(
 ) -> tuple[str, str | None]:
     if attach_only:
         return urls_of(settings)
-    parts = EmbeddedParts(
-        home, postgres=settings.database_url is None, redis=settings.redis_url is None, log=log
-    )
+    parts = EmbeddedParts(home, postgres=settings.database_url is None, redis=settings.redis_url is None, log=log)
     await stack.enter_async_context(parts)
     supervision = asyncio.create_task(parts.supervise())
     stack.push_async_callback(_cancelled, supervision)
@@ -232,9 +226,12 @@ def _ended(home: Home) -> Callable[[], str | None]:
     def reason() -> str | None:
         with suppress(StartupError):
             if not runs_on(home):
-                return (f"The program that ran PostgreSQL and Redis of {home.path} has ended: open this "
-                        "memory again, and it runs them itself; or keep `agentcore serve` running there.")
+                return (
+                    f"The program that ran PostgreSQL and Redis of {home.path} has ended: open this "
+                    "memory again, and it runs them itself; or keep `agentcore serve` running there."
+                )
         return None
+
     return reason
 
 
@@ -266,11 +263,21 @@ async def _embedder_at_start(
         raise ConfigurationError([restart_sentence(found), failure.message]) from failure
     wanted = assembly.make_embedder(settings)
     if found is not None and wanted is not None and wanted.model != found.model:
-        asked = KnownModel(wanted.model, settings.embedding_model, settings.embedding_model_name,
-                           settings.embedding_dimensions, "filling")
-        logger.warning("the settings name %s, the memories have vectors of %s, which is used: set %s, "
-                       "or embed them again with: agentcore reembed %s",
-                       wanted.model, found.model, found.sentence(), asked.arguments())
+        asked = KnownModel(
+            wanted.model,
+            settings.embedding_model,
+            settings.embedding_model_name,
+            settings.embedding_dimensions,
+            "filling",
+        )
+        logger.warning(
+            "the settings name %s, the memories have vectors of %s, which is used: set %s, "
+            "or embed them again with: agentcore reembed %s",
+            wanted.model,
+            found.model,
+            found.sentence(),
+            asked.arguments(),
+        )
     return provider, embedder
 
 
@@ -293,19 +300,12 @@ async def _run_in_background(stack: AsyncExitStack, runtime: Runtime, watch: Mod
 
 
 async def _opened(
-    provider: WatchedEmbedder | None,
-    redis: Redis | None,
-    metrics: Metrics,
-    settings: Settings,
-    stack: AsyncExitStack,
+    provider: WatchedEmbedder | None, redis: Redis | None, metrics: Metrics, settings: Settings, stack: AsyncExitStack
 ) -> Embedder | None:
     if provider is None:
         return None
     embedder = CachingEmbedder(
-        BatchingEmbedder(provider),
-        redis=redis,
-        max_entries=settings.embedding_cache_entries,
-        observer=metrics,
+        BatchingEmbedder(provider), redis=redis, max_entries=settings.embedding_cache_entries, observer=metrics
     )
     await embedder.open()
     stack.push_async_callback(embedder.close)
@@ -324,11 +324,19 @@ def _watch(runtime: Runtime) -> None:
             for name, value in counters.items()
         },
     )
-    metrics.watch("circuit_open", "1 while the circuit of a dependency is open.", "dependency",
-                  lambda: {each.dependency: float(each.is_open) for each in runtime.circuits})
-    metrics.watch("circuit_openings", "How often the circuit of a dependency opened.", "dependency",
-                  lambda: {each.dependency: float(each.openings) for each in runtime.circuits},
-                  CounterMetricFamily)
+    metrics.watch(
+        "circuit_open",
+        "1 while the circuit of a dependency is open.",
+        "dependency",
+        lambda: {each.dependency: float(each.is_open) for each in runtime.circuits},
+    )
+    metrics.watch(
+        "circuit_openings",
+        "How often the circuit of a dependency opened.",
+        "dependency",
+        lambda: {each.dependency: float(each.openings) for each in runtime.circuits},
+        CounterMetricFamily,
+    )
     metrics.watch(
         "queue_length",
         "Work that waits, by queue: in this process, and in the database where this process leads.",
@@ -336,10 +344,7 @@ def _watch(runtime: Runtime) -> None:
         lambda: {"accesses": float(len(accesses)), **runtime.maintenance.waiting},
     )
     metrics.watch(
-        "jobs",
-        "Background jobs by state, where this process leads.",
-        "state",
-        lambda: runtime.maintenance.jobs,
+        "jobs", "Background jobs by state, where this process leads.", "state", lambda: runtime.maintenance.jobs
     )
 
 

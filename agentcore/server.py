@@ -46,12 +46,20 @@ logger = logging.getLogger(__name__)
 
 def _open_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
     async def face(request: Request) -> Response:
-        return JSONResponse({
-            "name": "agentcore-memory", "version": __version__,
-            "contract_version": CONTRACT_VERSION, "endpoint": ENDPOINT,
-            "mcp": MCP_ENDPOINT, "agent_card": AGENT_CARD,
-            "discover": "rpc.discover", "health": "/healthz", "ready": "/readyz", "metrics": "/metrics",
-        })
+        return JSONResponse(
+            {
+                "name": "agentcore-memory",
+                "version": __version__,
+                "contract_version": CONTRACT_VERSION,
+                "endpoint": ENDPOINT,
+                "mcp": MCP_ENDPOINT,
+                "agent_card": AGENT_CARD,
+                "discover": "rpc.discover",
+                "health": "/healthz",
+                "ready": "/readyz",
+                "metrics": "/metrics",
+            }
+        )
 
     async def card(request: Request) -> Response:
         return JSONResponse(agent_card(f"{str(request.base_url).rstrip('/')}{ENDPOINT}", __version__))
@@ -72,7 +80,12 @@ def _open_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
         return Response(runtime.metrics.exposition(), headers={"Content-Type": runtime.metrics.content_type})
 
     routes: dict[str, Callable[[Request], Awaitable[Response]]] = {
-        "/": face, AGENT_CARD: card, "/healthz": healthz, "/readyz": readyz, "/metrics": metrics}
+        "/": face,
+        AGENT_CARD: card,
+        "/healthz": healthz,
+        "/readyz": readyz,
+        "/metrics": metrics,
+    }
     return [Route(path, endpoint, methods=["GET"]) for path, endpoint in routes.items()]
 
 
@@ -83,22 +96,23 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     reference = new_request_id()
-    logger.error("a request failed unexpectedly", extra={
-        "reference": reference, "failure": describe_failure(error)})
+    logger.error("a request failed unexpectedly", extra={"reference": reference, "failure": describe_failure(error)})
     body = error_answer(InternalError(data={"reference": reference}))
     return Response(body, 500, media_type="application/json")
 
 
 def create_app(
-    runtime: Runtime, *, stopping: asyncio.Event | None = None,
-    methods: Sequence[RpcMethod[MemoryCall]] | None = None,
+    runtime: Runtime, *, stopping: asyncio.Event | None = None, methods: Sequence[RpcMethod[MemoryCall]] | None = None
 ) -> Starlette:
     """Returns the ASGI application of an open runtime; once `stopping` is set it rejects calls."""
     stopping = stopping or asyncio.Event()
     settings = runtime.settings
     admission = Admission(
-        runtime.verifier, RateLimit(settings.rate_limit_per_minute), stopping,
-        settings.max_body_bytes, settings.request_timeout_seconds,
+        runtime.verifier,
+        RateLimit(settings.rate_limit_per_minute),
+        stopping,
+        settings.max_body_bytes,
+        settings.request_timeout_seconds,
         BodyBudget(BODIES_AT_ONCE * settings.max_body_bytes),
     )
     offered = memory_methods() if methods is None else methods
@@ -138,20 +152,34 @@ def stop_on_signals(stopping: asyncio.Event) -> Iterator[None]:
 
 
 async def serve(
-    app: ASGIApp, *, address: socket.socket, stopping: asyncio.Event, grace_seconds: float,
-    on_listening: Callable[[str], None], connections: int = MAX_CONNECTIONS,
+    app: ASGIApp,
+    *,
+    address: socket.socket,
+    stopping: asyncio.Event,
+    grace_seconds: float,
+    on_listening: Callable[[str], None],
+    connections: int = MAX_CONNECTIONS,
 ) -> None:
     """Serves until `stopping` is set, then drains running calls for up to `grace_seconds`.
 
     Listens on a socket from `bound` and closes it. Calls `on_listening` with the URL once it accepts calls.
     Connections above `connections` receive 503. Raises StartupError if it cannot listen.
     """
-    server = _Server(uvicorn.Config(
-        app, http=LimitedProtocol, limit_concurrency=connections + 1, ws="none", lifespan="off",
-        access_log=False, log_config=None,
-        server_header=False, backlog=BACKLOG, timeout_keep_alive=KEEP_ALIVE_SECONDS,
-        timeout_graceful_shutdown=math.ceil(grace_seconds),
-    ))
+    server = _Server(
+        uvicorn.Config(
+            app,
+            http=LimitedProtocol,
+            limit_concurrency=connections + 1,
+            ws="none",
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            server_header=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_SECONDS,
+            timeout_graceful_shutdown=math.ceil(grace_seconds),
+        )
+    )
 
     async def stop() -> None:
         await stopping.wait()
@@ -198,8 +226,10 @@ def _listen(address: socket.socket) -> None:
 
 
 def _not_to_be_had(host: str, port: int, cause: OSError) -> StartupError:
-    return StartupError(f"Cannot listen on {host}:{port} ({cause.strerror}): stop what listens there "
-                        "(perhaps another agentcore serve), or choose another HOST or PORT.")
+    return StartupError(
+        f"Cannot listen on {host}:{port} ({cause.strerror}): stop what listens there "
+        "(perhaps another agentcore serve), or choose another HOST or PORT."
+    )
 
 
 def _url(address: socket.socket) -> str:
@@ -324,8 +354,11 @@ class LimitedProtocol(HttpToolsProtocol):
             return self.transport.abort()
         body = f'{{"error": "{status.phrase}"}}'.encode()
         self.transport.write(
-            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n".encode() + header
-            + f"connection: close\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+            f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: application/json\r\n".encode()
+            + header
+            + f"connection: close\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
         self.transport.write_eof()
         return self._start("headers", DRAIN_SECONDS, self.transport.abort)
 
@@ -343,7 +376,12 @@ def connection_limit(wanted: int, pool_size: int) -> int:
         return wanted
     free = soft - int(psutil.Process().num_fds()) - RESERVED_FILES - 2 * pool_size
     if free < wanted:
-        logger.warning("fewer connections than MAX_CONNECTIONS: the limit of open files is too low", extra={
-            "connections": max(MIN_CONNECTIONS, free), "open_files": soft,
-            "hint": "raise the hard limit, such as ulimit -Hn or LimitNOFILE="})
+        logger.warning(
+            "fewer connections than MAX_CONNECTIONS: the limit of open files is too low",
+            extra={
+                "connections": max(MIN_CONNECTIONS, free),
+                "open_files": soft,
+                "hint": "raise the hard limit, such as ulimit -Hn or LimitNOFILE=",
+            },
+        )
     return min(wanted, max(MIN_CONNECTIONS, free))

@@ -29,9 +29,7 @@ from agentcore.summary_rules import SummaryRules
 KEY_BYTES = 32
 KeyId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
 # A copy is read back before its memory is deleted, which excludes storage classes that need a restore first.
-READABLE_AT_ONCE = (
-    "STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY",
-)
+READABLE_AT_ONCE = ("STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY")
 
 
 def _key_digits(secret: SecretStr) -> SecretStr:
@@ -68,7 +66,8 @@ class ArchiveOptions(BaseModel):
         if given is not None and given not in READABLE_AT_ONCE:
             raise ValueError(
                 f"is none of {', '.join(READABLE_AT_ONCE)}: a copy is read back before its memory goes, so "
-                "colder classes are for the bucket's lifecycle rules")
+                "colder classes are for the bucket's lifecycle rules"
+            )
         return given
 
     @model_validator(mode="after")
@@ -76,8 +75,7 @@ class ArchiveOptions(BaseModel):
         if self.encrypt_with is not None and self.encrypt_with not in self.keys:
             raise ValueError(f"encrypt_with names {self.encrypt_with!r}, which keys does not hold")
         if len(self.keys) > 1 and "encrypt_with" not in self.model_fields_set:
-            raise ValueError(
-                "keys holds several: encrypt_with names the one for new copies, or is null for none")
+            raise ValueError("keys holds several: encrypt_with names the one for new copies, or is null for none")
         if self.kms_key_id is not None and not (self.server_side_encryption or "").startswith("aws:kms"):
             raise ValueError("kms_key_id needs server_side_encryption aws:kms or aws:kms:dsse")
         return self
@@ -87,14 +85,16 @@ class ArchiveOptions(BaseModel):
         """Returns the keys as bytes."""
         only = next(iter(self.keys)) if len(self.keys) == 1 else None
         chosen = self.encrypt_with if "encrypt_with" in self.model_fields_set else only
-        return Keyring(
-            {name: bytes.fromhex(key.get_secret_value()) for name, key in self.keys.items()}, chosen)
+        return Keyring({name: bytes.fromhex(key.get_secret_value()) for name, key in self.keys.items()}, chosen)
 
     @property
     def object_headers(self) -> Mapping[str, str]:
         """Returns the S3 parameters of each object, by boto3's names."""
-        told = {"StorageClass": self.storage_class, "ServerSideEncryption": self.server_side_encryption,
-                "SSEKMSKeyId": self.kms_key_id}
+        told = {
+            "StorageClass": self.storage_class,
+            "ServerSideEncryption": self.server_side_encryption,
+            "SSEKMSKeyId": self.kms_key_id,
+        }
         return {name: value for name, value in told.items() if value is not None}
 
 

@@ -23,8 +23,21 @@ from stamina.instrumentation import RetryDetails, set_on_retry_hooks
 
 from agentcore.errors import AgentCoreError
 
-LOG_FIELDS = ("request_id", "trace_id", "agent_id", "method", "outcome", "duration_ms", "source_agent",
-              "target_agent", "session_id", "conversation_id", "timestamp", "reference", "failure")
+LOG_FIELDS = (
+    "request_id",
+    "trace_id",
+    "agent_id",
+    "method",
+    "outcome",
+    "duration_ms",
+    "source_agent",
+    "target_agent",
+    "session_id",
+    "conversation_id",
+    "timestamp",
+    "reference",
+    "failure",
+)
 MAX_FIELD_CHARS = 255
 # Resolution of times in receipts, too coarse to time a single lookup. Metrics are exact.
 TIMING_STEP_MS = 5.0
@@ -66,31 +79,37 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         self._calls = Counter(
-            "agentcore_requests", "Calls by method and outcome.", ("method", "outcome"), registry=registry)
+            "agentcore_requests", "Calls by method and outcome.", ("method", "outcome"), registry=registry
+        )
         self._call_seconds = Histogram(
-            "agentcore_request_seconds", "Duration of calls.", ("method",), buckets=CALL_BUCKETS,
-            registry=registry)
+            "agentcore_request_seconds", "Duration of calls.", ("method",), buckets=CALL_BUCKETS, registry=registry
+        )
         self._step_seconds = Histogram(
-            "agentcore_step_seconds", "Duration of a call's steps.", ("step",), buckets=STEP_BUCKETS,
-            registry=registry)
+            "agentcore_step_seconds", "Duration of a call's steps.", ("step",), buckets=STEP_BUCKETS, registry=registry
+        )
         self._cache = Counter(
-            "agentcore_embedding_cache", "Embeddings asked of a cache.", ("place", "outcome"),
-            registry=registry)
-        self._jobs = Counter(
-            "agentcore_jobs_ended", "Runs of background jobs.", ("job", "outcome"), registry=registry)
+            "agentcore_embedding_cache", "Embeddings asked of a cache.", ("place", "outcome"), registry=registry
+        )
+        self._jobs = Counter("agentcore_jobs_ended", "Runs of background jobs.", ("job", "outcome"), registry=registry)
         self._llm_calls = Counter(
-            "agentcore_llm_requests", "Requests to language models by use.", ("work", "outcome"),
-            registry=registry)
+            "agentcore_llm_requests", "Requests to language models by use.", ("work", "outcome"), registry=registry
+        )
         self._llm_tokens = Counter(
-            "agentcore_llm_tokens", "Tokens of language models by use, charged or reserved for good.",
-            ("work", "direction"), registry=registry)
+            "agentcore_llm_tokens",
+            "Tokens of language models by use, charged or reserved for good.",
+            ("work", "direction"),
+            registry=registry,
+        )
         self._llm_cost = Counter(
-            "agentcore_llm_cost", "Cost of language models by use, in the currency of the prices.", ("work",),
-            registry=registry)
+            "agentcore_llm_cost",
+            "Cost of language models by use, in the currency of the prices.",
+            ("work",),
+            registry=registry,
+        )
         self._searches = Counter(
-            "agentcore_searches", "Searches by how vectors were compared.", ("vectors",), registry=registry)
-        self._rate_limited = Counter(
-            "agentcore_rate_limited", "Calls refused by the rate limit.", registry=registry)
+            "agentcore_searches", "Searches by how vectors were compared.", ("vectors",), registry=registry
+        )
+        self._rate_limited = Counter("agentcore_rate_limited", "Calls refused by the rate limit.", registry=registry)
 
     def call_ended(self, method: str, outcome: str, seconds: float) -> None:
         """`method` is bounded: a name of the method table, `unknown`, `invalid` or `none`."""
@@ -124,9 +143,7 @@ class Metrics:
         self._llm_tokens.labels(work, "output").inc(output_tokens)
         self._llm_cost.labels(work).inc(cost)
 
-    def watch(
-        self, name: str, description: str, label: str, read: Reading, kind: Family = GaugeMetricFamily
-    ) -> None:
+    def watch(self, name: str, description: str, label: str, read: Reading, kind: Family = GaugeMetricFamily) -> None:
         """Registers a metric `agentcore_<name>`, read at each scrape."""
         self._registry.register(_Watched(f"agentcore_{name}", description, label, read, kind))
 
@@ -138,9 +155,7 @@ class Metrics:
 class Steps:
     """Times a call's steps: `with steps("embed"): ...`. Times of a repeated step are added."""
 
-    def __init__(
-        self, metrics: Metrics | None = None, clock: Callable[[], float] = time.perf_counter
-    ) -> None:
+    def __init__(self, metrics: Metrics | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self._metrics = metrics
         self._clock = clock
         self._seconds: dict[str, float] = {}
@@ -159,8 +174,10 @@ class Steps:
     @property
     def timings_ms(self) -> dict[str, float]:
         """Returns milliseconds by step, rounded up to TIMING_STEP_MS, in the order in which they ended."""
-        return {step: max(1, math.ceil(seconds * 1_000 / TIMING_STEP_MS)) * TIMING_STEP_MS
-                for step, seconds in self._seconds.items()}
+        return {
+            step: max(1, math.ceil(seconds * 1_000 / TIMING_STEP_MS)) * TIMING_STEP_MS
+            for step, seconds in self._seconds.items()
+        }
 
 
 # --- traces ------------------------------------------------------------------------------------------------
@@ -218,8 +235,9 @@ def _one_failure(error: BaseException) -> str:
     name = f"{type(error).__module__}.{type(error).__qualname__}"
     sqlstate = getattr(error, "sqlstate", None)
     said = f": {error.message}" if isinstance(error, AgentCoreError) else f" [{sqlstate}]" if sqlstate else ""
-    frames = "".join(f"\n  {frame.filename}:{frame.lineno} in {frame.name}"
-                     for frame in traceback.extract_tb(error.__traceback__))
+    frames = "".join(
+        f"\n  {frame.filename}:{frame.lineno} in {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
+    )
     return f"{name}{said}{frames}"
 
 
@@ -227,8 +245,11 @@ def _fields(record: logging.LogRecord) -> dict[str, str | float]:
     given = {name: getattr(record, name, None) for name in LOG_FIELDS}
     if record.exc_info and record.exc_info[1] is not None:
         given["failure"] = describe_failure(record.exc_info[1])
-    return {name: value if isinstance(value, (int, float)) else _short(name, str(value))
-            for name, value in given.items() if value is not None}
+    return {
+        name: value if isinstance(value, (int, float)) else _short(name, str(value))
+        for name, value in given.items()
+        if value is not None
+    }
 
 
 def _short(name: str, text: str) -> str:
@@ -238,8 +259,15 @@ def _short(name: str, text: str) -> str:
 class _JsonForm(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
-        return json.dumps({"time": moment, "level": record.levelname, "logger": record.name,
-                           "message": record.getMessage(), **_fields(record)})
+        return json.dumps(
+            {
+                "time": moment,
+                "level": record.levelname,
+                "logger": record.name,
+                "message": record.getMessage(),
+                **_fields(record),
+            }
+        )
 
 
 class _TextForm(logging.Formatter):
@@ -259,8 +287,7 @@ def _quoted(value: str | float) -> str:
 
 def _log_retry(details: RetryDetails) -> None:
     cause = getattr(details.caused_by, "message", type(details.caused_by).__name__)
-    logger.warning(
-        "attempt %d failed, the next is in %.1f s: %s", details.retry_num, details.wait_for, cause)
+    logger.warning("attempt %d failed, the next is in %.1f s: %s", details.retry_num, details.wait_for, cause)
 
 
 def configure_logging(level: str, form: Literal["json", "text"]) -> None:

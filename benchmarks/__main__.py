@@ -10,8 +10,18 @@ from pathlib import Path
 # As the command line does (`agentcore/cli/__init__.py`): a service runs in this process.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 NOT_BENCHMARKS = {
-    "__init__", "__main__", "ablated_parts", "contexts", "corpus", "evidence", "labelled", "ledger",
-    "logistic", "measures", "service", "tasks",
+    "__init__",
+    "__main__",
+    "ablated_parts",
+    "contexts",
+    "corpus",
+    "evidence",
+    "labelled",
+    "ledger",
+    "logistic",
+    "measures",
+    "service",
+    "tasks",
 }
 
 

@@ -34,16 +34,7 @@ from agentcore.memory.embeddings import (
     Vectors,
 )
 from benchmarks import current_answers, labelled
-from benchmarks.ablated_parts import (
-    AGAIN,
-    BELOW,
-    CHOICES,
-    FROM_BELOW,
-    PRODUCT,
-    Part,
-    Replacement,
-    replaced,
-)
+from benchmarks.ablated_parts import AGAIN, BELOW, CHOICES, FROM_BELOW, PRODUCT, Part, Replacement, replaced
 from benchmarks.changing_facts import HALVES, Facts, free_wordings
 from benchmarks.contradictions import contradictory
 from benchmarks.current_answers import AMONG, CONTEXT_TOKENS, LIVES, Outcome, is_first
@@ -154,9 +145,7 @@ def keeping() -> AbstractContextManager[None]:
 
     return replaced(
         (
-            Replacement(
-                "agentcore.runtime:BatchingEmbedder", lambda inner: KeptEmbedder(BatchingEmbedder(inner))
-            ),
+            Replacement("agentcore.runtime:BatchingEmbedder", lambda inner: KeptEmbedder(BatchingEmbedder(inner))),
             Replacement("agentcore.assembly:make_relations", make_relations),
         ),
         Counter(),
@@ -264,9 +253,7 @@ async def ask_labelled(service: Service, stored: Stored, path: Path, limit: int 
                     stored.answers[part.name].append(Answer(measured, ranked))
 
 
-async def ask_stream(
-    service: Service, stored: Stored, wordings: Sequence[tuple[str, Wordings]], count: int
-) -> None:
+async def ask_stream(service: Service, stored: Stored, wordings: Sequence[tuple[str, Wordings]], count: int) -> None:
     """Runs `count` questions between the stores of a stream of changing facts (contradictions.py)."""
     for name, wording in wordings:
         agent_id, facts = stored.agent(name), Facts(4, wording)
@@ -433,9 +420,7 @@ async def ablated(service: Service, ask: Ask, names: Sequence[str]) -> Row:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--list", action="store_true", help="list the parts and the sets, and end")
     parser.add_argument("--part", action="append", help="this part alone; may be repeated")
     parser.add_argument("--set", action="append", help="this set alone; may be repeated")

@@ -98,8 +98,7 @@ async def run(
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=200, help="trials of each kind; an erasure's kills twice")
     parser.add_argument("--only", choices=KINDS, action="append", help="this kind (default: all)")
     parser.add_argument("--states", type=int, default=1_000, help="random states that are pruned")

@@ -36,20 +36,7 @@ NAMES = (
     "Onyx",
     "Pallas",
 )
-PEOPLE = (
-    "Amira",
-    "Bruno",
-    "Carla",
-    "Dario",
-    "Elena",
-    "Femi",
-    "Greta",
-    "Hana",
-    "Ivo",
-    "Jonas",
-    "Kofi",
-    "Lucia",
-)
+PEOPLE = ("Amira", "Bruno", "Carla", "Dario", "Elena", "Femi", "Greta", "Hana", "Ivo", "Jonas", "Kofi", "Lucia")
 PLACES = ("Lisbon", "Porto", "Graz", "Ghent", "Oslo", "Turin", "Leeds", "Basel", "Malmo", "Split")
 FIRMS = ("Northwind", "Halden", "Corvid", "Oakline", "Brightwell", "Stellar", "Quarry", "Tidewater")
 MONTHS = ("March", "April", "May", "June", "July", "August", "September")

@@ -79,11 +79,18 @@ async def measured(options: argparse.Namespace) -> Row:
         after = await answers(service, agents)
         change = paired_interval([each["R@10"] for each in before], [each["R@10"] for each in after])
         figures["after"] = {
-            **means(after), **await stored_bytes(service, agents), **made, "R@10 change interval": change}
+            **means(after),
+            **await stored_bytes(service, agents),
+            **made,
+            "R@10 change interval": change,
+        }
         archived = await consolidated(service, agents, 0, archive_sources=True)
         last = await answers(service, agents)
         figures["sources archived"] = {
-            **means(last), **await stored_bytes(service, agents), "archived": archived["archived"]}
+            **means(last),
+            **await stored_bytes(service, agents),
+            "archived": archived["archived"],
+        }
     return figures
 
 

@@ -71,9 +71,7 @@ class Past:
         self.history_tokens = count("\n".join(_text(each) for each in conversation.memories))
         self.evidence = {each["id"]: evidence(each["id"], _text(each)) for each in conversation.memories}
         self._moments = [moment(each["timestamp"]) for each in conversation.memories]
-        self._words = WordIndex(
-            [f"{each.get('speaker') or ''} {_text(each)}" for each in conversation.memories]
-        )
+        self._words = WordIndex([f"{each.get('speaker') or ''} {_text(each)}" for each in conversation.memories])
         self._vectors = vectors
 
     def budgets(self, options: argparse.Namespace) -> dict[str, int]:
@@ -91,11 +89,7 @@ class Past:
         last = [place for place in range(len(self.told)) if self._moments[place] <= before]
         nearest: list[int] = np.argsort(-(self._vectors @ vector), kind="stable").tolist()
         last.sort(key=self._moments.__getitem__)
-        return {
-            "last turns": last[::-1],
-            "vector top-k": nearest,
-            "BM25 top-k": self._words.ranked(question["text"]),
-        }
+        return {"last turns": last[::-1], "vector top-k": nearest, "BM25 top-k": self._words.ranked(question["text"])}
 
     def filled(self, order: Sequence[int], budget: int) -> Given:
         """Fills a baseline's context in its order, skipping memories that do not fit."""
@@ -133,9 +127,7 @@ async def past_of(service: Service, conversation: Conversation) -> Past:
         rows = await (await connection.execute(statement, {"agent_id": conversation.agent_id})).fetchall()
     held = {row["external_id"]: row["vector"] for row in rows}
     size = len(next(iter(held.values()), [0.0]))
-    vectors = np.array(
-        [held.get(each["id"], [0.0] * size) for each in conversation.memories], dtype=np.float32
-    )
+    vectors = np.array([held.get(each["id"], [0.0] * size) for each in conversation.memories], dtype=np.float32)
     return Past(conversation, vectors, service.runtime.parts.count_tokens)
 
 
@@ -290,9 +282,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Row]:
     return results
 
 
-async def _measured(
-    service: Service, agents: Sequence[Conversation], options: argparse.Namespace
-) -> dict[str, Row]:
+async def _measured(service: Service, agents: Sequence[Conversation], options: argparse.Namespace) -> dict[str, Row]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     measurement = Measurement(service, options)
     with Progress(*columns, transient=True) as progress:
@@ -301,9 +291,7 @@ async def _measured(
             await remember(service.call, each, lambda stored: progress.advance(task, stored))
         await service.runtime.maintenance.round()
         pasts = {each.agent_id: await past_of(service, each) for each in agents}
-        for agent, question, answerable in progress.track(
-            list(questions(agents, options.every)), description="asking"
-        ):
+        for agent, question, answerable in progress.track(list(questions(agents, options.every)), description="asking"):
             await measurement.ask(pasts[agent.agent_id], question, answerable)
         if options.summaries:
             for each in progress.track(agents, description="summarising"):
@@ -312,9 +300,7 @@ async def _measured(
                 list(questions(agents, options.every)), description="asking with summaries"
             ):
                 await measurement.ask_with_summaries(pasts[agent.agent_id], question, answerable)
-    asked_of = [
-        pasts[agent.agent_id] for agent, _, answerable in questions(agents, options.every) if answerable
-    ]
+    asked_of = [pasts[agent.agent_id] for agent, _, answerable in questions(agents, options.every) if answerable]
     history = sum(each.history_tokens for each in asked_of) / len(asked_of)
     return _told_of(agents[0].set_name, measurement, history)
 
@@ -338,15 +324,11 @@ def _told_of(set_name: str, measurement: Measurement, history: float) -> dict[st
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="*", help="files or directories of labelled sets")
     parser.add_argument("--only", nargs="*", help="of these sets alone, by name")
     parser.add_argument("--budgets", type=int, nargs="*", default=list(BUDGETS), help="in tokens")
-    parser.add_argument(
-        "--shares", type=float, nargs="*", default=list(SHARES), help="in per cent of the whole"
-    )
+    parser.add_argument("--shares", type=float, nargs="*", default=list(SHARES), help="in per cent of the whole")
     parser.add_argument("--every", type=int, default=1, help="ask every nth question")
     parser.add_argument("--baselines", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument(
@@ -364,7 +346,5 @@ def main() -> int:
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     kept = {"only", "every", "budgets", "shares", "summaries"}
-    append(
-        "context_efficiency", {name: value for name, value in vars(options).items() if name in kept}, results
-    )
+    append("context_efficiency", {name: value for name, value in vars(options).items() if name in kept}, results)
     return 0

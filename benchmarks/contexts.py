@@ -35,11 +35,7 @@ def given_of(answer: Row, budget: int) -> Given:
     if answer["token_count"] > budget:
         raise RuntimeError(f"a context of {answer['token_count']} tokens where {budget} were asked for")
     context = " ".join(answer["context"].split())
-    in_full = {
-        str(each["external_id"])
-        for each in answer["memories"]
-        if " ".join(each["content"].split()) in context
-    }
+    in_full = {str(each["external_id"]) for each in answer["memories"] if " ".join(each["content"].split()) in context}
     return Given(words_of(context), answer["token_count"], in_full)
 
 

@@ -185,9 +185,7 @@ def rows(found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--retrievals", type=int, default=1_000, help="0: the pairs alone")
     parser.add_argument("--embedding-model", default="local")
     parser.add_argument("--home", type=Path, default=None, help="keep the service's data here")

@@ -30,20 +30,7 @@ PEOPLE = [
     "Wanda",
     "Yusuf",
 ]
-PLACES = [
-    "Porto",
-    "Ghent",
-    "Graz",
-    "Lyon",
-    "Oslo",
-    "Riga",
-    "Turin",
-    "Bergen",
-    "Cork",
-    "Delft",
-    "Essen",
-    "Gdansk",
-]
+PLACES = ["Porto", "Ghent", "Graz", "Lyon", "Oslo", "Riga", "Turin", "Bergen", "Cork", "Delft", "Essen", "Gdansk"]
 THINGS = [
     "invoice",
     "deployment",
@@ -109,9 +96,7 @@ DETAILS = [
 
 
 def _rare_word(chance: random.Random) -> str:
-    return "".join(
-        chance.choice("bdfgklmnprst") + chance.choice("aeiou") for _ in range(chance.randint(2, 4))
-    )
+    return "".join(chance.choice("bdfgklmnprst") + chance.choice("aeiou") for _ in range(chance.randint(2, 4)))
 
 
 def sentence(chance: random.Random) -> str:

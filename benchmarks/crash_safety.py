@@ -108,9 +108,15 @@ class Trial:
         found_later = await self._repeat(stream)
         second = await self._judge(stream)
         return Round(
-            victim.value, acknowledged, len(self.account.names(stream.unanswered)), found_later, back_seconds,
-            abs(after.ends_at - before.ends_at), before.entries == after.entries != (),
-            _sum_of(first, second))
+            victim.value,
+            acknowledged,
+            len(self.account.names(stream.unanswered)),
+            found_later,
+            back_seconds,
+            abs(after.ends_at - before.ends_at),
+            before.entries == after.entries != (),
+            _sum_of(first, second),
+        )
 
     async def restart(self) -> Round:
         """Stops as an operator does, and restarts."""
@@ -120,8 +126,16 @@ class Trial:
         await self._service.start()
         back_seconds, after = time.perf_counter() - at, await self._copy()
         verdict = await judge(self._database_url(), AGENT, self.account, [])
-        return Round("nothing, a plain restart", 0, 0, 0, back_seconds, abs(after.ends_at - before.ends_at),
-                     before.entries == after.entries != (), verdict)
+        return Round(
+            "nothing, a plain restart",
+            0,
+            0,
+            0,
+            back_seconds,
+            abs(after.ends_at - before.ends_at),
+            before.entries == after.entries != (),
+            verdict,
+        )
 
     async def _repeat(self, stream: Stream) -> int:
         """Repeats unanswered writes; returns how many had been stored."""
@@ -179,8 +193,18 @@ async def run(
 
 
 COLUMNS = {
-    "acknowledged": 13, "unanswered": 11, "found_later": 12, "memories": 9, "lost": 5, "doubled": 8,
-    "altered": 8, "torn": 5, "half_written": 13, "dangling": 9, "miscounted": 11, "back_seconds": 13,
+    "acknowledged": 13,
+    "unanswered": 11,
+    "found_later": 12,
+    "memories": 9,
+    "lost": 5,
+    "doubled": 8,
+    "altered": 8,
+    "torn": 5,
+    "half_written": 13,
+    "dangling": 9,
+    "miscounted": 11,
+    "back_seconds": 13,
     "ttl_drift_seconds": 18,
 }
 HEADING = f"{'':>3} {'killed':<25}" + "".join(f"{name:>{width}}" for name, width in COLUMNS.items())
@@ -208,8 +232,7 @@ def figures(done: list[Round], fill_seconds: float) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="kills")
     parser.add_argument("--memories", type=int, default=10_000, help="stored before the first kill")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of moments and texts")

@@ -66,9 +66,7 @@ def lives(directory: Path, names: Sequence[str]) -> Iterator[Life]:
     paths = sorted(directory.glob("*.jsonl"))
     missing = set(names) - {path.stem for path in paths}
     if missing or not paths:
-        raise SystemExit(
-            f"no life in {directory.name}: {', '.join(sorted(missing)) or 'the directory is empty'}"
-        )
+        raise SystemExit(f"no life in {directory.name}: {', '.join(sorted(missing)) or 'the directory is empty'}")
     for path in paths:
         if names and path.stem not in names:
             continue
@@ -82,11 +80,7 @@ def lives(directory: Path, names: Sequence[str]) -> Iterator[Life]:
 def stored_form(message: Row) -> Row:
     """Returns a message as params of `memory.store`: an interaction if it has a response, else a text."""
     scope = {name: message[name] for name in ("user_id",) if message.get(name)}
-    scope |= {
-        "session_id": message["session"],
-        "external_id": message["id"],
-        "idempotency_key": message["id"],
-    }
+    scope |= {"session_id": message["session"], "external_id": message["id"], "idempotency_key": message["id"]}
     if message.get("response"):
         said = {"query": message["text"], "response": message["response"], "timestamp": message["at"]}
         return {**scope, "interaction": said}
@@ -150,10 +144,7 @@ async def by_cosine(service: Service, life: Life) -> list[Outcome]:
         return []
     documents = await embedder.embed([text_of(each) for each in life.messages], "document")
     queries = await embedder.embed([each["text"] for each in life.questions], "query")
-    return [
-        _ranked(life, question, row)
-        for question, row in zip(life.questions, queries @ documents.T, strict=True)
-    ]
+    return [_ranked(life, question, row) for question, row in zip(life.questions, queries @ documents.T, strict=True)]
 
 
 def by_words(life: Life) -> list[Outcome]:
@@ -182,9 +173,7 @@ def _words(text: str) -> list[str]:
 def _ranked(life: Life, question: Row, scores: NDArray[Any]) -> Outcome:
     order = [life.messages[at] for at in np.argsort(-scores, kind="stable")]
     user = question.get("user_id")
-    return Outcome(
-        question, [each["id"] for each in order if not user or each.get("user_id") == user][:DEPTH]
-    )
+    return Outcome(question, [each["id"] for each in order if not user or each.get("user_id") == user][:DEPTH])
 
 
 # --- figures -----------------------------------------------------------------------------------------------
@@ -201,19 +190,13 @@ def figures(outcomes: Sequence[Outcome]) -> Row:
         f"among {AMONG}": share(asked_for, lambda each: each.place("current") < AMONG),
         "changed": len(with_old),
         "changed, first": share(with_old, is_first),
-        "outdated above current": share(
-            with_old, lambda each: each.place("outdated") < each.place("current")
-        ),
+        "outdated above current": share(with_old, lambda each: each.place("outdated") < each.place("current")),
     }
     if all(each.in_context is not None for each in outcomes):
         nothing = [each for each in outcomes if not each.answerable]
         values |= {
-            f"in {CONTEXT_TOKENS} tokens": share(
-                asked_for, lambda each: _any(each.in_context, each, "current")
-            ),
-            "outdated in context unmarked": share(
-                with_old, lambda each: _any(each.unmarked, each, "outdated")
-            ),
+            f"in {CONTEXT_TOKENS} tokens": share(asked_for, lambda each: _any(each.in_context, each, "current")),
+            "outdated in context unmarked": share(with_old, lambda each: _any(each.unmarked, each, "outdated")),
             "lost, retrieve": share(asked_for, lambda each: not each.ranked),
             "lost, context": share(asked_for, lambda each: not each.in_context),
             "unanswerable": len(nothing),
@@ -259,8 +242,7 @@ def paired(product: Sequence[Outcome], other: Sequence[Outcome]) -> tuple[float,
 def table(rows: Mapping[str, Row], columns: Sequence[str]) -> str:
     lines = ["| | " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
     lines += [
-        f"| {name} | " + " | ".join(str(row.get(column, "")) for column in columns) + " |"
-        for name, row in rows.items()
+        f"| {name} | " + " | ".join(str(row.get(column, "")) for column in columns) + " |" for name, row in rows.items()
     ]
     return "\n".join(lines)
 
@@ -317,15 +299,11 @@ def print_wrong(outcomes: Sequence[Outcome]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--judging", action="store_true", help="the lives for judging, not those for learning"
-    )
+    parser.add_argument("--judging", action="store_true", help="the lives for judging, not those for learning")
     parser.add_argument("--data", type=Path, help="another directory of lives")
     parser.add_argument("--life", action="append", default=[], help="this life alone; may be repeated")
     parser.add_argument("--home", type=Path, help="keep the stored lives here (default: removed again)")
-    parser.add_argument(
-        "--wrong", action="store_true", help="print the questions answered wrongly (learning only)"
-    )
+    parser.add_argument("--wrong", action="store_true", help="print the questions answered wrongly (learning only)")
     options = parser.parse_args()
     if options.judging and options.wrong:
         parser.error("--wrong would open the judging lives")
@@ -333,10 +311,7 @@ def main() -> int:
     columns = list(found["rankings"][PRODUCT])
     print(
         table(
-            {
-                column: {name: row.get(column, "") for name, row in found["rankings"].items()}
-                for column in columns
-            },
+            {column: {name: row.get(column, "") for name, row in found["rankings"].items()} for column in columns},
             list(found["rankings"]),
         )
     )

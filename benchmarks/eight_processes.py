@@ -28,13 +28,17 @@ from benchmarks.together.verdict import Leaders, deadlocks, judge
 
 TOLD_EVERY_SECONDS = 10.0
 # PostgreSQL accepts a hundred sessions.
-SETTINGS = {"MAINTENANCE_IN_SERVER": "true", "MAINTENANCE_INTERVAL_SECONDS": "2", "DATABASE_POOL_SIZE": "4",
-            "MEMORY_EPISODIC_CAPACITY": "400", "RATE_LIMIT_PER_MINUTE": "0"}
+SETTINGS = {
+    "MAINTENANCE_IN_SERVER": "true",
+    "MAINTENANCE_INTERVAL_SECONDS": "2",
+    "DATABASE_POOL_SIZE": "4",
+    "MEMORY_EPISODIC_CAPACITY": "400",
+    "RATE_LIMIT_PER_MINUTE": "0",
+}
 
 
 async def traffic(
-    members: list[Member], secret: str, options: argparse.Namespace, account: Account,
-    tell: Callable[[str], None],
+    members: list[Member], secret: str, options: argparse.Namespace, account: Account, tell: Callable[[str], None]
 ) -> list[str]:
     """Runs the clients for the given seconds; returns the agents they used."""
     chance = random.Random(options.seed)
@@ -45,11 +49,12 @@ async def traffic(
         until = time.monotonic() + options.seconds
         for agent_id in agent_ids:
             token = mint_token(secret, agent_id, ["memory:read", "memory:write"], 86_400)
-            servers = [await open_clients.enter_async_context(MemoryClient(url, token, max_attempts=1))
-                       for url in urls]
+            servers = [await open_clients.enter_async_context(MemoryClient(url, token, max_attempts=1)) for url in urls]
             counted = await counted_memories(servers[0], agent_id)
-            clients += [Client(agent_id, servers, counted, account, random.Random(chance.random()))
-                        for _ in range(options.clients)]
+            clients += [
+                Client(agent_id, servers, counted, account, random.Random(chance.random()))
+                for _ in range(options.clients)
+            ]
         async with asyncio.TaskGroup() as running:
             for client in clients:
                 running.create_task(client.run(until))
@@ -61,13 +66,14 @@ async def traffic(
 async def _tell(account: Account, until: float, tell: Callable[[str], None]) -> None:
     while (left := until - time.monotonic()) > 0:
         await asyncio.sleep(min(TOLD_EVERY_SECONDS, left))
-        tell(f"{max(0.0, until - time.monotonic()):.0f} s left, {account.calls.total()} calls, "
-             f"{account.refused.total()} refused, {account.errors.total()} failed")
+        tell(
+            f"{max(0.0, until - time.monotonic()):.0f} s left, {account.calls.total()} calls, "
+            f"{account.refused.total()} refused, {account.errors.total()} failed"
+        )
 
 
 async def measure(
-    database_url: str, environment: Mapping[str, str], options: argparse.Namespace,
-    tell: Callable[[str], None] = print,
+    database_url: str, environment: Mapping[str, str], options: argparse.Namespace, tell: Callable[[str], None] = print
 ) -> tuple[bool, dict[str, Any]]:
     """Returns whether no violation was found, and the figures."""
     account, leaders = Account(), Leaders()
@@ -106,8 +112,7 @@ async def run(options: argparse.Namespace) -> tuple[bool, dict[str, Any]]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=600.0, help="of traffic")
     parser.add_argument("--servers", type=int, default=6, help="`agentcore serve` processes")
     parser.add_argument("--workers", type=int, default=2, help="`agentcore worker` processes")

@@ -36,9 +36,7 @@ class Evidence:
 
 def wholes(text: str) -> list[str]:
     """Returns folded words in order, compounds in one piece; unspaced scripts give pairs of characters."""
-    return [
-        form for token in tokens(text) for form in (words(token) if unspaced(token) else words(token)[:1])
-    ]
+    return [form for token in tokens(text) for form in (words(token) if unspaced(token) else words(token)[:1])]
 
 
 def evidence(memory_id: str, text: str) -> Evidence:

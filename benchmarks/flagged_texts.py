@@ -53,8 +53,10 @@ def main() -> int:
     found["conversations"] = {"texts": len(said), "flagged": len(flagged)}
     for half in HALVES:
         injected, harmless = found[half]["injected"], found[half]["harmless"]
-        print(f"{half:<10} detected {injected['flagged']} of {injected['texts']}, "
-              f"false flags {harmless['flagged']} of {harmless['texts']}")
+        print(
+            f"{half:<10} detected {injected['flagged']} of {injected['texts']}, "
+            f"false flags {harmless['flagged']} of {harmless['texts']}"
+        )
     print(f"false flags in {len(said)} messages of the other sets: {len(flagged)}")
     append("flagged_texts", {}, found)
     return 0

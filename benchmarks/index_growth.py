@@ -149,10 +149,7 @@ class Writer:
 
     async def _store(self) -> None:
         settings = bench_settings(
-            self.home,
-            embedding_model="none",
-            embedding_dimensions=self.vectors.shape[1],
-            maintenance_in_server=False,
+            self.home, embedding_model="none", embedding_dimensions=self.vectors.shape[1], maintenance_in_server=False
         )
         chance = random.Random(self.seed)
         async with open_runtime(settings, attach_only=True) as runtime:
@@ -229,9 +226,7 @@ async def watch(service: Service, done: Run) -> None:
     """Records every index and every measurement of it, until cancelled."""
     runtime = service.runtime
     policy = runtime.parts.policy
-    keeper = IndexKeeper(
-        runtime.database, runtime.parts.vector_model, policy.embedding_dimensions, policy.indexes
-    )
+    keeper = IndexKeeper(runtime.database, runtime.parts.vector_model, policy.embedding_dimensions, policy.indexes)
     while True:
         for state in await keeper.states():
             done.indexes |= {(index.name, index.measured_at): index for index in state.indexes}
@@ -317,8 +312,10 @@ def show(done: Run, table: list[dict[str, Any]]) -> None:
     for failure in sorted({asked.failure for asked in done.asked if asked.failure}):
         print("failed:", failure)
     for index in sorted(done.indexes.values(), key=lambda each: each.measured_at or each.built_at):
-        print(f"{index.kind} over {index.built_rows} rows, shape {index.shape}: reach {index.reach}, "
-              f"recall {index.recall} measured over {index.measured_rows} rows")
+        print(
+            f"{index.kind} over {index.built_rows} rows, shape {index.shape}: reach {index.reach}, "
+            f"recall {index.recall} measured over {index.measured_rows} rows"
+        )
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -330,10 +327,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     ) as service:
         done = Run(time.perf_counter())
         done.count(0)
-        async with in_background(
-            search_on(service, base, done, options),
-            watch(service, done),
-        ):
+        async with in_background(search_on(service, base, done, options), watch(service, done)):
             await store(service, vectors, done, options)
             seconds = time.perf_counter() - done.started
             await asyncio.sleep(options.after_seconds)
@@ -344,9 +338,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=200_000)
     parser.add_argument("--base", type=int, default=4_000, help="texts embedded, the topics of the memories")
     parser.add_argument("--data", type=Path, help="directory of labelled sets to take the texts from")

@@ -37,9 +37,7 @@ class Conversation:
         """Returns the questions whose evidence exists."""
         known = {each["id"] for each in self.memories}
         return [
-            each
-            for each in self.questions
-            if each.get("answerable", True) and known.intersection(each["relevant_ids"])
+            each for each in self.questions if each.get("answerable", True) and known.intersection(each["relevant_ids"])
         ]
 
     def unanswerable(self) -> list[Row]:
@@ -62,11 +60,7 @@ def foreign(agents: Sequence[Conversation], every: int = 8) -> dict[str, list[Ro
 
 def files(places: Iterable[Path]) -> list[Path]:
     """Returns the named files, and the labeled sets of the named directories, by name."""
-    found = [
-        path
-        for place in places
-        for path in (_sets_in(place) if place.is_dir() else [place])
-    ]
+    found = [path for place in places for path in (_sets_in(place) if place.is_dir() else [place])]
     missing = [path.name for path in found if not path.is_file()]
     if missing or not found:
         raise SystemExit(f"no labelled set: {', '.join(missing) or 'nothing named'}")

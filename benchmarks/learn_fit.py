@@ -67,6 +67,7 @@ def learned(rows: list[Asked]) -> FitModel:
 
 def judged(rows: list[Asked], model: FitModel, threshold: float) -> Row:
     """Returns the shares below the threshold, in per cent."""
+
     def below(answers: bool | None) -> float:
         fits = [model.probability(Signals(*each.signals)) for each in rows if each.answers is answers]
         return round(100 * sum(fit < threshold for fit in fits) / max(1, len(fits)), 1)
@@ -80,9 +81,7 @@ def threshold_of(rows: list[Asked], model: FitModel) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--home", type=Path, help="keep the stored lives here (default: removed again)")
     rows = run(collect(parser.parse_args()))
     results: Row = {}

@@ -55,11 +55,7 @@ class Asked:
 
 async def collected(service: Service, agents: Sequence[Conversation], progress: Progress) -> list[Asked]:
     """Returns the service's candidates and terms for every question."""
-    questions = [
-        (number, agent, question)
-        for number, agent in enumerate(agents)
-        for question in agent.questions
-    ]
+    questions = [(number, agent, question) for number, agent in enumerate(agents) for question in agent.questions]
     gathered = []
     whole = weighed(service, RetrievalWeights()).call
     for number, (place, agent, question) in enumerate(progress.track(questions, description="asking")):
@@ -154,26 +150,20 @@ def told(gathered: Sequence[Asked]) -> Row:
         seen = [each for each in gathered if each.fold != fold]
         found = learnt_weights(seen, start)
         left_out += [(each, found) for each in gathered if each.fold == fold]
-    results: Row = {
-        "weights": {name: getattr(weights, name) for name in TERMS},
-    }
+    results: Row = {"weights": {name: getattr(weights, name) for name in TERMS}}
     for name in sorted({each.set_name for each in gathered}):
         of_set = [each for each in gathered if each.set_name == name]
         unseen = [entry for entry in left_out if entry[0].set_name == name and entry[0].relevant]
         results[name] = {
             "as it stands": judged(of_set, start),
             "learnt": judged(of_set, weights),
-            "learnt elsewhere": means(
-                [measures(ranked_by(each, found), each.relevant) for each, found in unseen]
-            ),
+            "learnt elsewhere": means([measures(ranked_by(each, found), each.relevant) for each, found in unseen]),
         }
     return results
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="+", required=True, help="files of labelled sets")
     parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
     options = parser.parse_args()

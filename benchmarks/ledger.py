@@ -14,9 +14,7 @@ LEDGER = Path(__file__).parent / "results" / "ledger.jsonl"
 
 
 def machine() -> dict[str, Any]:
-    model = next(
-        (line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), ""
-    )
+    model = next((line.partition(":")[2].strip() for line in _cpu_lines() if line.startswith("model name")), "")
     memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return {
         "cpu": model or platform.machine(),
@@ -37,11 +35,7 @@ def commit() -> str:
 
     def git(*arguments: str) -> str:
         done = subprocess.run(
-            ["git", *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=Path(__file__).parents[1],
+            ["git", *arguments], capture_output=True, text=True, check=False, cwd=Path(__file__).parents[1]
         )
         return done.stdout.strip()
 

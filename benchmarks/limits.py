@@ -37,8 +37,13 @@ from benchmarks.ledger import append
 
 DELAY_MS, GROWTH_MB = 250.0, 256.0
 SECRET = "a benchmark's secret, long enough for HS256"  # noqa: S105
-SETTINGS = {"EMBEDDING_MODEL": "hashing", "MAX_CONNECTIONS": "80", "RATE_LIMIT_PER_MINUTE": "60000",
-            "REQUEST_TIMEOUT_SECONDS": "10", "MAINTENANCE_IN_SERVER": "false"}
+SETTINGS = {
+    "EMBEDDING_MODEL": "hashing",
+    "MAX_CONNECTIONS": "80",
+    "RATE_LIMIT_PER_MINUTE": "60000",
+    "REQUEST_TIMEOUT_SECONDS": "10",
+    "MAINTENANCE_IN_SERVER": "false",
+}
 # Tested in test_rpc.py: no call of a working service takes that long.
 ELSEWHERE = frozenset({"call_seconds"})
 UNFINISHED, AT_ONCE = 60, 12
@@ -96,8 +101,9 @@ class Watch:
 
     def __init__(self, url: str, pid: int) -> None:
         host, port = url.removeprefix("http://").split(":")
-        self._ping = subprocess.Popen([sys.executable, "-c", PING, host, port, str(pid)],
-                                      stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self._ping = subprocess.Popen(
+            [sys.executable, "-c", PING, host, port, str(pid)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
         self._service = psutil.Process(pid)
         self._peak = 0
         self._ended = threading.Event()
@@ -181,21 +187,20 @@ BODIES: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "json_values": (lambda: call("memory.store", b"[" + b"0," * 4_000_000 + b"0]"), "413 -32003"),
     "object_members": (lambda: call("rpc.discover", _members(99_000)), "413 -32003"),
     "all_members": (lambda: call("rpc.discover", _members(780_000)), "413 -32003"),
-    "number_chars": (lambda: call("memory.store", b"[" + (b"9" * 4_000 + b",") * 2_000 + b"0]"),
-                     "200 -32700"),
-    "a2a_bytes": (lambda: json.dumps({
-        "jsonrpc": "2.0", "id": 1, "method": "memory.count", "a2a_context": {"a": ["abcdefgh"] * 490_000},
-    }).encode(), "200 -32600"),
+    "number_chars": (lambda: call("memory.store", b"[" + (b"9" * 4_000 + b",") * 2_000 + b"0]"), "200 -32700"),
+    "a2a_bytes": (
+        lambda: json.dumps(
+            {"jsonrpc": "2.0", "id": 1, "method": "memory.count", "a2a_context": {"a": ["abcdefgh"] * 490_000}}
+        ).encode(),
+        "200 -32600",
+    ),
     "text_chars": (lambda: _with("memory.store", content="\n\u00e9" * 900_000), "200 -32602"),
     "query_chars": (lambda: _with("memory.retrieve", query="a " * 4_000_000), "200 -32602"),
     "id_chars": (lambda: _with("memory.list", session_id="a" * 8_000_000), "200 -32602"),
     "labels": (lambda: _with("memory.list", tags=["a"] * 490_000), "200 -32602"),
-    "dimensions": (lambda: call("memory.store", b'{"embedding": [' + b"0.1234," * 490_000 + b"1]}"),
-                   "200 -32602"),
-    "metadata_values": (lambda: _with("memory.store", content="a", metadata={"a": [0] * 490_000}),
-                        "200 -32602"),
-    "metadata_nesting": (lambda: _with("memory.store", content="a", metadata={"a": _nested(50)}),
-                         "200 -32602"),
+    "dimensions": (lambda: call("memory.store", b'{"embedding": [' + b"0.1234," * 490_000 + b"1]}"), "200 -32602"),
+    "metadata_values": (lambda: _with("memory.store", content="a", metadata={"a": [0] * 490_000}), "200 -32602"),
+    "metadata_nesting": (lambda: _with("memory.store", content="a", metadata={"a": _nested(50)}), "200 -32602"),
     "batch_items": (lambda: _with("memory.store_batch", items=[{"content": "a"}] * 50_000), "200 -32602"),
     "links": (lambda: _with("memory.store", content="a", links=[{"target_id": ID}] * 90_000), "200 -32602"),
     "k": (lambda: _with("memory.retrieve", query="a", k=201), "200 -32602"),
@@ -210,13 +215,17 @@ BODIES: Mapping[str, tuple[Callable[[], bytes], str]] = {
 # Bodies within the limits that are as expensive as possible.
 WITHIN: Mapping[str, Callable[[], bytes]] = {
     "within: unknown fields of items": lambda: call(
-        "memory.store_batch", b'{"items": [' + b",".join([_members(95)] * 990) + b"]}"),
-    "within: wrong vectors of items": lambda: call("memory.store_batch", b'{"items": [' + b",".join(
-        [b'{"content": "a", "embedding": [' + b'"a",' * 495 + b'"a"]}'] * 990) + b"]}"),
-    "within: metadata of items": lambda: call("memory.store_batch", b'{"items": [' + b",".join(
-        [b'{"content": "", "metadata": ' + _members(95) + b"}"] * 990) + b"]}"),
-    "within: strings with escapes": lambda: call(
-        "memory.list", b'{"tags": [' + rb'"\n\u00e9",' * 490_000 + b"0]}"),
+        "memory.store_batch", b'{"items": [' + b",".join([_members(95)] * 990) + b"]}"
+    ),
+    "within: wrong vectors of items": lambda: call(
+        "memory.store_batch",
+        b'{"items": [' + b",".join([b'{"content": "a", "embedding": [' + b'"a",' * 495 + b'"a"]}'] * 990) + b"]}",
+    ),
+    "within: metadata of items": lambda: call(
+        "memory.store_batch",
+        b'{"items": [' + b",".join([b'{"content": "", "metadata": ' + _members(95) + b"}"] * 990) + b"]}",
+    ),
+    "within: strings with escapes": lambda: call("memory.list", b'{"tags": [' + rb'"\n\u00e9",' * 490_000 + b"0]}"),
     "within: empty arrays": lambda: call("memory.list", b'{"tags": [' + b"[]," * 99_000 + b"0]}"),
     "params by position": lambda: call("memory.list", b"[" + b"0," * 490_000 + b"0]"),
 }
@@ -233,8 +242,9 @@ class Exceeding:
 
     def __init__(self, url: str, token: str) -> None:
         self._address = ("127.0.0.1", int(url.rpartition(":")[2]))
-        self._http = httpx.Client(base_url=url, timeout=120, headers={
-            "authorization": f"Bearer {token}", "content-type": "application/json"})
+        self._http = httpx.Client(
+            base_url=url, timeout=120, headers={"authorization": f"Bearer {token}", "content-type": "application/json"}
+        )
 
     def close(self) -> None:
         self._http.close()
@@ -365,8 +375,9 @@ class Exceeding:
     def _begin(self, size: int) -> socket.socket:
         """Opens a connection and sends the header of a body."""
         token, opened = self._http.headers["authorization"], self._open()
-        opened.sendall(f"POST {ENDPOINT} HTTP/1.1\r\nhost: a\r\nauthorization: {token}\r\n"
-                       f"content-length: {size}\r\n\r\n".encode())
+        opened.sendall(
+            f"POST {ENDPOINT} HTTP/1.1\r\nhost: a\r\nauthorization: {token}\r\ncontent-length: {size}\r\n\r\n".encode()
+        )
         return opened
 
     def _open(self) -> socket.socket:
@@ -390,13 +401,16 @@ def exceed_all(url: str, pid: int, tokens: Mapping[str, str]) -> tuple[float, li
         message = _with("tools/list", cursor="a" * 300_000)
         others: Sequence[tuple[str, Callable[[], str]]] = (
             ("mcp_message_bytes", partial(client.status, message, MCP_ENDPOINT)),
-            ("page_bytes", client.page), ("response_bytes", client.responses),
-            ("rate_units", spender.spend), ("terms", second.words),
+            ("page_bytes", client.page),
+            ("response_bytes", client.responses),
+            ("rate_units", spender.spend),
+            ("terms", second.words),
             ("mark_run", partial(second.status, _with("memory.store", content=MARKS, force=True))),
             ("bodies_bytes", client.unfinished),
             ("within: beside an unfinished body", partial(client.beside_unfinished, second)),
             ("within: large bodies at once", partial(client.at_once, [second, third])),
-            ("header_bytes", client.header), ("connections", client.connections),
+            ("header_bytes", client.header),
+            ("connections", client.connections),
         )
         seen += [watch.during(limit, exceed) for limit, exceed in others]
         watch.until_closed()
@@ -421,12 +435,21 @@ def _ended(watch: Watch, limit: str, service: socket.socket) -> str:
 
 
 ANSWERS: Mapping[str, str] = {
-    **{limit: answer for limit, (_, answer) in BODIES.items()}, "mcp_message_bytes": "413 -32003",
-    "rate_units": "200 429 -32004", "terms": "not indexed", "mark_run": "200",
-    "bodies_bytes": "429 Retry-After", "within: beside an unfinished body": "200, 200 -32602",
-    "within: large bodies at once": "some", "page_bytes": "ends early", "response_bytes": "-32003 after some",
-    "within: searches of long texts": "-32003 after some", "header_bytes": "431",
-    "connections": "503 Retry-After", "header_seconds": "closed", "body_seconds": "200",
+    **{limit: answer for limit, (_, answer) in BODIES.items()},
+    "mcp_message_bytes": "413 -32003",
+    "rate_units": "200 429 -32004",
+    "terms": "not indexed",
+    "mark_run": "200",
+    "bodies_bytes": "429 Retry-After",
+    "within: beside an unfinished body": "200, 200 -32602",
+    "within: large bodies at once": "some",
+    "page_bytes": "ends early",
+    "response_bytes": "-32003 after some",
+    "within: searches of long texts": "-32003 after some",
+    "header_bytes": "431",
+    "connections": "503 Retry-After",
+    "header_seconds": "closed",
+    "body_seconds": "200",
     "unread_seconds": "closed",
 }
 
@@ -442,8 +465,13 @@ def served() -> Iterator[tuple[str, int]]:
     known = {limit.setting for limit in LIMITS} | {"AGENTCORE_URL", "DATABASE_URL", "REDIS_URL"}
     kept = {name: value for name, value in os.environ.items() if name not in known}
     environment = {**kept, **SETTINGS, "AGENTCORE_HOME": str(place / "home"), "JWT_SECRET_KEY": SECRET}
-    process = subprocess.Popen([sys.executable, "-m", "agentcore", "serve", "--port", "0"], text=True,
-                               env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "agentcore", "serve", "--port", "0"],
+        text=True,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     try:
         assert process.stdout is not None
         found = next(match for line in process.stdout if (match := LISTENS.search(line)))
@@ -457,19 +485,27 @@ def served() -> Iterator[tuple[str, int]]:
 
 def main() -> int:
     """Exceeds each limit; returns 1 if one affected others beyond the bounds."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
     with served() as (url, pid):
         scopes = ["memory:read", "memory:write"]
-        baseline, seen = exceed_all(url, pid, {
-            name: mint_token(SECRET, name, scopes, 3_600, now=time.time()) for name in AGENTS})
+        baseline, seen = exceed_all(
+            url, pid, {name: mint_token(SECRET, name, scopes, 3_600, now=time.time()) for name in AGENTS}
+        )
     for each in seen:
         print(f"{each.limit:<34} {each.answer:<20} {each.delay_ms:7.1f} ms {each.growth_mb:7.1f} MB")
     worst, most = max(each.delay_ms for each in seen), max(each.growth_mb for each in seen)
     print(f"worst delay {worst} ms (without load {baseline:.1f}), most growth {most} MB")
-    append("limits", {}, {"baseline_ms": round(baseline, 1), "worst_delay_ms": worst, "most_growth_mb": most,
-                          "seen": [asdict(each) for each in seen]})
+    append(
+        "limits",
+        {},
+        {
+            "baseline_ms": round(baseline, 1),
+            "worst_delay_ms": worst,
+            "most_growth_mb": most,
+            "seen": [asdict(each) for each in seen],
+        },
+    )
     wrong = [each.limit for each in seen if each.answer != ANSWERS.get(each.limit, each.answer)]
     if wrong:
         print(f"answered otherwise than expected: {', '.join(wrong)}", file=sys.stderr)

@@ -82,8 +82,7 @@ def figures(outcomes: Sequence[Outcome]) -> Row:
             "questions": len(rows),
             "answer first": share([each.ranked[:1] == [each.labels["answer"]] for each in rows]),
             "mean tokens": {
-                f"of {budget}": round(sum(each.tokens[budget] for each in rows) / len(rows), 1)
-                for budget in BUDGETS
+                f"of {budget}": round(sum(each.tokens[budget] for each in rows) / len(rows), 1) for budget in BUDGETS
             },
             **{label: given(rows, label) for label in ("answer", "linked", "needed")},
         }

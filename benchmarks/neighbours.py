@@ -30,25 +30,19 @@ async def partition_of(service: Service, agent_id: str) -> str:
     return str(row["name"]) if row else ""
 
 
-async def latencies(
-    service: Service, agents: list[str], count: int, chance: random.Random
-) -> dict[str, float]:
+async def latencies(service: Service, agents: list[str], count: int, chance: random.Random) -> dict[str, float]:
     """Times retrieves by these agents in turn."""
     taken: list[float] = []
     for number in range(count + 20):
         started = time.perf_counter()
-        await service.call(
-            agents[number % len(agents)], "memory.retrieve", {"query": question(chance), "k": 5}
-        )
+        await service.call(agents[number % len(agents)], "memory.retrieve", {"query": question(chance), "k": 5})
         if number >= 20:
             taken.append((time.perf_counter() - started) * 1_000)
     return percentiles(taken)
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    async with running_service(
-        options.home, embedding_model=options.embedder, maintenance_in_server=False
-    ) as service:
+    async with running_service(options.home, embedding_model=options.embedder, maintenance_in_server=False) as service:
         chance = random.Random(options.seed)
         small = [f"small-{number}" for number in range(options.agents)]
         await fill(service, BIG, options.memories, options.seed)
@@ -67,9 +61,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--agents", type=int, default=600)
     parser.add_argument("--each", type=int, default=100)

@@ -50,9 +50,7 @@ def candidates(count: int, chance: random.Random) -> list[Candidate]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--candidates", type=int, default=300)
     parser.add_argument("--k", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=500)

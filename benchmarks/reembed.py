@@ -132,8 +132,8 @@ async def command(service: Service) -> asyncio.subprocess.Process:
     """Starts `agentcore reembed` on the running parts."""
     environment = {**os.environ, "AGENTCORE_HOME": str(service.runtime.home.path)}
     return await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "agentcore", "reembed", "--model", "hashing", "--dimensions", str(TO),
-        env=environment)
+        sys.executable, "-m", "agentcore", "reembed", "--model", "hashing", "--dimensions", str(TO), env=environment
+    )
 
 
 async def share_filled(service: Service) -> float:
@@ -211,9 +211,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
 def main() -> int:
     """Returns 1 if a search failed."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--around-seconds", type=float, default=10.0, help="searched before and after")

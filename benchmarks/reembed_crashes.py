@@ -55,13 +55,15 @@ async def control(forking: Nursery, seed: int) -> dict[str, int]:
             trials = Reembedding(runtime, place, forking, chance, telling="named before moved")
             await trials.fill()
             found.append(await trials.trial("reembed.moved", which=1))
-    return {"kills": CONTROLS, "seen": sum(each.altered > 0 for each in found),
-            "altered": sum(each.altered for each in found)}
+    return {
+        "kills": CONTROLS,
+        "seen": sum(each.altered > 0 for each in found),
+        "altered": sum(each.altered for each in found),
+    }
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--each", type=int, default=200, help="kills")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of all that is random")
     options = parser.parse_args()

@@ -53,9 +53,7 @@ async def settle(service: Service) -> None:
     """Folds the document frequencies, gathers statistics, and runs the index keeper."""
     for _ in range(50):
         async with service.runtime.database.owner_transaction() as connection:
-            row = await (
-                await connection.execute("SELECT count(*) AS waiting FROM lexical_deltas")
-            ).fetchone()
+            row = await (await connection.execute("SELECT count(*) AS waiting FROM lexical_deltas")).fetchone()
         if row is not None and row["waiting"] == 0:
             break
         await service.runtime.maintenance.round()
@@ -115,10 +113,7 @@ async def concurrent(service: Service, agent_id: str, callers: int, calls: int, 
 
     started = time.perf_counter()
     await asyncio.gather(*(caller(number) for number in range(callers)))
-    return {
-        **percentiles(latencies),
-        "per_second": round(len(latencies) / (time.perf_counter() - started), 1),
-    }
+    return {**percentiles(latencies), "per_second": round(len(latencies) / (time.perf_counter() - started), 1)}
 
 
 async def steps(service: Service, agent_id: str, chance: random.Random) -> dict[str, float]:
@@ -187,9 +182,7 @@ async def contexts(service: Service, agent_id: str, chance: random.Random) -> di
 async def disk_bytes(service: Service) -> int:
     """Returns the size of the database with its indexes."""
     async with service.runtime.database.owner_transaction() as connection:
-        row = await (
-            await connection.execute("SELECT pg_database_size(current_database()) AS bytes")
-        ).fetchone()
+        row = await (await connection.execute("SELECT pg_database_size(current_database()) AS bytes")).fetchone()
     return int(row["bytes"]) if row else 0
 
 
@@ -225,18 +218,14 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         figures["context_format_ms"] = await contexts(service, AGENT, chance)
         figures["batches"] = await batches(service, 2_000, chance)
         for callers in (10, 100):
-            figures[f"callers_{callers}"] = await concurrent(
-                service, AGENT, callers, options.queries * 2, callers
-            )
+            figures[f"callers_{callers}"] = await concurrent(service, AGENT, callers, options.queries * 2, callers)
         figures["disk_mib"] = round(await disk_bytes(service) / 2**20, 1)
         figures["resident_mib"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024, 1)
         return figures
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=300)
     parser.add_argument("--embedder", default="local", help="local | minilm | hashing")
@@ -253,7 +242,5 @@ def main() -> int:
     figures = run(measure(options))
     for name, value in figures.items():
         print(f"{name:<20} {value}")
-    append(
-        "retrieval_latency", {name: value for name, value in vars(options).items() if name != "home"}, figures
-    )
+    append("retrieval_latency", {name: value for name, value in vars(options).items() if name != "home"}, figures)
     return 0

@@ -25,17 +25,7 @@ from agentcore.auth import mint_token
 from agentcore.memory.parts import AccessQueue
 from agentcore.memory.retrieval import TERMS
 from agentcore.memory.scoring import RetrievalWeights
-from benchmarks.labelled import (
-    OWN_SETS,
-    Call,
-    Conversation,
-    Row,
-    asked,
-    conversations,
-    files,
-    foreign,
-    remember,
-)
+from benchmarks.labelled import OWN_SETS, Call, Conversation, Row, asked, conversations, files, foreign, remember
 from benchmarks.ledger import append
 from benchmarks.measures import interval, means, measures, paired_interval
 from benchmarks.service import Service, run, running_service
@@ -143,9 +133,7 @@ def by_category(outcomes: Sequence[Outcome]) -> dict[str, Row]:
 
 def against(one: Sequence[Outcome], other: Sequence[Outcome]) -> tuple[float, float]:
     """Returns the paired interval of `other - one` in R@10."""
-    first, second = (
-        [each.measures["R@10"] for each in outcomes if each.answerable] for outcomes in (one, other)
-    )
+    first, second = ([each.measures["R@10"] for each in outcomes if each.answerable] for outcomes in (one, other))
     return paired_interval(first, second)
 
 
@@ -197,10 +185,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Row]:
 
 
 async def _measured(
-    options: argparse.Namespace,
-    paths: Sequence[Path],
-    calls: Mapping[str, Call],
-    service: Service | None = None,
+    options: argparse.Namespace, paths: Sequence[Path], calls: Mapping[str, Call], service: Service | None = None
 ) -> dict[str, Row]:
     results: dict[str, Row] = {}
     for path in paths:
@@ -228,9 +213,7 @@ def _told(name: str, outcomes: Mapping[str, Sequence[Outcome]], categories: bool
         best = max(arms, key=lambda arm: results[f"{name}: {arm}"]["R@10"])
         results[f"{name}: fusion"]["gain over the best arm"] = against(outcomes[best], outcomes["fusion"])
     if categories:
-        results |= {
-            f"{name}: fusion, {category}": row for category, row in by_category(outcomes["fusion"]).items()
-        }
+        results |= {f"{name}: fusion, {category}": row for category, row in by_category(outcomes["fusion"]).items()}
     print(table(results), flush=True)
     for row, values in results.items():
         more = {key: value for key, value in values.items() if key not in measures(["a"], ["a"])}
@@ -239,9 +222,7 @@ def _told(name: str, outcomes: Mapping[str, Sequence[Outcome]], categories: bool
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="*", help="files or directories of labelled sets")
     parser.add_argument("--only", nargs="*", help="of these sets alone, by name")
     parser.add_argument("--ablate", action="store_true", help="also each arm alone and without each term")

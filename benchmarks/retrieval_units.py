@@ -34,7 +34,11 @@ LOOKED_AT = 400
 EMBEDDED_TOGETHER = 2_000
 # By name: the number of turns of a unit, and the step to the next unit in turns.
 UNITS: Mapping[str, tuple[int, int]] = {
-    "turns": (1, 1), "pairs": (2, 1), "windows of 3": (3, 1), "windows of 5": (5, 2)}
+    "turns": (1, 1),
+    "pairs": (2, 1),
+    "windows of 3": (3, 1),
+    "windows of 5": (5, 2),
+}
 SERVICE = "service"
 WHOLE = ("turns", SERVICE)
 ARMS = (*UNITS, SERVICE, *(f"{whole} and {name}" for whole in WHOLE for name in UNITS if name != "turns"))
@@ -166,9 +170,7 @@ async def _measured(service: Service, path: Path, options: argparse.Namespace) -
             "all evidence": round(100 * sum(whole) / len(whole), 1),
             "all evidence interval": interval(whole),
         }
-        for (budget, name), whole in sorted(
-            shares.items(), key=lambda each: (each[0][0], ARMS.index(each[0][1]))
-        )
+        for (budget, name), whole in sorted(shares.items(), key=lambda each: (each[0][0], ARMS.index(each[0][1])))
     }
 
 
@@ -185,9 +187,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Row]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, nargs="*", help="files or directories of labelled sets")
     parser.add_argument("--budgets", type=int, nargs="*", default=list(BUDGETS), help="in tokens")
     parser.add_argument("--every", type=int, default=1, help="ask every nth question")
@@ -195,7 +195,5 @@ def main() -> int:
     options = parser.parse_args()
     results = run(measure(options))
     kept = {"budgets", "every"}
-    append(
-        "retrieval_units", {name: value for name, value in vars(options).items() if name in kept}, results
-    )
+    append("retrieval_units", {name: value for name, value in vars(options).items() if name in kept}, results)
     return 0

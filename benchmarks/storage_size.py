@@ -45,8 +45,10 @@ async def measure(file: Path, agents: int, embedder: str) -> dict[str, Any]:
     """Returns the figures of one conversation, stored once for each agent."""
     text = await asyncio.to_thread(file.read_text, encoding="utf-8")
     lines = [json.loads(line) for line in text.splitlines() if line.strip()]
-    items = [StoreParams(content=line["text"], speaker=line.get("role"), session_id=line.get("session"),
-                         force=True) for line in lines]
+    items = [
+        StoreParams(content=line["text"], speaker=line.get("role"), session_id=line.get("session"), force=True)
+        for line in lines
+    ]
     async with running_service(None, embedding_model=embedder, maintenance_in_server=False) as service:
         parts = service.runtime.parts
         memories = [MemoryManager(parts, Caller(f"size-{number}")) for number in range(agents)]
@@ -70,15 +72,13 @@ async def measure(file: Path, agents: int, embedder: str) -> dict[str, Any]:
     grown = {kind: round((full[kind] - empty[kind]) / count) for kind in full}
     return {
         "memories": count,
-        "bytes_a_memory": {
-            **grown, "database": sum(grown.values()), "archive": round(archived), "plain": round(plain)},
+        "bytes_a_memory": {**grown, "database": sum(grown.values()), "archive": round(archived), "plain": round(plain)},
         "archive_share_of_database": round(archived / sum(grown.values()), 3),
     }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--file", type=Path, default=CONVERSATION, help="lines of text, role and session")
     parser.add_argument("--agents", type=int, default=10, help="each gets the conversation once")
     parser.add_argument("--embedder", default="local", help="EMBEDDING_MODEL")

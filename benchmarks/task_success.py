@@ -21,18 +21,7 @@ from benchmarks.labelled import BATCH, Call
 from benchmarks.ledger import append, commit, machine
 from benchmarks.measures import interval, paired_interval
 from benchmarks.service import run, running_service
-from benchmarks.tasks import (
-    Arm,
-    NoMemory,
-    Outcome,
-    Persona,
-    Slot,
-    Task,
-    Turn,
-    WholeHistory,
-    attempt,
-    personas,
-)
+from benchmarks.tasks import Arm, NoMemory, Outcome, Persona, Slot, Task, Turn, WholeHistory, attempt, personas
 
 RESULTS = Path(__file__).parent / "results"
 # Required ratios of with to without memory: the least success, and the most turns.
@@ -146,9 +135,7 @@ async def played(options: argparse.Namespace) -> dict[str, list[Went]]:
             await service.runtime.maintenance.round()
             outcomes: dict[str, list[Went]] = {}
             for name, contexts in arms.items():
-                tasks = [
-                    (task, arm) for agent, arm in zip(agents, contexts, strict=True) for task in agent.tasks
-                ]
+                tasks = [(task, arm) for agent, arm in zip(agents, contexts, strict=True) for task in agent.tasks]
                 went = [await attempt(task, arm) for task, arm in progress.track(tasks, description=name)]
                 outcomes[name] = [(each, [count(context) for context in each.contexts]) for each in went]
         return outcomes
@@ -217,12 +204,7 @@ def failure(outcome: Outcome, said: Sequence[Turn]) -> dict[str, Any]:
         "why": outcome.reason(),
         "read": read,
         "wanted": [
-            {
-                "request": step.says,
-                "slot": slot.name,
-                "value": slot.value,
-                "line": evidence(slot, said),
-            }
+            {"request": step.says, "slot": slot.name, "value": slot.value, "line": evidence(slot, said)}
             for step, slot in missing
         ],
     }
@@ -298,9 +280,7 @@ def failure_rows(failures: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--max-tokens", type=int, default=1_000, help="of a context; default: %(default)s")
     parser.add_argument("--history", type=int, default=0, help="give so many turns of the task as `history`")
     parser.add_argument("--embedding-model", default="local")

@@ -140,8 +140,7 @@ def _slot(name: str, row: Mapping[str, Any]) -> Slot:
 def _task(row: Mapping[str, Any], user: str) -> Task:
     slots = {name: _slot(name, each) for name, each in row["slots"].items()}
     steps = tuple(
-        Step(each["says"], tuple(slots[name] for name in each["needs"]), each["does"])
-        for each in row["steps"]
+        Step(each["says"], tuple(slots[name] for name in each["needs"]), each["does"]) for each in row["steps"]
     )
     at = datetime.fromisoformat(row["at"]).replace(tzinfo=UTC)
     return Task(row["name"], at, user, steps)

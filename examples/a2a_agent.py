@@ -72,8 +72,12 @@ class Librarian(AgentExecutor):
             # What the caller tells of itself is kept too; who it is, its token says.
             a2a_context={
                 **context.metadata.get(A2A_CONTEXT, {}),
-                "source_agent": caller, "target_agent": NAME, "conversation_id": context.context_id,
-                "timestamp": datetime.now(UTC).isoformat(timespec="seconds")})
+                "source_agent": caller,
+                "target_agent": NAME,
+                "conversation_id": context.context_id,
+                "timestamp": datetime.now(UTC).isoformat(timespec="seconds"),
+            },
+        )
         said = context.get_user_input()
         if said.casefold().startswith("goodbye"):
             ended = await end_session(memory, context.context_id, MemoryScope(user_id=caller))
@@ -82,8 +86,7 @@ class Librarian(AgentExecutor):
             found = await memory.retrieve(RetrieveParams(query=said, k=1, user_id=caller))
             reply = f"You told me: {found.memories[0].content}" if found.memories else "You never told me."
         else:
-            await memory.store(StoreParams(
-                content=said, speaker=caller, user_id=caller, session_id=context.context_id))
+            await memory.store(StoreParams(content=said, speaker=caller, user_id=caller, session_id=context.context_id))
             reply = "I will remember that."
         await event_queue.enqueue_event(new_text_message(reply, context_id=context.context_id))
 
@@ -113,17 +116,37 @@ def refused(conn: HTTPConnection, error: Exception) -> JSONResponse:
 
 def card(url: str) -> AgentCard:
     return AgentCard(
-        name="Librarian", description="Remembers what you tell it, from one conversation to the next.",
-        version="1.0.0", capabilities=AgentCapabilities(streaming=False, extensions=[AgentExtension(
-            uri=A2A_CONTEXT, description="The metadata of that name is kept with what is remembered.")]),
-        supported_interfaces=[AgentInterface(
-            url=url, protocol_binding="JSONRPC", protocol_version=PROTOCOL_VERSION_1_0)],
-        security_schemes={"jwt": SecurityScheme(
-            http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer", bearer_format="JWT"))},
+        name="Librarian",
+        description="Remembers what you tell it, from one conversation to the next.",
+        version="1.0.0",
+        capabilities=AgentCapabilities(
+            streaming=False,
+            extensions=[
+                AgentExtension(
+                    uri=A2A_CONTEXT, description="The metadata of that name is kept with what is remembered."
+                )
+            ],
+        ),
+        supported_interfaces=[
+            AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version=PROTOCOL_VERSION_1_0)
+        ],
+        security_schemes={
+            "jwt": SecurityScheme(
+                http_auth_security_scheme=HTTPAuthSecurityScheme(scheme="Bearer", bearer_format="JWT")
+            )
+        },
         security_requirements=[SecurityRequirement(schemes={"jwt": StringList()})],
-        default_input_modes=["text/plain"], default_output_modes=["text/plain"],
-        skills=[AgentSkill(id="remember", name="Remember", tags=["memory"],
-                           description="Tell it something; ask it later, with a question mark.")])
+        default_input_modes=["text/plain"],
+        default_output_modes=["text/plain"],
+        skills=[
+            AgentSkill(
+                id="remember",
+                name="Remember",
+                tags=["memory"],
+                description="Tell it something; ask it later, with a question mark.",
+            )
+        ],
+    )
 
 
 def application(url: str, memory: MemoryClient, verifier: TokenVerifier) -> Starlette:
@@ -131,7 +154,8 @@ def application(url: str, memory: MemoryClient, verifier: TokenVerifier) -> Star
     handler = DefaultRequestHandler(Librarian(memory), InMemoryTaskStore(), card(url))
     return Starlette(
         routes=[*create_agent_card_routes(card(url)), *create_jsonrpc_routes(handler, "/")],
-        middleware=[Middleware(AuthenticationMiddleware, backend=Callers(verifier), on_error=refused)])
+        middleware=[Middleware(AuthenticationMiddleware, backend=Callers(verifier), on_error=refused)],
+    )
 
 
 def own_secret() -> str:

@@ -34,7 +34,8 @@ async def ask(url: str, token: str, texts: Sequence[str]) -> str:
         for text in texts:
             request = SendMessageRequest(
                 message=new_text_message(text, role=Role.ROLE_USER, context_id=conversation),
-                metadata={A2A_CONTEXT: {"session_id": f"run-{os.getpid()}"}})
+                metadata={A2A_CONTEXT: {"session_id": f"run-{os.getpid()}"}},
+            )
             answers += [get_stream_response_text(event) async for event in agent.send_message(request)]
     return "\n".join(answers)
 

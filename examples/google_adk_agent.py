@@ -41,8 +41,7 @@ class ScriptedModel(BaseLlm):
         asked = f"You told me: {quoted[1]}" if quoted else "I do not know."
         reply = asked if said.endswith("?") else "Noted."
         usage = types.GenerateContentResponseUsageMetadata(prompt_token_count=1, candidates_token_count=1)
-        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=reply)]),
-                          usage_metadata=usage)
+        yield LlmResponse(content=types.Content(role="model", parts=[types.Part(text=reply)]), usage_metadata=usage)
 
 
 async def keep(callback_context: CallbackContext) -> None:
@@ -51,13 +50,13 @@ async def keep(callback_context: CallbackContext) -> None:
 
 
 async def main(queries: list[str]) -> None:
-    agent = LlmAgent(name="assistant", model=ScriptedModel(model="scripted"), tools=[PreloadMemoryTool()],
-                     after_agent_callback=keep)
+    agent = LlmAgent(
+        name="assistant", model=ScriptedModel(model="scripted"), tools=[PreloadMemoryTool()], after_agent_callback=keep
+    )
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "adk-example"
     async with open_memory(agent_id=agent_id) as memory:
         service = AgentCoreMemoryService(memory)
-        runner = Runner(app_name=APP, agent=agent, session_service=InMemorySessionService(),
-                        memory_service=service)
+        runner = Runner(app_name=APP, agent=agent, session_service=InMemorySessionService(), memory_service=service)
         session = await runner.session_service.create_session(app_name=APP, user_id=USER)
         for query in queries:
             said = types.Content(role="user", parts=[types.Part(text=query)])

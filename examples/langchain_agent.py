@@ -45,8 +45,7 @@ async def main(queries: list[str], user_id: str) -> None:
         scope = MemoryScope(user_id=user_id)
         tools = {tool.name: tool for tool in memory_tools(memory, scope)}
         retriever = MemoryRetriever(memory=memory, scope=scope)
-        chain = {"known": retriever | block, "said": RunnablePassthrough()} | PROMPT | RunnableLambda(
-            scripted_model)
+        chain = {"known": retriever | block, "said": RunnablePassthrough()} | PROMPT | RunnableLambda(scripted_model)
         for query in queries:
             message = await chain.ainvoke(query)
             for call in message.tool_calls:

@@ -27,17 +27,15 @@ from agentcore.integrations.openai_agents import AgentCoreSession, memory_tools
 class ScriptedModel(Model):
     """Stands where yours is: it saves what it is told, recalls what it is asked, and says what it finds."""
 
-    async def get_response(
-        self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any
-    ) -> ModelResponse:
+    async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> ModelResponse:
         last = input[-1]
         if last.get("type") == "function_call_output":
             return reply(said(json.loads(last["output"])))
         asks = last["content"].endswith("?")
         name, argument = ("recall_memory", "query") if asks else ("save_memory", "content")
         call = ResponseFunctionToolCall(
-            type="function_call", call_id=uuid.uuid4().hex, name=name,
-            arguments=json.dumps({argument: last["content"]}))
+            type="function_call", call_id=uuid.uuid4().hex, name=name, arguments=json.dumps({argument: last["content"]})
+        )
         return ModelResponse(output=[call], usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
@@ -54,7 +52,8 @@ def said(answer: dict[str, Any]) -> str:
 def reply(text: str) -> ModelResponse:
     part = ResponseOutputText(type="output_text", text=text, annotations=[])
     message = ResponseOutputMessage(
-        type="message", id=uuid.uuid4().hex, role="assistant", status="completed", content=[part])
+        type="message", id=uuid.uuid4().hex, role="assistant", status="completed", content=[part]
+    )
     return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
 
@@ -62,12 +61,15 @@ async def main(queries: list[str], user_id: str) -> None:
     agent_id = None if "AGENTCORE_TOKEN" in os.environ else "openai-example"
     scope = MemoryScope(user_id=user_id)
     async with open_memory(agent_id=agent_id) as memory:
-        agent = Agent(name="assistant", model=ScriptedModel(), tools=[*memory_tools(memory, scope)],
-                      instructions=memory_instructions(USUAL_TOOLS))
+        agent = Agent(
+            name="assistant",
+            model=ScriptedModel(),
+            tools=[*memory_tools(memory, scope)],
+            instructions=memory_instructions(USUAL_TOOLS),
+        )
         session = AgentCoreSession(uuid.uuid4().hex, memory, scope)
         for query in queries:
-            done = await Runner.run(
-                agent, query, session=session, run_config=RunConfig(tracing_disabled=True))
+            done = await Runner.run(agent, query, session=session, run_config=RunConfig(tracing_disabled=True))
             print(f"> {query}\n{done.final_output}", flush=True)
         await session.end()
 

@@ -31,15 +31,19 @@ def scripted_model(messages: list[dict[str, Any]], tools: list[Any]) -> dict[str
     words = last["content"].rpartition(CLOSING)[2].strip()  # below what memory holds for them
     name, argument = ("recall_memory", "query") if words.endswith("?") else ("save_memory", "content")
     function = {"name": name, "arguments": json.dumps({argument: words})}
-    return {"role": "assistant", "content": None,
-            "tool_calls": [{"id": "call-1", "type": "function", "function": function}]}
+    return {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "call-1", "type": "function", "function": function}],
+    }
 
 
 async def conversation(memory: MemoryApi, words: str) -> str:
     """One conversation: memory's block once at its start, then the model until it calls no tool."""
     tools = MemoryTools(memory)
-    messages = await with_memory(memory, [
-        {"role": "system", "content": memory_instructions(USUAL_TOOLS)}, {"role": "user", "content": words}])
+    messages = await with_memory(
+        memory, [{"role": "system", "content": memory_instructions(USUAL_TOOLS)}, {"role": "user", "content": words}]
+    )
     while True:
         message = scripted_model(messages, chat_tools(tools.definitions))
         messages.append(message)

@@ -20,7 +20,12 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs/"
 # Patterns of the pages outside docs/ that the site includes; the README is its first page.
 OUTSIDE = (
-    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "SECURITY.md", "clients/*/README.md",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "SECURITY.md",
+    "clients/*/README.md",
     "benchmarks/results/*",
 )
 FRONT = {"README.md": "index.md"}
@@ -36,8 +41,10 @@ def outside() -> dict[str, str]:
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Expands directories in the menu."""
-    pages = [*(path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md")),
-             *(uri for uri in outside().values() if uri.endswith(".md"))]
+    pages = [
+        *(path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md")),
+        *(uri for uri in outside().values() if uri.endswith(".md")),
+    ]
     named = set(_pages_of(config.nav))
     config.nav = _written_out(config.nav, sorted(set(pages) - named))
     return config
@@ -77,8 +84,9 @@ def _written_out(menu: Any, left: list[str]) -> list[Any]:
     entries: list[Any] = []
     for entry in menu:
         if isinstance(entry, dict):
-            entries += [{title: _written_out(part, left) if isinstance(part, list) else part}
-                        for title, part in entry.items()]
+            entries += [
+                {title: _written_out(part, left) if isinstance(part, list) else part} for title, part in entry.items()
+            ]
         elif entry.endswith("*"):
             entries += [page for page in left if posixpath.dirname(page) == posixpath.dirname(entry)]
         else:

@@ -83,8 +83,14 @@ def run(*command: str) -> None:
     # Use the machine's certificates, as pip does; required behind a company's proxy.
     environment.setdefault("UV_SYSTEM_CERTS", "1")
     done = subprocess.run(
-        command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        text=True, stdin=subprocess.DEVNULL,
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+        text=True,
+        stdin=subprocess.DEVNULL,
     )
     if done.returncode:
         raise StepFailed("\n".join(done.stdout.splitlines()[-TAIL_LINES:]))
@@ -137,8 +143,11 @@ def install_typescript() -> bool:
     try:
         run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *quick, "--prefix", str(TYPESCRIPT))
     except StepFailed as failure:
-        print(f"\n{failure}\nset-up: no TypeScript compiler to be had: its types go unchecked, and the next "
-              "make tries again", end="")
+        print(
+            f"\n{failure}\nset-up: no TypeScript compiler to be had: its types go unchecked, and the next "
+            "make tries again",
+            end="",
+        )
         return False
     return True
 

@@ -39,8 +39,7 @@ def commands_page() -> str:
     for name in COMMANDS:
         command = group.commands[name]
         panels.setdefault(command.rich_help_panel, []).append(_section(f"agentcore {name}", command))
-    return HEAD + "".join(
-        f"\n## {panel}\n\n" + "\n".join(sections) for panel, sections in panels.items())
+    return HEAD + "".join(f"\n## {panel}\n\n" + "\n".join(sections) for panel, sections in panels.items())
 
 
 def _section(name: str, command: Any) -> str:
@@ -64,7 +63,8 @@ def _row(param: Any, context: Any) -> str:
     else:
         flag = getattr(param, "is_flag", False)
         named = " / ".join([*param.opts, *param.secondary_opts]) + (
-            "" if flag else f" {param.display_type_rich(ctx=context)}")
+            "" if flag else f" {param.display_type_rich(ctx=context)}"
+        )
     told = isinstance(param.default, str | int | float) and not isinstance(param.default, bool)
     default = "required" if param.required else f"`{param.default}`" if told else ""
     cells = (f"`{named}`", default, _plain(param.help))

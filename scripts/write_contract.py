@@ -52,8 +52,10 @@ def _error_row(error: type[AgentCoreError]) -> str:
     status = HTTP_STATUS.get(error.code, 200)
     retryable = "yes" if error.retryable else "no"
     cause = f"`{error.cause}`" if error.cause else ""
-    return (f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {cause} | {error().message} "
-            f"| {status} | {retryable} |\n")
+    return (
+        f"| {int(error.code)} | {error.code.name} | `{error.__name__}` | {cause} | {error().message} "
+        f"| {status} | {retryable} |\n"
+    )
 
 
 if __name__ == "__main__":

@@ -91,11 +91,23 @@ This page is written by `scripts/write_reference.py`.
 """
 # Units by the suffix of a setting's name.
 UNITS = {
-    "_seconds": "seconds", "_ttl": "seconds", "_bytes": "bytes", "_tokens": "tokens", "_threads": "threads",
-    "_dimensions": "numbers", "_attempts": "tries", "_batch_size": "texts", "_pool_size": "connections",
-    "_entries": "vectors", "_capacity": "memories", "_search_limit": "memories", "_calls": "calls",
-    "_per_minute": "units a minute", "_connections": "connections",
-    "_concurrency": "calls", "_timeout_ms": "milliseconds",
+    "_seconds": "seconds",
+    "_ttl": "seconds",
+    "_bytes": "bytes",
+    "_tokens": "tokens",
+    "_threads": "threads",
+    "_dimensions": "numbers",
+    "_attempts": "tries",
+    "_batch_size": "texts",
+    "_pool_size": "connections",
+    "_entries": "vectors",
+    "_capacity": "memories",
+    "_search_limit": "memories",
+    "_calls": "calls",
+    "_per_minute": "units a minute",
+    "_connections": "connections",
+    "_concurrency": "calls",
+    "_timeout_ms": "milliseconds",
     "_recall": "share",
 }
 _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.MULTILINE)
@@ -104,10 +116,12 @@ _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.
 def reference_files() -> dict[str, str]:
     """Returns the text of each file by its path in the checkout."""
     return {
-        "docs/reference/methods.md": methods_page(), "docs/reference/settings.md": settings_page(),
+        "docs/reference/methods.md": methods_page(),
+        "docs/reference/settings.md": settings_page(),
         "docs/reference/limits.md": limits_page(),
         "docs/reference/cli.md": runpy.run_path(str(COMMANDS))["commands_page"](),
-        "docs/decisions/index.md": decisions_page(), ".env.example": env_example(),
+        "docs/decisions/index.md": decisions_page(),
+        ".env.example": env_example(),
     }
 
 
@@ -115,7 +129,9 @@ def limits_page() -> str:
     """Returns the page of all limits of requests, responses and connections."""
     rows = (
         f"| {limit.what} | {limit.value:,} {limit.unit} | `{limit.name}` | "
-        f"{f'`{limit.setting}`' if limit.setting else ''} | {limit.beyond} |\n" for limit in LIMITS)
+        f"{f'`{limit.setting}`' if limit.setting else ''} | {limit.beyond} |\n"
+        for limit in LIMITS
+    )
     return LIMITS_HEAD + "".join(rows)
 
 
@@ -182,8 +198,11 @@ class _Page:
         """Returns the shared filters: keyword params without a description of the method's own."""
         if not issubclass(method.params, Filters):
             return []
-        return [name for name, schema in self.filters.items()
-                if name not in method.positional and self._cells(fields[name]) == self._cells(schema)]
+        return [
+            name
+            for name, schema in self.filters.items()
+            if name not in method.positional and self._cells(fields[name]) == self._cells(schema)
+        ]
 
     def _cells(self, schema: Schema) -> tuple[str, str]:
         return self._type(schema), schema.get("description", "")

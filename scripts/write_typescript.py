@@ -129,8 +129,10 @@ def _methods(document: Schema) -> str:
     for method in document["methods"]:
         name, scope = json.dumps(method["name"]), json.dumps(method["x-scope"])
         given = "params" if _needs_params(method) else "params = {}"
-        parts.append(f"\n  /** {method['summary']} */\n  {_camel(method['name'])}({given}, call = {{}}) {{\n"
-                     f"    return this.#call({name}, {scope}, params, call);\n  }}\n")
+        parts.append(
+            f"\n  /** {method['summary']} */\n  {_camel(method['name'])}({given}, call = {{}}) {{\n"
+            f"    return this.#call({name}, {scope}, params, call);\n  }}\n"
+        )
     return "".join([*parts, "}\n"])
 
 
@@ -138,7 +140,9 @@ def _errors() -> str:
     classes = "".join(
         f"export class {error.__name__} extends {_parent(error)} {{\n  static code = {int(error.code)};\n"
         f"{_cause(error)}  static retryable = {json.dumps(error.retryable)};\n"
-        f"  static said = {json.dumps(error().message)};\n}}\n\n" for error in WIRE_ERRORS)
+        f"  static said = {json.dumps(error().message)};\n}}\n\n"
+        for error in WIRE_ERRORS
+    )
     return ERROR_ROOT + classes + _map("code", has_cause=False) + _map("cause", has_cause=True) + ERROR_FOOT
 
 
@@ -158,21 +162,27 @@ def _parent(error: type[AgentCoreError]) -> str:
 
 
 def _types(document: Schema) -> str:
-    parts = ['import type { CallOptions, ClientOptions, TokenSource } from "./connection.js";\n'
-             'export type { CallOptions, ClientOptions, TokenSource } from "./connection.js";\n\n']
+    parts = [
+        'import type { CallOptions, ClientOptions, TokenSource } from "./connection.js";\n'
+        'export type { CallOptions, ClientOptions, TokenSource } from "./connection.js";\n\n'
+    ]
     parts += [_declared(name, schema) for name, schema in document["components"]["schemas"].items()]
     parts.append(ERROR_TYPES)
     for error in WIRE_ERRORS:
         said = error().message.rstrip(".")
-        parts.append(f"/** {said}. */\nexport declare class {error.__name__} extends {_parent(error)} {{\n"
-                     f"  static readonly code: {int(error.code)};\n"
-                     f"  readonly code: {int(error.code)};\n}}\n\n")
+        parts.append(
+            f"/** {said}. */\nexport declare class {error.__name__} extends {_parent(error)} {{\n"
+            f"  static readonly code: {int(error.code)};\n"
+            f"  readonly code: {int(error.code)};\n}}\n\n"
+        )
     parts.append(CLASS_TYPE)
     for method in document["methods"]:
         name = _named(method["result"]["schema"])
         optional = "" if _needs_params(method) else "?"
-        parts.append(f"  /** {method['summary']} */\n  {_camel(method['name'])}(params{optional}: "
-                     f"{name.removesuffix('Result')}Params, call?: CallOptions): Promise<{name}>;\n")
+        parts.append(
+            f"  /** {method['summary']} */\n  {_camel(method['name'])}(params{optional}: "
+            f"{name.removesuffix('Result')}Params, call?: CallOptions): Promise<{name}>;\n"
+        )
     return "".join([*parts, "}\n"])
 
 

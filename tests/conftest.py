@@ -10,8 +10,13 @@ from hypothesis import HealthCheck, settings
 
 # As the command line does; numpy reads it at import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-pytest_plugins = ["tests.fixtures.services", "tests.fixtures.memory", "tests.fixtures.plays",
-                  "tests.fixtures.databases", "tests.fixtures.unreached"]
+pytest_plugins = [
+    "tests.fixtures.services",
+    "tests.fixtures.memory",
+    "tests.fixtures.plays",
+    "tests.fixtures.databases",
+    "tests.fixtures.unreached",
+]
 
 # No deadline: the machines that run this are shared.
 settings.register_profile("house", deadline=None, suppress_health_check=[HealthCheck.too_slow])

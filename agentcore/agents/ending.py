@@ -41,10 +41,10 @@ async def end_session(
 async def _kept_beside(memory: MemoryApi, session_id: str, filters: dict[str, Any]) -> int:
     if filters.get("namespace") == SESSION_MESSAGES:
         return 0
-    beside = await memory.count(
-        CountParams(session_id=session_id, namespace=SESSION_MESSAGES, consistent=True))
+    beside = await memory.count(CountParams(session_id=session_id, namespace=SESSION_MESSAGES, consistent=True))
     if "namespace" in filters or not beside.count:
         return beside.count
-    own = await memory.count(CountParams(
-        session_id=session_id, consistent=True, **(filters | {"namespace": SESSION_MESSAGES})))
+    own = await memory.count(
+        CountParams(session_id=session_id, consistent=True, **(filters | {"namespace": SESSION_MESSAGES}))
+    )
     return beside.count - own.count

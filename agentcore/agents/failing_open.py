@@ -84,8 +84,9 @@ class Patience:
         return None if left is None else left / 2
 
 
-async def if_answered(memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *,
-                      within: float | None = None) -> AnswerT:
+async def if_answered(
+    memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *, within: float | None = None
+) -> AnswerT:
     """Awaits an answer of several calls; returns `otherwise` if a memory that fails open is unavailable.
 
     All calls share one timeout: the memory's own, or `within` seconds. Logs one warning that names the `use`;

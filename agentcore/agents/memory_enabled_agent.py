@@ -1,11 +1,11 @@
 """`MemoryEnabledAgent`: subclass it, override `process_query`, and the agent remembers.
 
-    class MyAgent(MemoryEnabledAgent):
-        async def process_query(self, query: str, task_id: str) -> str:
-            return await self.llm.generate(self.prompt(query))
+class MyAgent(MemoryEnabledAgent):
+    async def process_query(self, query: str, task_id: str) -> str:
+        return await self.llm.generate(self.prompt(query))
 
-    async with MyAgent(memory) as agent:    # memory: any MemoryApi, see open_memory.py
-        answer = await agent.run("What is my budget?")
+async with MyAgent(memory) as agent:    # memory: any MemoryApi, see open_memory.py
+    answer = await agent.run("What is my budget?")
 """
 
 from __future__ import annotations
@@ -143,8 +143,10 @@ AnswerT = TypeVar("AnswerT")
 
 # The effect of a failed use on the agent. A store whose response was lost may have succeeded.
 _EFFECTS = {
-    "recall": "its context is empty", "template": "its working template is empty",
-    "store": "nothing was confirmed as stored", "complete_task": "the task was not confirmed as completed",
+    "recall": "its context is empty",
+    "template": "its working template is empty",
+    "store": "nothing was confirmed as stored",
+    "complete_task": "the task was not confirmed as completed",
     "end_session": "the session was not confirmed as ended",
 }
 
@@ -191,21 +193,37 @@ class AgentMemory:
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return None
-        return await self._in_time("recall", None, self.api.get_context(GetContextParams(
-            query=asked, task_id=task_id, max_tokens=max_tokens or self._settings.max_tokens,
-            **{**self._settings.scope.filters(), **options})))
+        return await self._in_time(
+            "recall",
+            None,
+            self.api.get_context(
+                GetContextParams(
+                    query=asked,
+                    task_id=task_id,
+                    max_tokens=max_tokens or self._settings.max_tokens,
+                    **{**self._settings.scope.filters(), **options},
+                )
+            ),
+        )
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
         """Returns the `k` best memories, best first; empty if memory is unavailable."""
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return ()
-        return await self._in_time("recall", (), self.api.retrieve_memories(
-            asked, k, **{**self._settings.scope.filters(), **options}))
+        return await self._in_time(
+            "recall", (), self.api.retrieve_memories(asked, k, **{**self._settings.scope.filters(), **options})
+        )
 
     async def add_interaction(
-        self, query: str, response: str | None, task_id: str | None = None, *,
-        actions: Sequence[Any] = (), outcome: Any = None, **options: Any,
+        self,
+        query: str,
+        response: str | None,
+        task_id: str | None = None,
+        *,
+        actions: Sequence[Any] = (),
+        outcome: Any = None,
+        **options: Any,
     ) -> StoreResult | None:
         """Stores an interaction, at most once in a turn; returns None if it was not stored.
 
@@ -217,10 +235,8 @@ class AgentMemory:
         if not turn.remembers or (turn.stored and query == turn.query):
             return None
         if query != turn.query:
-            return await self._stored_beside(
-                turn, _interaction(query, response, actions, outcome), task_id, options)
-        own = _interaction(
-            query, response, actions or turn.actions, turn.outcome if outcome is None else outcome, turn)
+            return await self._stored_beside(turn, _interaction(query, response, actions, outcome), task_id, options)
+        own = _interaction(query, response, actions or turn.actions, turn.outcome if outcome is None else outcome, turn)
         turn.storing = Storing(own, task_id, {"idempotency_key": _key(turn), **options})
         return await self.store_turn(turn)
 
@@ -244,16 +260,13 @@ class AgentMemory:
             return answered
         if turn.storing is None:
             own = _interaction(turn.query, turn.response, turn.actions, turn.outcome, turn)
-            turn.storing = Storing(
-                own, turn.task_id, {"idempotency_key": _key(turn), "session_id": turn.session_id})
+            turn.storing = Storing(own, turn.task_id, {"idempotency_key": _key(turn), "session_id": turn.session_id})
         stored = await self._attempted(turn, turn.storing)
         if stored is not None:
             turn.stored, turn.memory_id = True, stored.memory_id
         return stored
 
-    async def note(
-        self, text: str, task_id: str, *, importance: float | None = None
-    ) -> StoreResult | None:
+    async def note(self, text: str, task_id: str, *, importance: float | None = None) -> StoreResult | None:
         """Stores a note in the task's working memory, which `complete_task` clears.
 
         A note of the conversation itself (no other task) ends with it; at an importance of 0.7 or more it is
@@ -274,12 +287,19 @@ class AgentMemory:
         # A named task outlives the conversation, whose end clears all notes of its session.
         session_id = task_id if task_id == self._session_id else None
         labels = self._settings.scope.labels() | {"task_id": task_id, "session_id": session_id}
-        return await self._in_time("store", None, self.api.store(StoreParams(
-            content=holdable(text), memory_type=MemoryType.WORKING, **_given(importance=importance),
-            **labels)))
+        return await self._in_time(
+            "store",
+            None,
+            self.api.store(
+                StoreParams(
+                    content=holdable(text), memory_type=MemoryType.WORKING, **_given(importance=importance), **labels
+                )
+            ),
+        )
 
     async def complete_task(self, task_id: str) -> int:
         """Ends a task: clears its working memory, keeps other memories; returns the number cleared."""
+
         async def completed() -> int:
             return (await self.api.complete_task(CompleteTaskParams(task_id=task_id))).cleared_count
 
@@ -290,8 +310,9 @@ class AgentMemory:
 
         Raises Conflict if the session contains memories of users outside the scope.
         """
-        return await self._in_time("end_session", None, end_session(
-            self.api, session_id, self._settings.scope, summarize=summarize))
+        return await self._in_time(
+            "end_session", None, end_session(self.api, session_id, self._settings.scope, summarize=summarize)
+        )
 
     async def template_prompt(self, template: WorkingTemplate) -> str:
         """Returns the working template, fenced as data; empty if memory is unavailable."""
@@ -301,13 +322,14 @@ class AgentMemory:
         self, interaction: Interaction, task_id: str | None, options: dict[str, Any]
     ) -> StoreResult | None:
         labels = self._settings.scope.labels() | _given(
-            task_id=task_id, importance=self._settings.importance, tags=self._settings.tags or None)
-        return await self._in_time(
-            "store", None, self.api.add_interaction(interaction, **(labels | options)))
+            task_id=task_id, importance=self._settings.importance, tags=self._settings.tags or None
+        )
+        return await self._in_time("store", None, self.api.add_interaction(interaction, **(labels | options)))
 
     async def _attempted(self, turn: AgentTurn, storing: Storing) -> StoreResult | None:
         [stored] = await asyncio.gather(
-            self._stored(storing.interaction, storing.task_id, storing.options), return_exceptions=True)
+            self._stored(storing.interaction, storing.task_id, storing.options), return_exceptions=True
+        )
         if not isinstance(stored, BaseException):
             return stored
         if turn.storing is storing:  # refused: the turn's end retries it without its options
@@ -406,16 +428,20 @@ class MemoryEnabledAgent(ABC):
         self.memory = AgentMemory(memory, self.settings, self.session_id)
         self._said: deque[Turn] = deque(maxlen=MOST_SAID)
         self.task_id = self.settings.scope.task_id or self.session_id
-        self.template = None if self.settings.template is None else WorkingTemplate(
-            memory, self.settings.template, self.settings.scope)
+        self.template = (
+            None
+            if self.settings.template is None
+            else WorkingTemplate(memory, self.settings.template, self.settings.scope)
+        )
         self._confirmations = Confirmations()
         self._refused: AgentCoreError | None = None
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                        trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         """Ends the conversation if the agent remembers; an error of the block takes precedence."""
         if not self.settings.remember:
             return
@@ -430,8 +456,9 @@ class MemoryEnabledAgent(ABC):
     async def process_query(self, query: str, task_id: str) -> str:
         """Answers the query: the agent's own work. `self.prompt(query)` is the query with its context."""
 
-    async def run(self, query: str, task_id: str | None = None, *, recall: bool | None = None,
-                  remember: bool | None = None) -> str:
+    async def run(
+        self, query: str, task_id: str | None = None, *, recall: bool | None = None, remember: bool | None = None
+    ) -> str:
         """Answers a query with memory: retrieves context, processes the query, stores the interaction.
 
         `recall=False` and `remember=False` switch retrieval and storing off for this turn.
@@ -439,14 +466,20 @@ class MemoryEnabledAgent(ABC):
         turn = await self.run_turn(query, task_id, recall=recall, remember=remember)
         return turn.response or ""
 
-    async def run_turn(self, query: str, task_id: str | None = None, *, recall: bool | None = None,
-                       remember: bool | None = None) -> AgentTurn:
+    async def run_turn(
+        self, query: str, task_id: str | None = None, *, recall: bool | None = None, remember: bool | None = None
+    ) -> AgentTurn:
         """Runs a turn like `run` and returns the whole turn."""
         turn = AgentTurn(
-            self.memory, query, task_id or self.task_id, self.session_id, history=tuple(self._said),
+            self.memory,
+            query,
+            task_id or self.task_id,
+            self.session_id,
+            history=tuple(self._said),
             recalls=self.settings.recall if recall is None else recall,
             remembers=self.settings.remember if remember is None else remember,
-            patience_seconds=self.settings.timeout_seconds)
+            patience_seconds=self.settings.timeout_seconds,
+        )
         if turn.remembers:
             self._raise_refusal()
         with running(turn):
@@ -501,8 +534,7 @@ class MemoryEnabledAgent(ABC):
         told = memory_instructions(tool.name for tool in self.tools().definitions)
         return told if self.template is None else f"{told}\n{self.template.instructions()}"
 
-    def tools(self, names: Sequence[str] = USUAL_TOOLS, *,
-              confirmations: Confirmations | None = None) -> MemoryTools:
+    def tools(self, names: Sequence[str] = USUAL_TOOLS, *, confirmations: Confirmations | None = None) -> MemoryTools:
         """Returns the memory tools for this agent's scope and session, and `fill_template` for its template.
 
         A server that creates an agent for each request passes the same `confirmations` to all of them, and
@@ -510,17 +542,28 @@ class MemoryEnabledAgent(ABC):
         to forget.
         """
         scope = self.settings.scope.model_copy(update={"session_id": self.session_id, "task_id": None})
-        return MemoryTools(self.memory.api, scope, tools=names, template=self.template,
-                           confirmations=confirmations or self._confirmations)
+        return MemoryTools(
+            self.memory.api,
+            scope,
+            tools=names,
+            template=self.template,
+            confirmations=confirmations or self._confirmations,
+        )
 
     async def _store_interaction(
-        self, query: str, response: str, task_id: str | None = None, *, actions: Sequence[Any] = (),
-        outcome: Any = None, **options: Any,
+        self,
+        query: str,
+        response: str,
+        task_id: str | None = None,
+        *,
+        actions: Sequence[Any] = (),
+        outcome: Any = None,
+        **options: Any,
     ) -> StoreResult | None:
         """Stores a query and its response, once in a turn. `options` are those of `memory.store`."""
         return await self.memory.add_interaction(
-            query, response, task_id, actions=actions, outcome=outcome,
-            **{"session_id": self.session_id, **options})
+            query, response, task_id, actions=actions, outcome=outcome, **{"session_id": self.session_id, **options}
+        )
 
     async def _answer(self, turn: AgentTurn) -> str:
         """Returns the answer of `process_query` as text; stores its failure as the outcome and raises it."""

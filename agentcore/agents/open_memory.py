@@ -18,8 +18,13 @@ _IN_PROCESS = {"server": "agentcore.runtime:memory_in_process"}
 
 @asynccontextmanager
 async def open_memory(
-    *, url: str | None = None, token: TokenSource | None = None, agent_id: str | None = None,
-    settings: Settings | None = None, fail_open: bool = False, timeout_seconds: float = 30.0,
+    *,
+    url: str | None = None,
+    token: TokenSource | None = None,
+    agent_id: str | None = None,
+    settings: Settings | None = None,
+    fail_open: bool = False,
+    timeout_seconds: float = 30.0,
     max_attempts: int = 3,
 ) -> AsyncIterator[MemoryApi]:
     """Opens the memory of the token's agent at a service, or of `agent_id` in this process, for the block.
@@ -44,11 +49,17 @@ async def open_memory(
     known = settings or environment_settings()
     source = revealed(known.agentcore_token) if token is None else token
     if source is None:
-        raise ConfigurationError([
-            "No token: set AGENTCORE_TOKEN (`agentcore token --agent my-agent` prints one), or give agent_id "
-            "for a memory in this process."])
+        raise ConfigurationError(
+            [
+                "No token: set AGENTCORE_TOKEN (`agentcore token --agent my-agent` prints one), or give agent_id "
+                "for a memory in this process."
+            ]
+        )
     async with MemoryClient(
-        url or known.agentcore_url, source, timeout_seconds=timeout_seconds, max_attempts=max_attempts,
+        url or known.agentcore_url,
+        source,
+        timeout_seconds=timeout_seconds,
+        max_attempts=max_attempts,
         fail_open=fail_open,
     ) as memory:
         yield memory

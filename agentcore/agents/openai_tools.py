@@ -35,10 +35,12 @@ async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[
     `message.tool_calls` is None if the model calls no tool: the result is empty.
     """
     own = [call for call in map(_plain, calls or ()) if tools.has(str(_member(call, "function", "name")))]
-    texts = await asyncio.gather(*(
-        tools.call(call["function"]["name"], call["function"].get("arguments")) for call in own))
-    return [{"role": "tool", "tool_call_id": call["id"], "content": text}
-            for call, text in zip(own, texts, strict=True)]
+    texts = await asyncio.gather(
+        *(tools.call(call["function"]["name"], call["function"].get("arguments")) for call in own)
+    )
+    return [
+        {"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in zip(own, texts, strict=True)
+    ]
 
 
 async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[Any]:
@@ -46,22 +48,28 @@ async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[An
     calls = [item for item in map(_plain, output) if item.get("type") == "function_call"]
     own = [item for item in calls if tools.has(str(item.get("name")))]
     texts = await asyncio.gather(*(tools.call(item["name"], item.get("arguments")) for item in own))
-    return [{"type": "function_call_output", "call_id": item["call_id"], "output": text}
-            for item, text in zip(own, texts, strict=True)]
+    return [
+        {"type": "function_call_output", "call_id": item["call_id"], "output": text}
+        for item, text in zip(own, texts, strict=True)
+    ]
 
 
 def _described(tool: ToolDefinition, strict: bool) -> dict[str, Any]:
     parameters = copy.deepcopy(dict(tool.parameters))
-    return {"name": tool.name, "description": tool.description,
-            "parameters": _strict(parameters) if strict else parameters}
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": _strict(parameters) if strict else parameters,
+    }
 
 
 def _strict(parameters: dict[str, Any]) -> dict[str, Any]:
     required = parameters.get("required", [])
-    properties = {name: _known(schema) if name in required else _nullable(schema)
-                  for name, schema in parameters["properties"].items()}
-    return {**parameters, "properties": properties, "required": list(properties),
-            "additionalProperties": False}
+    properties = {
+        name: _known(schema) if name in required else _nullable(schema)
+        for name, schema in parameters["properties"].items()
+    }
+    return {**parameters, "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:

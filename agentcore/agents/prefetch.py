@@ -44,12 +44,16 @@ async def prefetched(
     if not (asked := searchable(message)):
         return None
     scope = scope or MemoryScope()
-    return await memory.get_context(GetContextParams(
-        query=asked, task_id=scope.task_id, max_tokens=max_tokens, **scope.filters()))
+    return await memory.get_context(
+        GetContextParams(query=asked, task_id=scope.task_id, max_tokens=max_tokens, **scope.filters())
+    )
 
 
 async def with_memory(
-    memory: MemoryApi, messages: Sequence[Mapping[str, Any]], scope: MemoryScope | None = None, *,
+    memory: MemoryApi,
+    messages: Sequence[Mapping[str, Any]],
+    scope: MemoryScope | None = None,
+    *,
     max_tokens: int = PREFETCHED_TOKENS,
 ) -> Chat:
     """Returns the messages of a chat with prefetched context in the first user turn; unchanged later.

@@ -37,9 +37,7 @@ CUT = " [...]"
 _JSON = TypeAdapter[Any](JsonValue)
 
 
-def interaction_of(
-    query: str, response: Any, actions: Sequence[Any], outcome: Any
-) -> tuple[Interaction, int]:
+def interaction_of(query: str, response: Any, actions: Sequence[Any], outcome: Any) -> tuple[Interaction, int]:
     """Returns the interaction, truncated to fit one memory, and the number of omitted actions.
 
     A response that is not text is converted to text.
@@ -48,9 +46,9 @@ def interaction_of(
     ended = recordable(outcome)
     asked, answer = holdable(query), None if response is None else said(response)
     room = MAX_TEXT_CHARS - len(interaction_text("q", "r", kept, ended))
-    asked = asked[:max(room // 2, room - len(answer or ""))]
+    asked = asked[: max(room // 2, room - len(answer or ""))]
     if answer is not None:
-        answer = answer[:room - len(asked)]
+        answer = answer[: room - len(asked)]
     return Interaction(query=asked, response=answer, actions=kept, outcome=ended), left_out
 
 
@@ -65,7 +63,7 @@ def recordable(value: Any) -> Any:
     except ValidationError:
         pass
     written = plain if isinstance(plain, str) else written
-    return written[:MOST_RECORDED_CHARS - len(CUT)] + CUT
+    return written[: MOST_RECORDED_CHARS - len(CUT)] + CUT
 
 
 def recordable_actions(actions: Sequence[Any]) -> tuple[list[Any], int]:
@@ -83,7 +81,7 @@ def recordable_actions(actions: Sequence[Any]) -> tuple[list[Any], int]:
             break
     if len(kept) == len(actions):
         return kept, 0
-    kept = kept[:MOST_ACTIONS - 1]
+    kept = kept[: MOST_ACTIONS - 1]
     left_out = len(actions) - len(kept)
     return [*kept, f"[{left_out} more actions are not kept]"], left_out
 
@@ -123,17 +121,26 @@ HIDDEN = "(hidden)"
 # except blanks and quotation marks, so the user info ends at the last @ before those.
 _ADDRESS = re.compile(
     r"""\b([a-z][a-z0-9+.-]{0,30}://)([^\s/:@'"]{0,999}:(?!\d+/)[^\s'"]{0,999}@|[^\s/@'"]{0,999}@)?([^\s?\#'"<>]*)([?\#][^\s'"<>]*)?""",
-    re.I)
+    re.I,
+)
 _BEARER = re.compile(r"\b(bearer|basic)\s+[\w+/=.~-]+", re.I)
 _QUOTED = r"""\\*"[^"]*(?:"|$)|\\*'[^']*(?:'|$)"""
 _NAMED = re.compile(
     r"""((?:key|token|secret|pass(?:word|wd|phrase)?|pwd|authorization|credentials?|signature|cookie)s?
     (?:\s+(?:provided|given|supplied|sent|received|used|value))?
-    (?:\\*['"])?\s*(?:[:=]|\bis\b)\s*)(?:""" + _QUOTED + r"""|[^\s,;&)]+)""", re.I | re.X)
+    (?:\\*['"])?\s*(?:[:=]|\bis\b)\s*)(?:"""
+    + _QUOTED
+    + r"""|[^\s,;&)]+)""",
+    re.I | re.X,
+)
 # Without a separator between name and value: matches quoted values and values with a digit.
 _BESIDE = re.compile(
     r"""((?:\bpass(?:word|wd|phrase)?|\bpwd|secret|token|(?:api|access|private)[ _-]?key)\s+)
-    (?:""" + _QUOTED + r"""|(?=[^\s,;&)]*\d)[^\s,;&)]+)""", re.I | re.X)
+    (?:"""
+    + _QUOTED
+    + r"""|(?=[^\s,;&)]*\d)[^\s,;&)]+)""",
+    re.I | re.X,
+)
 # Prefixes of common issuers of keys.
 _MARKED = re.compile(r"\b(?:sk|pk|rk|gh[pousr]|github_pat|xox[abeprs]|glpat|hf)[-_][\w-]{4,}|\bAKIA\w{8,}")
 # Letters and digits without a space, too long for a word; absolute file paths are excluded.

@@ -44,9 +44,11 @@ class AgentSettings(Strict):
     remember: Flag = Field(True, description="Store the interaction after it was.")
     remember_errors: Flag = Field(True, description="Store a query whose processing failed, with its error.")
     whole_errors: Flag = Field(
-        False, description="Keep an error's words whole: else without what looks like a key or a password.")
+        False, description="Keep an error's words whole: else without what looks like a key or a password."
+    )
     template: dict[str, str] | None = Field(
-        None, description="The fields of a working template, each with what belongs into it.")
+        None, description="The fields of a working template, each with what belongs into it."
+    )
     scope: MemoryScope = Field(default_factory=MemoryScope, description="Whose memory within the agent's.")
     max_tokens: Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS)] = Field(2_000, description="Of a context.")
     importance: Share | None = Field(None, description="Of what is stored; 0.5 if absent.")

@@ -127,8 +127,7 @@ class ForgetMemory(Strict):
 
     query: Query | None = Field(None, description="Step 1: what to forget, in natural language.")
     memory_ids: Annotated[list[UUID], Field(min_length=1, max_length=MOST_FORGOTTEN)] | None = Field(
-        None,
-        description="Step 1: memories to delete; step 2: those that the user agreed to delete.",
+        None, description="Step 1: memories to delete; step 2: those that the user agreed to delete."
     )
     confirmation: Annotated[str, Field(min_length=1, max_length=256)] | None = Field(
         None, description="Step 2: as returned by step 1."
@@ -150,15 +149,9 @@ class MemorySession(Strict):
     """
 
     memory_id: UUID | None = Field(None, description="As returned by recall_memory.")
-    session_id: Identifier | None = Field(
-        None, description="As returned by recall_memory; instead of memory_id."
-    )
-    before: Annotated[int, Field(ge=0, le=MOST_NEIGHBOURS)] = Field(
-        5, description="Number of messages before it."
-    )
-    after: Annotated[int, Field(ge=0, le=MOST_NEIGHBOURS)] = Field(
-        5, description="Number of messages after it."
-    )
+    session_id: Identifier | None = Field(None, description="As returned by recall_memory; instead of memory_id.")
+    before: Annotated[int, Field(ge=0, le=MOST_NEIGHBOURS)] = Field(5, description="Number of messages before it.")
+    after: Annotated[int, Field(ge=0, le=MOST_NEIGHBOURS)] = Field(5, description="Number of messages after it.")
 
     @model_validator(mode="after")
     def _names_one(self) -> MemorySession:
@@ -203,10 +196,7 @@ CUT = " [...]"
 # Message for the model by failure; errors about the call itself keep the service's own message.
 _ADVICE: tuple[tuple[type[AgentCoreError], str], ...] = (
     (NotFound, "There is no such memory. Pass a memory_id returned by recall_memory."),
-    (
-        AuthenticationFailed,
-        "The memory service rejected the token. Continue without memory; do not call again.",
-    ),
+    (AuthenticationFailed, "The memory service rejected the token. Continue without memory; do not call again."),
     (NotAuthorised, "This agent lacks the permission. Continue without it; do not call again."),
 )
 _ABOUT_THE_CALL = (Conflict, InvalidParams, TooLarge)

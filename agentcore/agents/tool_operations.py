@@ -33,13 +33,7 @@ from agentcore.limits import MAX_PAGE
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import SUMMARY_RELATION, MemoryRecord, MemorySummary, MemoryType, Strict
 from agentcore.memory.params.changes import UpdateParams, Updates
-from agentcore.memory.params.memories import (
-    DeleteParams,
-    GetParams,
-    ListParams,
-    RetrieveParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import DeleteParams, GetParams, ListParams, RetrieveParams, StoreParams
 
 CONFIRMATION_SECONDS = 600
 # Hex characters for each memory. It prevents mistakes, not attacks: a caller can request one.
@@ -53,8 +47,13 @@ class Confirmations:
     are valid. A confirmation is valid only within the `scope` that it was issued for.
     """
 
-    def __init__(self, key: bytes | None = None, *, seconds: int = CONFIRMATION_SECONDS,
-                 now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+    def __init__(
+        self,
+        key: bytes | None = None,
+        *,
+        seconds: int = CONFIRMATION_SECONDS,
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
+    ) -> None:
         self._key = secrets.token_bytes(32) if key is None else hashlib.sha256(b"forget|" + key).digest()
         self._seconds = seconds
         self._now = now
@@ -72,7 +71,7 @@ class Confirmations:
             expires = int(stamp, 16)
         except ValueError:
             return "is not one that forget_memory gave"
-        held = {marks[start:start + MARK_CHARS] for start in range(0, len(marks), MARK_CHARS)}
+        held = {marks[start : start + MARK_CHARS] for start in range(0, len(marks), MARK_CHARS)}
         if any(self._mark(expires, *named, scope) not in held for named in versions.items()):
             return "does not belong to all of these memories, or one of them has changed since"
         if self._now().timestamp() >= expires:
@@ -157,9 +156,15 @@ class ToolOperations:
     async def save(self, asked: SaveMemory) -> dict[str, Any]:
         """Stores the sentence; returns the outcome."""
         given: dict[str, Any] = {} if asked.importance is None else {"importance": asked.importance}
-        stored = await self._memory.store(StoreParams(
-            content=asked.content, memory_type=MemoryType(asked.memory_type), tags=asked.tags,
-            **given, **self._scope.labels()))
+        stored = await self._memory.store(
+            StoreParams(
+                content=asked.content,
+                memory_type=MemoryType(asked.memory_type),
+                tags=asked.tags,
+                **given,
+                **self._scope.labels(),
+            )
+        )
         return {
             "status": stored.status,
             "memory_id": None if stored.memory_id is None else str(stored.memory_id),
@@ -172,11 +177,15 @@ class ToolOperations:
         """Returns the best matches, best first."""
         given = asked.model_dump(include={"after", "before", "tags", "memory_types"}, exclude_none=True)
         spare = MOST_REPEATED if self._said else 0
-        found = await self._memory.retrieve(RetrieveParams(
-            query=asked.query, k=asked.limit + spare, **given, **self._scope.filters()))
+        found = await self._memory.retrieve(
+            RetrieveParams(query=asked.query, k=asked.limit + spare, **given, **self._scope.filters())
+        )
         must_be_asked(found.receipt)  # a failed search must not look like "no match"
-        memories = [told(memory, score=memory.score) for memory in found.memories
-                    if memory.content not in self._said and not is_template(memory.namespace)][:asked.limit]
+        memories = [
+            told(memory, score=memory.score)
+            for memory in found.memories
+            if memory.content not in self._said and not is_template(memory.namespace)
+        ][: asked.limit]
         return bounded(memories) if memories else {"note": NOTHING_FITS}
 
     async def prefetch(self, asked: PrefetchMemory) -> str | dict[str, Any]:
@@ -193,8 +202,7 @@ class ToolOperations:
         """Corrects or extends a memory."""
         await self._record(asked.memory_id)
         updates = asked.model_dump(exclude={"memory_id"}, exclude_none=True)
-        changed = await self._memory.update(
-            UpdateParams(memory_id=asked.memory_id, updates=Updates(**updates)))
+        changed = await self._memory.update(UpdateParams(memory_id=asked.memory_id, updates=Updates(**updates)))
         return {"status": "updated", "memory_id": str(changed.memory_id), "version": changed.version}
 
     async def forget(self, asked: ForgetMemory) -> dict[str, Any]:
@@ -217,8 +225,9 @@ class ToolOperations:
         return {**bounded(lines), "made_from": [told(each) for each in await self._sources(record)]}
 
     async def _last_of(self, session_id: str | None) -> dict[str, Any]:
-        page = await self._memory.list(ListParams(
-            session_id=session_id, limit=MOST_NEIGHBOURS, consistent=True, **self._scope.filters()))
+        page = await self._memory.list(
+            ListParams(session_id=session_id, limit=MOST_NEIGHBOURS, consistent=True, **self._scope.filters())
+        )
         records = [record for record in page.memories if not is_template(record.namespace)]
         if not records:
             return {"note": NO_SESSION}
@@ -244,24 +253,26 @@ class ToolOperations:
         return [each for each in found if isinstance(each, MemoryRecord)]
 
     async def _meant(self, query: str) -> dict[UUID, float | None]:
-        found = await self._memory.retrieve(RetrieveParams(
-            query=query, k=MOST_PROPOSED, distinct=False, min_fit=SURE_FIT, explain=True,
-            **self._scope.filters()))
+        found = await self._memory.retrieve(
+            RetrieveParams(
+                query=query, k=MOST_PROPOSED, distinct=False, min_fit=SURE_FIT, explain=True, **self._scope.filters()
+            )
+        )
         must_be_asked(found.receipt)
         # Without vectors the service ignores `min_fit`.
         memories = found.memories if (found.receipt.fit or 0.0) >= SURE_FIT else []
         return {memory.memory_id: memory.score for memory in surely_meant(memories)}
 
-    def _proposal(
-        self, records: Sequence[MemoryRecord], scores: Mapping[UUID, float | None]
-    ) -> dict[str, Any]:
+    def _proposal(self, records: Sequence[MemoryRecord], scores: Mapping[UUID, float | None]) -> dict[str, Any]:
         if not records:
             return {"note": NOTHING_SURE}
         would_go = bounded([told(record, score=scores[record.memory_id]) for record in records])
-        kept = records[:len(would_go["memories"])]
+        kept = records[: len(would_go["memories"])]
         confirmation = self._confirmations.given(_versions(kept), self._scope)
         return {
-            "status": "proposed", "would_forget": would_go["memories"], "confirmation": confirmation,
+            "status": "proposed",
+            "would_forget": would_go["memories"],
+            "confirmation": confirmation,
             "next": NEXT_STEP,
         }
 
@@ -269,12 +280,16 @@ class ToolOperations:
         try:
             records = await self._records(memory_ids)
         except NotFound as cause:
-            raise Conflict("One of these memories is not there any more. Nothing was deleted: propose the "
-                           "others again without a confirmation.") from cause
+            raise Conflict(
+                "One of these memories is not there any more. Nothing was deleted: propose the "
+                "others again without a confirmation."
+            ) from cause
         problem = self._confirmations.problem(confirmation, _versions(records), self._scope)
         if problem is not None:
-            raise Conflict(f"The confirmation {problem}. Nothing was deleted: propose it again without a "
-                           "confirmation, and show the new list to the user.")
+            raise Conflict(
+                f"The confirmation {problem}. Nothing was deleted: propose it again without a "
+                "confirmation, and show the new list to the user."
+            )
         deleted = await self._memory.delete(DeleteParams(memory_ids=list(memory_ids)))
         return {"status": "forgotten", "deleted_count": deleted.deleted_count}
 
@@ -307,8 +322,10 @@ class ToolOperations:
         return behind[:count]
 
     async def _sources(self, record: MemoryRecord) -> list[MemoryRecord]:
-        named = [record.parent_memory_id, *(link.target_id for link in record.links
-                                            if link.relation == SUMMARY_RELATION)]
+        named = [
+            record.parent_memory_id,
+            *(link.target_id for link in record.links if link.relation == SUMMARY_RELATION),
+        ]
         sources: list[MemoryRecord] = []
         for memory_id in dict.fromkeys(each for each in named if each is not None):
             if len(sources) == MOST_SOURCES:

@@ -77,10 +77,10 @@ TOOLS: tuple[ToolDefinition, ...] = (
     ToolDefinition("save_memory", SaveMemory, ToolOperations.save, reads_only=False, scopes=WRITES),
     ToolDefinition("recall_memory", RecallMemory, ToolOperations.recall, aliases=("load_memory",)),
     ToolDefinition("prefetch_memory", PrefetchMemory, ToolOperations.prefetch, aliases=("preload_memory",)),
-    ToolDefinition("update_memory", UpdateMemory, ToolOperations.update, reads_only=False,
-                   scopes=READS | WRITES),
-    ToolDefinition("forget_memory", ForgetMemory, ToolOperations.forget, reads_only=False, destructive=True,
-                   scopes=READS | WRITES),
+    ToolDefinition("update_memory", UpdateMemory, ToolOperations.update, reads_only=False, scopes=READS | WRITES),
+    ToolDefinition(
+        "forget_memory", ForgetMemory, ToolOperations.forget, reads_only=False, destructive=True, scopes=READS | WRITES
+    ),
     ToolDefinition("memory_session", MemorySession, ToolOperations.session),
 )
 ALL_TOOLS = tuple(tool.name for tool in TOOLS)
@@ -112,6 +112,7 @@ def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ..
 
 def definition_of(template: WorkingTemplate) -> ToolDefinition:
     """Returns the tool that fills in this template; its description lists the fields."""
+
     async def fill(_: ToolOperations, asked: Any) -> dict[str, Any]:
         return {"status": "filled in", "fields": await template.fill(asked.fields)}
 
@@ -129,9 +130,15 @@ class MemoryTools:
     With a `template` there is another one, `fill_template`.
     """
 
-    def __init__(self, memory: MemoryApi, scope: MemoryScope | None = None, *,
-                 tools: Sequence[str] = USUAL_TOOLS, confirmations: Confirmations | None = None,
-                 template: WorkingTemplate | None = None) -> None:
+    def __init__(
+        self,
+        memory: MemoryApi,
+        scope: MemoryScope | None = None,
+        *,
+        tools: Sequence[str] = USUAL_TOOLS,
+        confirmations: Confirmations | None = None,
+        template: WorkingTemplate | None = None,
+    ) -> None:
         self.definitions = definitions_of(tools)
         if template is not None:
             self.definitions += (definition_of(template),)
@@ -198,7 +205,7 @@ _BY_TOOL = {
     "prefetch_memory": "Call {} once, with the user's first message, before you answer it.",
     "update_memory": "When the user corrects something you remembered, use {} on that memory.",
     "forget_memory": "When the user asks you to forget something, use {}: show what it proposes, and confirm "
-                     "only after the user has agreed.",
+    "only after the user has agreed.",
     "fill_template": "Use {} to keep your working memory up to date.",
     "memory_session": "Use {} to see what was said around a memory that is not enough by itself.",
 }

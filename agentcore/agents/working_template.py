@@ -26,9 +26,9 @@ USUAL_NAME = "template"
 UNSEARCHED = "(...)"
 
 FieldName = Annotated[Identifier, Field(max_length=64), AfterValidator(str.strip)]
-_FIELDS = TypeAdapter(Annotated[
-    dict[FieldName, Annotated[FilledText, Field(max_length=500)]],
-    Field(min_length=1, max_length=MAX_FIELDS)])
+_FIELDS = TypeAdapter(
+    Annotated[dict[FieldName, Annotated[FilledText, Field(max_length=500)]], Field(min_length=1, max_length=MAX_FIELDS)]
+)
 
 
 def place_of(scope: MemoryScope, name: str = USUAL_NAME) -> str:
@@ -48,7 +48,8 @@ class FillTemplate(Strict):
     """
 
     fields: Annotated[dict[str, str], Field(min_length=1, max_length=MAX_FIELDS)] = Field(
-        description="The text of each field that changes, by the field's name.")
+        description="The text of each field that changes, by the field's name."
+    )
 
 
 class WorkingTemplate:
@@ -58,8 +59,9 @@ class WorkingTemplate:
     task; concurrent changes of different fields are merged. It is pinned: no rule forgets it.
     """
 
-    def __init__(self, memory: MemoryApi, fields: Mapping[str, str], scope: MemoryScope | None = None, *,
-                 name: str = USUAL_NAME) -> None:
+    def __init__(
+        self, memory: MemoryApi, fields: Mapping[str, str], scope: MemoryScope | None = None, *, name: str = USUAL_NAME
+    ) -> None:
         """Raises InvalidParams for invalid fields."""
         try:
             self.fields = _FIELDS.validate_python(dict(fields))
@@ -105,8 +107,7 @@ class WorkingTemplate:
     def arguments(self) -> type[FillTemplate]:
         """Returns the arguments of the tool that fills in this template."""
         fields = "; ".join(f"{name}: {meaning}" for name, meaning in self.fields.items())
-        return create_model(
-            "FillTemplate", __base__=FillTemplate, __doc__=f"{FillTemplate.__doc__} {fields}.")
+        return create_model("FillTemplate", __base__=FillTemplate, __doc__=f"{FillTemplate.__doc__} {fields}.")
 
     def _checked(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """Returns the values by field, blank to empty one. Raises InvalidParams."""
@@ -126,7 +127,8 @@ class WorkingTemplate:
         lines = "\n".join(f"- {name}: {meaning}" for name, meaning in self.fields.items())
         return (
             "You keep a working memory with these fields. Fill a field in as soon as you learn what belongs "
-            f"into it, correct it when it changes, and leave the others alone:\n{lines}")
+            f"into it, correct it when it changes, and leave the others alone:\n{lines}"
+        )
 
     async def _kept(self) -> MemoryRecord | None:
         page = await self._memory.list(ListParams(namespace=self._place, descending=False, consistent=True))
@@ -146,10 +148,18 @@ class WorkingTemplate:
         used.
         """
         while True:
-            made = await self._memory.store(StoreParams(
-                content=UNSEARCHED, metadata={"fields": {}}, memory_type=MemoryType.SEMANTIC, pinned=True,
-                force=True, supersede=False, idempotency_key=f"{self._place}:{self._cleared}",
-                **(self._scope.labels() | {"namespace": self._place})))
+            made = await self._memory.store(
+                StoreParams(
+                    content=UNSEARCHED,
+                    metadata={"fields": {}},
+                    memory_type=MemoryType.SEMANTIC,
+                    pinned=True,
+                    force=True,
+                    supersede=False,
+                    idempotency_key=f"{self._place}:{self._cleared}",
+                    **(self._scope.labels() | {"namespace": self._place}),
+                )
+            )
             if made.memory_id is None:
                 raise Conflict(made.reason)
             try:
@@ -158,8 +168,9 @@ class WorkingTemplate:
                 self._cleared += 1
 
     async def _change(self, memory_id: UUID, version: int, values: dict[str, str]) -> None:
-        await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(
-            metadata={"fields": values}, if_version=version)))
+        await self._memory.update(
+            UpdateParams(memory_id=memory_id, updates=Updates(metadata={"fields": values}, if_version=version))
+        )
 
     def _values(self, kept: MemoryRecord | None) -> dict[str, str]:
         held = {} if kept is None else kept.metadata.get("fields", {})
@@ -171,4 +182,5 @@ class WorkingTemplate:
     def _lines(self, values: Mapping[str, str]) -> list[str]:
         return [
             f"- {name}: {values[name]}" if name in values else f"- {name}: (empty: {meaning})"
-            for name, meaning in self.fields.items()]
+            for name, meaning in self.fields.items()
+        ]

@@ -22,18 +22,14 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "worker": ("serve", "Run the background work in a process of its own, until Ctrl-C."),
     "demo": ("demo", "Import a conversation into a temporary service and ask it ten questions."),
     "token": ("token", "Print a token that opens one agent's memory; nothing else goes to stdout."),
-    "rotate-secret": (
-        "token", "Make a new secret for tokens in the home; older tokens stay valid."),
+    "rotate-secret": ("token", "Make a new secret for tokens in the home; older tokens stay valid."),
     "mcp": ("mcp", "Run an MCP server on standard input and output, for the service at AGENTCORE_URL."),
     "migrate": ("operate", "Bring the database to the schema of this version."),
     "doctor": ("operate", "Check each part, and say how to fix what is wrong."),
     "config": ("installation", "Print the settings of a service started here, without secrets."),
     "version": ("installation", "Print the version."),
-    "index": (
-        "maintenance",
-        "Show, measure and rebuild the vector indexes of a running service."),
-    "jobs": (
-        "maintenance", "List, retry and cancel the background jobs of a running service."),
+    "index": ("maintenance", "Show, measure and rebuild the vector indexes of a running service."),
+    "jobs": ("maintenance", "List, retry and cancel the background jobs of a running service."),
     "reembed": ("maintenance", "Embed all memories again with another model, while the service runs."),
     "model": ("installation", "The local embedding models, about 90 MB each, from the package index."),
     "purge": ("operate", "Remove deleted and erased text from the files, while the service runs."),
@@ -47,33 +43,26 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "get": ("memory_commands", "Show one memory with all fields."),
     "update": ("memory_commands", "Correct a memory or append to it; its history keeps the earlier version."),
     "delete": ("memory_commands", "Delete memories permanently, without an archived copy."),
-    "count": (
-        "memory_commands", "Count the memories that match; superseded ones count, archived ones do not."),
+    "count": ("memory_commands", "Count the memories that match; superseded ones count, archived ones do not."),
     "stats": ("memory_commands", "Show the number of memories by layer."),
     "history": ("memory_commands", "Show the changes of a memory, the latest first."),
     "revert": ("memory_commands", "Revert a memory's last change, or all changes since a version."),
     "feedback": ("memory_commands", "Rate a memory's usefulness: changes its relevance score."),
     "layers": ("layers", "Show and set the rules of an agent's layers: TTL, extension by use, capacity."),
-    "consolidate": (
-        "layers", "Summarize clusters of similar episodic memories, with links to their sources."),
-    "llm": (
-        "layers",
-        "Show and set an agent's use of language models: facts, summaries, budget."),
+    "consolidate": ("layers", "Summarize clusters of similar episodic memories, with links to their sources."),
+    "llm": ("layers", "Show and set an agent's use of language models: facts, summaries, budget."),
     "session": ("session", "Add, end, summarize and clear a conversation."),
-    "archive": (
-        "archive",
-        "List and restore archived memories; verify all copies, as an operator."),
+    "archive": ("archive", "List and restore archived memories; verify all copies, as an operator."),
     "erase": ("archive", "Erase permanently, from every store, and print the signed receipt."),
     "import": ("transfer", "Store a conversation, one memory a line, or what another system exported."),
     "export": ("transfer", "Write memories as JSONL, oldest first, in the form that import reads."),
 }
 MODULES: dict[str, tuple[str, ...]] = {
     f"agentcore.cli.{module}": tuple(name for name, (its, _) in COMMANDS.items() if its == module)
-    for module, _ in COMMANDS.values()}
-SUMMARIES: Mapping[str, str] = {name: summary for name, (_, summary) in COMMANDS.items()}
-ALIASES: Mapping[str, str] = {
-    "add": "store", "search": "retrieve", "find": "retrieve", "ls": "list", "rm": "delete",
+    for module, _ in COMMANDS.values()
 }
+SUMMARIES: Mapping[str, str] = {name: summary for name, (_, summary) in COMMANDS.items()}
+ALIASES: Mapping[str, str] = {"add": "store", "search": "retrieve", "find": "retrieve", "ls": "list", "rm": "delete"}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -89,8 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as missing:
         if (missing.name or "agentcore").startswith("agentcore"):
             raise
-        sys.exit(f"agentcore: the command line needs the package {missing.name!r}, which is not installed: "
-                 "pip install 'agentcore-memory[server]'.")
+        sys.exit(
+            f"agentcore: the command line needs the package {missing.name!r}, which is not installed: "
+            "pip install 'agentcore-memory[server]'."
+        )
     except KeyboardInterrupt:  # once a command runs, it handles Ctrl-C itself
         sys.exit(INTERRUPTED)
     finally:

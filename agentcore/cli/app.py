@@ -115,8 +115,10 @@ def load(module: str) -> None:
         package = (cause.name or "").partition(".")[0]
         if package in ("", "agentcore"):
             raise
-        fail(f"{MODULES[module][0]} needs the package {package!r}, which is not installed: "
-             "pip install 'agentcore-memory[server]'")
+        fail(
+            f"{MODULES[module][0]} needs the package {package!r}, which is not installed: "
+            "pip install 'agentcore-memory[server]'"
+        )
 
 
 def show(table: Table) -> None:
@@ -141,17 +143,23 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog=examples(
-    "agentcore serve                                  run it, everything included",
-    "export AGENTCORE_TOKEN=$(agentcore token --agent me)",
-    "agentcore store 'Ada prefers tea, never coffee'",
-    "agentcore retrieve 'what does Ada drink?' --explain",
-    "agentcore context 'plan breakfast with Ada' --max-tokens 500",
-    "agentcore doctor                                 what is wrong, and the fix",
-))
+@app.callback(
+    epilog=examples(
+        "agentcore serve                                  run it, everything included",
+        "export AGENTCORE_TOKEN=$(agentcore token --agent me)",
+        "agentcore store 'Ada prefers tea, never coffee'",
+        "agentcore retrieve 'what does Ada drink?' --explain",
+        "agentcore context 'plan breakfast with Ada' --max-tokens 500",
+        "agentcore doctor                                 what is wrong, and the fix",
+    )
+)
 def agentcore(
-    version: Annotated[bool, typer.Option(  # read by its callback
-        "--version", callback=_print_version, is_eager=True, help="Print the version.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option(  # read by its callback
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
 ) -> None:
     """A memory for AI agents: store, retrieve, build context, forget.
 
@@ -212,8 +220,10 @@ def _of_token(error: AgentCoreError) -> str:
     if needed is not None:
         return f"The token lacks the scope {needed}: agentcore token --agent ID --scope {needed} makes one."
     if error.message == WRONG_SIGNATURE:
-        return (f"{error.message} Another home's secret made it (set AGENTCORE_HOME as for serve), or the "
-                "secret was rotated: restart the service after rotate-secret.")
+        return (
+            f"{error.message} Another home's secret made it (set AGENTCORE_HOME as for serve), or the "
+            "secret was rotated: restart the service after rotate-secret."
+        )
     return error.message
 
 

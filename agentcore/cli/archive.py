@@ -39,14 +39,21 @@ SERVER_PARTS = {
     "purge": "agentcore.cli.operate:purged_receipt",
 }
 _LISTS = (
-    "memory_ids", "lost_links", "renewed_ids", "superseded_ids", "refused_ids", "unreadable_ids",
-    "waiting_for_embedding_ids")
+    "memory_ids",
+    "lost_links",
+    "renewed_ids",
+    "superseded_ids",
+    "refused_ids",
+    "unreadable_ids",
+    "waiting_for_embedding_ids",
+)
 
 archives = group("archive", MEMORIES)
 
 
-@archives.command("list", epilog=examples(
-    "agentcore archive list --limit 20", "agentcore archive list --session monday --json"))
+@archives.command(
+    "list", epilog=examples("agentcore archive list --limit 20", "agentcore archive list --session monday --json")
+)
 @options.client
 @options.filters(ArchivedParams)
 @options.fields(ArchivedParams, "limit", "cursor", "archived_after", "archived_before")
@@ -63,19 +70,22 @@ def list_archived(context: typer.Context) -> None:
         say(f"more with --cursor {page.next_cursor}")
 
 
-@archives.command(epilog=examples(
-    "agentcore archive restore 0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10",
-    "agentcore archive restore --archived-after 2026-05-01 --dry-run",
-    "agentcore archive restore --session monday",
-    "agentcore archive restore --all"))
+@archives.command(
+    epilog=examples(
+        "agentcore archive restore 0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10",
+        "agentcore archive restore --archived-after 2026-05-01 --dry-run",
+        "agentcore archive restore --session monday",
+        "agentcore archive restore --all",
+    )
+)
 @options.client
 @options.filters(RestoreParams)
-@options.fields(RestoreParams, "all", "dry_run", "archived_after", "archived_before",
-                all="Everything in the archive.")
+@options.fields(RestoreParams, "all", "dry_run", "archived_after", "archived_before", all="Everything in the archive.")
 def restore(
     context: typer.Context,
-    memory_ids: Annotated[list[UUID] | None, typer.Argument(
-        parser=options.memory_id, metavar="[ID]...", help="By id.")] = None,
+    memory_ids: Annotated[
+        list[UUID] | None, typer.Argument(parser=options.memory_id, metavar="[ID]...", help="By id.")
+    ] = None,
 ) -> None:
     """Bring archived memories back as they were: all that are named or match, a thousand at a time.
 
@@ -107,15 +117,16 @@ def _tell(restored: RestoreResult) -> None:
             say(f"{len(concerned)} {note}")
 
 
-@archives.command(epilog=examples(
-    "agentcore archive verify", "agentcore archive verify --of my-agent --json"))
+@archives.command(epilog=examples("agentcore archive verify", "agentcore archive verify --of my-agent --json"))
 @options.with_json
 def verify(
     context: typer.Context,
-    agent_id: Annotated[str | None, typer.Option(
-        "--of", metavar="AGENT", help="The copies of this agent alone.")] = None,
-    adopt: Annotated[bool, typer.Option(
-        "--adopt", help="After archives were merged: record this one as the place of its copies.")] = False,
+    agent_id: Annotated[
+        str | None, typer.Option("--of", metavar="AGENT", help="The copies of this agent alone.")
+    ] = None,
+    adopt: Annotated[
+        bool, typer.Option("--adopt", help="After archives were merged: record this one as the place of its copies.")
+    ] = False,
 ) -> None:
     """Read every copy again, and compare it with the digest noted when it was archived.
 
@@ -125,12 +136,16 @@ def verify(
     """
     verified = resolve("verify", SERVER_PARTS, kind="command")
     whole, findings = asyncio.run(verified(agent_id, adopt=adopt))
-    listed = [{"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind,
-               "problem": each.problem} for each in findings]
+    listed = [
+        {"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind, "problem": each.problem}
+        for each in findings
+    ]
     if not options.printed_as_json(context, {"whole": whole, "findings": listed}):
         kinds = Counter(each.kind for each in findings)
-        typer.echo(f"whole {whole}, missing {kinds['missing']}, damaged {kinds['damaged']}"
-                   + (f", in other archives {kinds['unreachable']}" if kinds["unreachable"] else ""))
+        typer.echo(
+            f"whole {whole}, missing {kinds['missing']}, damaged {kinds['damaged']}"
+            + (f", in other archives {kinds['unreachable']}" if kinds["unreachable"] else "")
+        )
         for each in findings[:REPORTED]:
             say(f"{each.agent_id}: {each.problem}")
         if len(findings) > REPORTED:
@@ -163,21 +178,31 @@ def _table(page: ArchivedResult) -> Table:
     table = Table(identity, "layer", day, "by", "session", box=None, pad_edge=False)
     for each in page.memories:
         table.add_row(
-            str(each.memory_id), each.memory_type.value, f"{each.archived_at:%Y-%m-%d}", each.reason,
-            Text(printable(each.session_id or "")))
+            str(each.memory_id),
+            each.memory_type.value,
+            f"{each.archived_at:%Y-%m-%d}",
+            each.reason,
+            Text(printable(each.session_id or "")),
+        )
     return table
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore erase --user ada --token $ADMIN_TOKEN",
-    "agentcore erase --all --agent my-agent --yes > receipt.jws",
-    "agentcore erase --check receipt.jws",
-))
+@app.command(
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore erase --user ada --token $ADMIN_TOKEN",
+        "agentcore erase --all --agent my-agent --yes > receipt.jws",
+        "agentcore erase --check receipt.jws",
+    ),
+)
 @options.client
-@options.option("check", None, metavar="RECEIPT",
-                help="Erase nothing: print the contents of a receipt: its text, a file, or - for stdin.")
-@options.option("purge", False, "--purge",
-                help="Then remove it from the files too, as agentcore purge does.")
+@options.option(
+    "check",
+    None,
+    metavar="RECEIPT",
+    help="Erase nothing: print the contents of a receipt: its text, a file, or - for stdin.",
+)
+@options.option("purge", False, "--purge", help="Then remove it from the files too, as agentcore purge does.")
 @options.option("yes", False, "--yes", help="Do not ask whether it is meant.")
 @options.fields(EraseParams, "user_id", "all", all="Everything that the agent has.")
 def erase(context: typer.Context) -> None:
@@ -214,8 +239,10 @@ def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
         say(f"{place}: {count}")
     if result.unreachable:
         elsewhere = ", ".join(f"{count} in {place}" for place, count in result.unreachable.items())
-        say(f"in an archive or Redis that this server does not use: {elsewhere}; erase there, too "
-            "(working memory in another Redis expires)")
+        say(
+            f"in an archive or Redis that this server does not use: {elsewhere}; erase there, too "
+            "(working memory in another Redis expires)"
+        )
     if not result.verified:
         left = ", ".join(f"{place} {count}" for place, count in result.left.items())
         fail(f"not all of it is gone: {left or 'copies out of reach'}")
@@ -227,8 +254,11 @@ def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
 def _outcome(erased: Mapping[str, int], *, purge: bool) -> str:
     if not erased:
         return "no memory matched: nothing was erased"
-    return "nothing is left" if purge else (
-        "nothing is left in database and archive; agentcore purge removes it from the files")
+    return (
+        "nothing is left"
+        if purge
+        else ("nothing is left in database and archive; agentcore purge removes it from the files")
+    )
 
 
 def _to_its_end(context: typer.Context, params: EraseParams) -> EraseResult:

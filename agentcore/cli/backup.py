@@ -42,18 +42,24 @@ def backup(
     manifest = asyncio.run(_backed_up(load_settings(), target))
     _report(context, manifest, "backed up")
     if manifest.unreadable_copies:
-        fail(f"{counted(len(manifest.unreadable_copies), 'copy', 'copies')} of archived memories missing or "
-             "damaged: `agentcore archive verify` names them")
+        fail(
+            f"{counted(len(manifest.unreadable_copies), 'copy', 'copies')} of archived memories missing or "
+            "damaged: `agentcore archive verify` names them"
+        )
 
 
-@app.command("restore-backup", rich_help_panel=SERVICE, epilog=examples(
-    "AGENTCORE_HOME=/path/to/new/home agentcore restore-backup memory.backup"))
+@app.command(
+    "restore-backup",
+    rich_help_panel=SERVICE,
+    epilog=examples("AGENTCORE_HOME=/path/to/new/home agentcore restore-backup memory.backup"),
+)
 @options.with_json
 def restore(
     context: typer.Context,
     file: File,
-    force: Annotated[bool, typer.Option(
-        "--force", help="Move existing data of the home to a directory next to it first.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Move existing data of the home to a directory next to it first.")
+    ] = False,
 ) -> None:
     """Restore a backup into a home that no service uses.
 
@@ -97,7 +103,9 @@ def _left_out(settings: Settings) -> list[str]:
 
 def _report(context: typer.Context, manifest: Manifest, done: str) -> None:
     options.printed_as_json(context, manifest)
-    say(f"{done}: {counted(manifest.memories, 'memory', 'memories')}, {manifest.archived} archived, "
-        f"of {manifest.created_at:%Y-%m-%d %H:%M:%S} UTC")
+    say(
+        f"{done}: {counted(manifest.memories, 'memory', 'memories')}, {manifest.archived} archived, "
+        f"of {manifest.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    )
     for each in manifest.left_out:
         say(f"left out: {each}")

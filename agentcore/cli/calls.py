@@ -36,9 +36,14 @@ ParamsT = TypeVar("ParamsT", bound=Strict)
 ResultT = TypeVar("ResultT", bound=Strict)
 
 
-def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[ReturnT]], *,
-        max_attempts: int = 3, timeout_seconds: float = 60.0,
-        scopes: Sequence[str] = DEFAULT_SCOPES) -> ReturnT:
+def ask(
+    context: typer.Context,
+    question: Callable[[MemoryClient], Awaitable[ReturnT]],
+    *,
+    max_attempts: int = 3,
+    timeout_seconds: float = 60.0,
+    scopes: Sequence[str] = DEFAULT_SCOPES,
+) -> ReturnT:
     """Calls the service that --url, --token and --agent select; `scopes` apply with --agent."""
     stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
 
@@ -50,8 +55,13 @@ def ask(context: typer.Context, question: Callable[[MemoryClient], Awaitable[Ret
     return asyncio.run(asked())
 
 
-def call(context: typer.Context, method: Method[..., ParamsT, ResultT], params: ParamsT | None = None, *,
-         scopes: Sequence[str] = DEFAULT_SCOPES) -> ResultT:
+def call(
+    context: typer.Context,
+    method: Method[..., ParamsT, ResultT],
+    params: ParamsT | None = None,
+    *,
+    scopes: Sequence[str] = DEFAULT_SCOPES,
+) -> ResultT:
     """Calls a method of the service; the params default to the command's options."""
     sent = options.given(context, method.params) if params is None else params
     return ask(context, lambda memory: memory.call(method, sent), scopes=scopes)
@@ -63,8 +73,9 @@ def _tell_of_waiting(details: RetryDetails) -> None:
         say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 
 
-def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float,
-           scopes: Sequence[str] = DEFAULT_SCOPES) -> MemoryClient:
+def opened(
+    context: typer.Context, *, max_attempts: int, timeout_seconds: float, scopes: Sequence[str] = DEFAULT_SCOPES
+) -> MemoryClient:
     """Returns a client for --url, --token and --agent, with the environment as the fallback."""
     url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
     if token is not None and agent is not None:
@@ -72,11 +83,18 @@ def opened(context: typer.Context, *, max_attempts: int, timeout_seconds: float,
     settings = environment_settings()
     address = url or settings.agentcore_url
     if agent is not None and url is None and not _is_loopback(address):
-        raise ConfigurationError([
-            f"--agent makes a token, and AGENTCORE_URL={address} is another machine: type --url {address} if "
-            "the token may go there, or give --token."])
-    return MemoryClient(address, _token_source(settings, token, agent, scopes),
-                        max_attempts=max_attempts, timeout_seconds=timeout_seconds)
+        raise ConfigurationError(
+            [
+                f"--agent makes a token, and AGENTCORE_URL={address} is another machine: type --url {address} if "
+                "the token may go there, or give --token."
+            ]
+        )
+    return MemoryClient(
+        address,
+        _token_source(settings, token, agent, scopes),
+        max_attempts=max_attempts,
+        timeout_seconds=timeout_seconds,
+    )
 
 
 def _is_loopback(url: str) -> bool:
@@ -87,9 +105,7 @@ def _is_loopback(url: str) -> bool:
         return False
 
 
-def _token_source(
-    settings: Settings, token: str | None, agent: str | None, scopes: Sequence[str]
-) -> TokenSource:
+def _token_source(settings: Settings, token: str | None, agent: str | None, scopes: Sequence[str]) -> TokenSource:
     if token is not None:
         return token
     if agent is not None:
@@ -97,6 +113,9 @@ def _token_source(
         return lambda: str(create(settings, agent, scopes, OWN_TOKEN_SECONDS))
     if settings.agentcore_token is not None:
         return settings.agentcore_token.get_secret_value()
-    raise ConfigurationError([
-        "No token: set AGENTCORE_TOKEN in the environment (`agentcore token --agent my-agent` prints one), "
-        "or add --agent my-agent where the embedded service's home is on this machine."])
+    raise ConfigurationError(
+        [
+            "No token: set AGENTCORE_TOKEN in the environment (`agentcore token --agent my-agent` prints one), "
+            "or add --agent my-agent where the embedded service's home is on this machine."
+        ]
+    )

@@ -61,15 +61,20 @@ def summary(results: Sequence[Mapping[str, Any]]) -> str:
     """Reports how many questions had a current answer in the results, and which had none."""
     missed = [each["question"] for each in results if not each["current_shown"]]
     count = f"{len(results) - len(missed)} of {len(results)} questions"
-    return "\n".join([f"{count}: a current answer is among the {SHOWN} memories shown.",
-                      *(f"missed: {question}" for question in missed)])
+    return "\n".join(
+        [
+            f"{count}: a current answer is among the {SHOWN} memories shown.",
+            *(f"missed: {question}" for question in missed),
+        ]
+    )
 
 
 def _settings(home: Path) -> Settings:
     given, fields = environment_settings(), Settings.model_fields
     chosen = {
-        name: getattr(given, name) if KEPT_SETTINGS.match(name)
-        else each.get_default(call_default_factory=True) for name, each in fields.items()}
+        name: getattr(given, name) if KEPT_SETTINGS.match(name) else each.get_default(call_default_factory=True)
+        for name, each in fields.items()
+    }
     return Settings(_env_file=None, **{**chosen, "agentcore_home": home})
 
 
@@ -91,13 +96,15 @@ async def _import(memory: MemoryApi) -> list[str]:
     return texts
 
 
-async def _ask(
-    memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str], *, told: bool
-) -> dict[str, Any]:
-    found = (await memory.retrieve(RetrieveParams(
-        query=asked["question"], k=SHOWN, asked_at=asked["asked_at"], explain=True))).memories
-    built = await memory.get_context(GetContextParams(
-        query=asked["question"], max_tokens=CONTEXT_TOKENS, asked_at=asked["asked_at"]))
+async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str], *, told: bool) -> dict[str, Any]:
+    found = (
+        await memory.retrieve(
+            RetrieveParams(query=asked["question"], k=SHOWN, asked_at=asked["asked_at"], explain=True)
+        )
+    ).memories
+    built = await memory.get_context(
+        GetContextParams(query=asked["question"], max_tokens=CONTEXT_TOKENS, asked_at=asked["asked_at"])
+    )
     labels = {texts[line - 1]: label for label in ("outdated", "current") for line in asked[label]}
     marks = [labels.get(each.content, "") for each in found]
     if told:
@@ -105,17 +112,31 @@ async def _ask(
         out.print(Rule(Text(asked["question"]), align="left"))
         show(_answers(found, marks))
         verdict = "current answer shown" if "current" in marks else "no current answer shown"
-        typer.echo(f"{verdict}; context: {built.token_count} tokens of {CONTEXT_TOKENS}, "
-                   f"from {len(built.memory_ids)} memories")
-    return {"question": asked["question"], "current_shown": "current" in marks,
-            "shown": [each.content for each in found], "labels": marks}
+        typer.echo(
+            f"{verdict}; context: {built.token_count} tokens of {CONTEXT_TOKENS}, from {len(built.memory_ids)} memories"
+        )
+    return {
+        "question": asked["question"],
+        "current_shown": "current" in marks,
+        "shown": [each.content for each in found],
+        "labels": marks,
+    }
 
 
 def _answers(memories: Sequence[MemorySummary], marks: Sequence[str]) -> Table:
     table = Table("answer", "score", "= sum of", "when", "who", "memory", box=None, pad_edge=False)
     for memory, mark in zip(memories, marks, strict=True):
-        terms = " + ".join(f"{name} {term.contribution:.2f}" for name, term in (memory.terms or {}).items()
-                           if round(term.contribution, 2))
-        table.add_row(mark, f"{memory.score or 0:.2f}", terms, f"{memory.timestamp:%d %b}",
-                      Text(memory.speaker or ""), Text(memory.content))
+        terms = " + ".join(
+            f"{name} {term.contribution:.2f}"
+            for name, term in (memory.terms or {}).items()
+            if round(term.contribution, 2)
+        )
+        table.add_row(
+            mark,
+            f"{memory.score or 0:.2f}",
+            terms,
+            f"{memory.timestamp:%d %b}",
+            Text(memory.speaker or ""),
+            Text(memory.content),
+        )
     return table

@@ -22,12 +22,7 @@ from agentcore.limits import MAX_LINKS_A_CALL
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Link
 from agentcore.memory.params.changes import UpdateParams, Updates
-from agentcore.memory.params.memories import (
-    GetParams,
-    StoreBatchParams,
-    StoreParams,
-    StoreResult,
-)
+from agentcore.memory.params.memories import GetParams, StoreBatchParams, StoreParams, StoreResult
 
 OUTCOMES = ("stored", "existing", "reinforced", "rejected", "failed")
 PLACES_A_REASON = 1_000
@@ -95,8 +90,7 @@ def progress(size: int | None, units: str) -> Iterator[Callable[[NumberedLine], 
         yield lambda numbered: _tell_now_and_then(numbered, units)
         return
     lines = TextColumn("{task.fields[lines]} " + units)
-    with Progress(lines, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=err,
-                  transient=True) as bar:
+    with Progress(lines, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=err, transient=True) as bar:
         task = bar.add_task("import", total=size, lines=0)
         yield lambda numbered: bar.update(task, completed=numbered.end, lines=numbered.number)
 
@@ -118,7 +112,13 @@ class Import:
     """Imports one file. `unit` names its lines; `passed` is called with the last stored line."""
 
     def __init__(
-        self, memory: MemoryApi, tally: Tally, *, strict: bool, forced: bool, unit: str = "line",
+        self,
+        memory: MemoryApi,
+        tally: Tally,
+        *,
+        strict: bool,
+        forced: bool,
+        unit: str = "line",
         passed: Callable[[int], None] = lambda number: None,
     ) -> None:
         self._memory = memory
@@ -191,8 +191,9 @@ class Import:
 
     async def _tie(self, memory_id: UUID, links: Sequence[Link]) -> int:
         # The target may be in the agent's memory even if this file does not contain it.
-        wanted = [link.model_copy(update={"target_id": self._ids.get(link.target_id, link.target_id)})
-                  for link in links]
+        wanted = [
+            link.model_copy(update={"target_id": self._ids.get(link.target_id, link.target_id)}) for link in links
+        ]
         try:
             held = (await self._memory.get(GetParams(memory_id=memory_id))).memory.links
         except NotFound:
@@ -227,8 +228,11 @@ class Import:
             await self._store(waiting[:middle])
             await self._store(waiting[middle:])
             return
-        refused = [(line.number, result.reason or "cannot be stored")
-                   for (line, _), result in zip(waiting, stored.results, strict=True) if _is_refused(result)]
+        refused = [
+            (line.number, result.reason or "cannot be stored")
+            for (line, _), result in zip(waiting, stored.results, strict=True)
+            if _is_refused(result)
+        ]
         for (line, _), result in zip(waiting, stored.results, strict=True):
             if not _is_refused(result):
                 self._note(line, result)
@@ -259,8 +263,12 @@ class Import:
 
 def _is_held(link: Link, held: Sequence[Link]) -> bool:
     """Compares weights loosely: the database stores them as 32-bit floats."""
-    return any(each.target_id == link.target_id and each.relation == link.relation
-               and math.isclose(each.weight, link.weight, rel_tol=1e-6) for each in held)
+    return any(
+        each.target_id == link.target_id
+        and each.relation == link.relation
+        and math.isclose(each.weight, link.weight, rel_tol=1e-6)
+        for each in held
+    )
 
 
 def _is_refused(result: StoreResult) -> bool:

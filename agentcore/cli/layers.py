@@ -12,12 +12,7 @@ from agentcore.cli.app import MEMORIES, app, counted, examples, group, say, show
 from agentcore.cli.calls import call
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.agent_settings import (
-    ConfigureParams,
-    ConsolidateParams,
-    LayerRules,
-    SettingsResult,
-)
+from agentcore.memory.params.agent_settings import ConfigureParams, ConsolidateParams, LayerRules, SettingsResult
 from agentcore.summary_rules import SummaryRules
 
 layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers set episodic --ttl 15d")
@@ -30,29 +25,40 @@ def show_rules(context: typer.Context) -> None:
     _print_rules(context, call(context, MemoryApi.settings))
 
 
-@layers.command("set", epilog=examples(
-    "agentcore layers set episodic --ttl 15d --extend-after-uses 10 --token $ADMIN_TOKEN",
-    "agentcore layers set semantic --capacity 50000 --token $ADMIN_TOKEN",
-    "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
-))
+@layers.command(
+    "set",
+    epilog=examples(
+        "agentcore layers set episodic --ttl 15d --extend-after-uses 10 --token $ADMIN_TOKEN",
+        "agentcore layers set semantic --capacity 50000 --token $ADMIN_TOKEN",
+        "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
+    ),
+)
 @options.client
 @options.option("reset", False, "--reset", help="Reset to the service's rules first.")
 @options.fields(
-    LayerRules, "extend_after_uses", "capacity",
+    LayerRules,
+    "extend_after_uses",
+    "capacity",
     extend_after_uses="Number of uses within its TTL that restart a memory's TTL; 0: never.",
-    capacity="Maximum number of memories; 0: unlimited.")
+    capacity="Maximum number of memories; 0: unlimited.",
+)
 @options.option(
-    "ttl_seconds", None, "--ttl", parser=options.seconds_or_none, metavar="TIME",
-    help="TTL of memories stored without one: 24h, 15d, 1y; 0: never expire.")
+    "ttl_seconds",
+    None,
+    "--ttl",
+    parser=options.seconds_or_none,
+    metavar="TIME",
+    help="TTL of memories stored without one: 24h, 15d, 1y; 0: never expire.",
+)
 def set_rules(
-    context: typer.Context,
-    layer: Annotated[MemoryType, typer.Argument(help="The layer.", show_default=False)],
+    context: typer.Context, layer: Annotated[MemoryType, typer.Argument(help="The layer.", show_default=False)]
 ) -> None:
     """Set the agent's own rules for a layer; requires a token with the scope memory:admin."""
     rules = options.given(context, LayerRules)
     if context.params["reset"]:
         rules = LayerRules.model_validate(
-            {**dict.fromkeys(LayerRules.model_fields), **rules.model_dump(exclude_unset=True)})
+            {**dict.fromkeys(LayerRules.model_fields), **rules.model_dump(exclude_unset=True)}
+        )
     if not rules.model_fields_set:
         raise typer.BadParameter("pass --ttl, --extend-after-uses, --capacity or --reset", ctx=context)
     params = ConfigureParams(layers={layer: rules})
@@ -74,9 +80,13 @@ def _table(result: SettingsResult) -> Table:
         own = result.own.get(layer, LayerRules())
         values = (rules.ttl_seconds, rules.extend_after_uses, rules.capacity)
         names = ("ttl_seconds", "extend_after_uses", "capacity")
-        table.add_row(layer.value, *(
-            _shown(name, value or 0) + ("*" if getattr(own, name) is not None else "")
-            for name, value in zip(names, values, strict=True)))
+        table.add_row(
+            layer.value,
+            *(
+                _shown(name, value or 0) + ("*" if getattr(own, name) is not None else "")
+                for name, value in zip(names, values, strict=True)
+            ),
+        )
     return table
 
 
@@ -96,22 +106,35 @@ def show_llm(context: typer.Context) -> None:
     _print_llm(context, call(context, MemoryApi.settings))
 
 
-@models.command("set", epilog=examples(
-    "agentcore llm set --facts on --token $ADMIN_TOKEN",
-    "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
-    "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
-    "agentcore llm set --summaries none --token $ADMIN_TOKEN",
-))
+@models.command(
+    "set",
+    epilog=examples(
+        "agentcore llm set --facts on --token $ADMIN_TOKEN",
+        "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
+        "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
+        "agentcore llm set --summaries none --token $ADMIN_TOKEN",
+    ),
+)
 @options.client
 @options.fields(
-    SummaryRules, "provider", "trigger", "user_turns", "message_count", "inactivity_seconds", "period",
-    "max_tokens", "prompt", defaults=False,
+    SummaryRules,
+    "provider",
+    "trigger",
+    "user_turns",
+    "message_count",
+    "inactivity_seconds",
+    "period",
+    "max_tokens",
+    "prompt",
+    defaults=False,
     provider="Of sessions: extractive, llm, compaction_aware, passthrough, none, or the service's default.",
     trigger="user_turns, message_count, inactivity, compaction or session_end.",
     user_turns="Number of user turns, for that trigger.",
     message_count="Number of messages, for that trigger.",
     period="day, week or month: also summarize the session summaries of each.",
-    max_tokens="Maximum of one summary.", prompt="Instructions for summaries by a model.")
+    max_tokens="Maximum of one summary.",
+    prompt="Instructions for summaries by a model.",
+)
 @options.fields(ConfigureParams, "extract_facts")
 def set_llm(context: typer.Context) -> None:
     """Change the agent's settings for language models; requires the scope memory:admin."""
@@ -139,8 +162,9 @@ def _print_llm(context: typer.Context, result: SettingsResult) -> None:
         if rules.prompt is not None:
             typer.echo(f"prompt: {' '.join(rules.prompt.split())}")
     budget = f" of {used.tokens_a_day:,}" if used.tokens_a_day else ""
-    typer.echo(f"today: {used.requests:,} requests, {used.tokens:,}{budget} tokens, {used.cost:.4f}, "
-               f"{used.refused:,} refused")
+    typer.echo(
+        f"today: {used.requests:,} requests, {used.tokens:,}{budget} tokens, {used.cost:.4f}, {used.refused:,} refused"
+    )
     for warning in result.warnings:
         say(warning)
 
@@ -154,18 +178,27 @@ def _when(rules: SummaryRules) -> str:
     return rules.trigger + numbers.get(rules.trigger, "")
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore consolidate --dry-run                      the clusters and their summaries",
-    "agentcore consolidate --archive-sources --after-days 90",
-    "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
-))
+@app.command(
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore consolidate --dry-run                      the clusters and their summaries",
+        "agentcore consolidate --archive-sources --after-days 90",
+        "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
+    ),
+)
 @options.client
 @options.fields(ConfigureParams, "consolidate")
 @options.fields(
-    ConsolidateParams, "dry_run", "again", "archive_sources", "archive_sources_after_days",
-    dry_run="Say what would be made.", again="Look at every episodic memory again.",
+    ConsolidateParams,
+    "dry_run",
+    "again",
+    "archive_sources",
+    "archive_sources_after_days",
+    dry_run="Say what would be made.",
+    again="Look at every episodic memory again.",
     archive_sources="Then archive old sources whose summary stands.",
-    archive_sources_after_days="How old a source must be for that.")
+    archive_sources_after_days="How old a source must be for that.",
+)
 def consolidate(context: typer.Context) -> None:
     """Summarize clusters of similar episodic memories, with links to their sources."""
     if context.params["consolidate"] is not None:
@@ -180,8 +213,10 @@ def consolidate(context: typer.Context) -> None:
     for cluster in done.clusters:
         typer.echo(f"{cluster.memory_id or 'would be made'}: of {len(cluster.source_ids)} memories")
         typer.echo("  " + cluster.summary.replace("\n", "\n  "))
-    say(f"{counted(len(done.clusters), 'summary', 'summaries')} of {done.looked_at_count} looked at, "
-        f"{done.archived_count} archived")
+    say(
+        f"{counted(len(done.clusters), 'summary', 'summaries')} of {done.looked_at_count} looked at, "
+        f"{done.archived_count} archived"
+    )
     young = sum(each.count for each in done.receipt.dropped if each.reason == "too_young")
     if young:
         say(f"{counted(young, 'memory is', 'memories are')} younger than a day, and left for later")

@@ -98,9 +98,7 @@ class NumberedLine:
     cut_off: bool = False
 
 
-def read_lines(
-    file: BinaryIO, *, hint: Callable[[dict[str, Any]], str] = lambda said: "",
-) -> Iterator[NumberedLine]:
+def read_lines(file: BinaryIO, *, hint: Callable[[dict[str, Any]], str] = lambda said: "") -> Iterator[NumberedLine]:
     """Yields the lines of a file; skips blank lines and aliases.
 
     The text of `hint` for a line is appended to its problem.
@@ -130,15 +128,28 @@ def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID
     """Converts a line to params; `ids` maps old ids to ids of memories imported before. Raises BadLine."""
     interaction = _interaction(line)
     given = {
-        "interaction": interaction, "content": line.text if interaction is None else None,
-        "memory_type": line.memory_type, "importance": line.importance, "tags": line.tags,
-        "namespace": line.namespace, "user_id": line.user, "session_id": line.session, "task_id": line.task,
-        "speaker": line.speaker or line.role, "timestamp": line.time, "ttl_seconds": _ttl_seconds(line, now),
-        "pinned": line.pinned, "external_id": line.external_id, "idempotency_key": key,
+        "interaction": interaction,
+        "content": line.text if interaction is None else None,
+        "memory_type": line.memory_type,
+        "importance": line.importance,
+        "tags": line.tags,
+        "namespace": line.namespace,
+        "user_id": line.user,
+        "session_id": line.session,
+        "task_id": line.task,
+        "speaker": line.speaker or line.role,
+        "timestamp": line.time,
+        "ttl_seconds": _ttl_seconds(line, now),
+        "pinned": line.pinned,
+        "external_id": line.external_id,
+        "idempotency_key": key,
         "parent_memory_id": ids.get(line.parent_memory_id) if line.parent_memory_id else None,
-        "force": line.force, "supersede": None if line.supersede else False,
-        "metadata": _metadata(line), "embedding": line.embedding,
-        "valid_from": line.valid_from, "valid_to": line.valid_to,
+        "force": line.force,
+        "supersede": None if line.supersede else False,
+        "metadata": _metadata(line),
+        "embedding": line.embedding,
+        "valid_from": line.valid_from,
+        "valid_to": line.valid_to,
         "superseded_by": ids.get(line.superseded_by) if line.superseded_by else None,
     }
     return StoreParams.model_validate({name: value for name, value in given.items() if value is not None})
@@ -148,18 +159,29 @@ def line_of(record: MemoryRecord) -> dict[str, Any]:
     """Converts a memory to a line, without absent and derived values."""
     begins = None if record.valid_from == record.timestamp else _written(record.valid_from)
     line = {
-        "memory_id": str(record.memory_id), "memory_type": record.memory_type.value,
-        "speaker": record.speaker, "text": record.content, "time": record.timestamp.isoformat(),
+        "memory_id": str(record.memory_id),
+        "memory_type": record.memory_type.value,
+        "speaker": record.speaker,
+        "text": record.content,
+        "time": record.timestamp.isoformat(),
         "session": record.session_id,
-        "task": record.task_id, "user": record.user_id, "namespace": record.namespace,
-        "importance": record.relevance_score, "tags": record.tags or None,
-        "metadata": record.metadata or None, "external_id": record.external_id,
+        "task": record.task_id,
+        "user": record.user_id,
+        "namespace": record.namespace,
+        "importance": record.relevance_score,
+        "tags": record.tags or None,
+        "metadata": record.metadata or None,
+        "external_id": record.external_id,
         "pinned": record.pinned or None,
         "expires_at": _written(record.expires_at),
-        "actions": record.actions or None, "outcome": record.outcome, "interaction_id": record.interaction_id,
+        "actions": record.actions or None,
+        "outcome": record.outcome,
+        "interaction_id": record.interaction_id,
         "parent_memory_id": _written(record.parent_memory_id),
-        "valid_from": begins, "valid_to": _written(record.valid_to),
-        "superseded_by": _written(record.superseded_by), "embedding": record.embedding,
+        "valid_from": begins,
+        "valid_to": _written(record.valid_to),
+        "superseded_by": _written(record.superseded_by),
+        "embedding": record.embedding,
         "links": [link.model_dump(mode="json") for link in record.links] or None,
     }
     # It was accepted once: skip the write gate and deduplication.
@@ -240,8 +262,9 @@ def _interaction(line: Line) -> Interaction | None:
     asked = line.text.removesuffix(done).removesuffix("\n") if done else line.text
     if interaction_text(asked, None, line.actions, line.outcome) != line.text:
         return None
-    return Interaction(query=asked or None, actions=line.actions, outcome=line.outcome,
-                       interaction_id=line.interaction_id)
+    return Interaction(
+        query=asked or None, actions=line.actions, outcome=line.outcome, interaction_id=line.interaction_id
+    )
 
 
 def _metadata(line: Line) -> dict[str, Any]:

@@ -61,8 +61,9 @@ from agentcore.runtime import running_database
 POLL_SECONDS = 1.0
 Planner = Callable[[PartitionState, str], IndexPlan | None]
 
-Partition = Annotated[str | None, typer.Argument(
-    metavar="[PARTITION]", help="A table that status names, as memories_p07. Default: all.")]
+Partition = Annotated[
+    str | None, typer.Argument(metavar="[PARTITION]", help="A table that status names, as memories_p07. Default: all.")
+]
 
 indexes = group("index", SERVICE, "agentcore index status", "agentcore index rebuild memories_p07")
 
@@ -89,8 +90,7 @@ def tune(context: typer.Context, partition: Partition = None) -> None:
     _report(context, asyncio.run(_work(partition, tune_plan, "has an index to measure")))
 
 
-@indexes.command(epilog=examples(
-    "agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07"))
+@indexes.command(epilog=examples("agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07"))
 @options.with_json
 def rebuild(context: typer.Context, partition: Partition = None) -> None:
     """Build the indexes anew, of the kind that VECTOR_INDEX names, and measure them.
@@ -112,9 +112,17 @@ async def _keeper(tell: Tell) -> AsyncIterator[tuple[IndexKeeper, str]]:
         settings = settings_in_force(settings, await model_in_force(database))
         embedder = make_embedder(settings)
         model = CALLER_VECTORS if embedder is None else embedder.model
-        yield IndexKeeper(
-            database, model, settings.embedding_dimensions, make_index_policy(settings),
-            exact_search_limit=settings.exact_search_limit, tell=tell), model
+        yield (
+            IndexKeeper(
+                database,
+                model,
+                settings.embedding_dimensions,
+                make_index_policy(settings),
+                exact_search_limit=settings.exact_search_limit,
+                tell=tell,
+            ),
+            model,
+        )
 
 
 async def _states() -> list[PartitionState]:
@@ -146,9 +154,7 @@ def _progress() -> Progress:
     return Progress(*columns, console=err)
 
 
-async def _carried_out(
-    keeper: IndexKeeper, connection: Connection, state: PartitionState, todo: IndexPlan
-) -> None:
+async def _carried_out(keeper: IndexKeeper, connection: Connection, state: PartitionState, todo: IndexPlan) -> None:
     try:
         await keeper.carry_out(connection, state, todo)
     except psycopg.Error as error:
@@ -192,8 +198,19 @@ def _report(context: typer.Context, states: Sequence[PartitionState]) -> None:
 
 
 def _index_table(states: Sequence[PartitionState]) -> Table:
-    table = Table(Column("partition", min_width=12), "model", "kind", "rows at build", "rows now",
-                  "lists / probes", "recall", "age", "MB", box=None, pad_edge=False)
+    table = Table(
+        Column("partition", min_width=12),
+        "model",
+        "kind",
+        "rows at build",
+        "rows now",
+        "lists / probes",
+        "recall",
+        "age",
+        "MB",
+        box=None,
+        pad_edge=False,
+    )
     for state in states:
         for found in state.indexes or (None,):
             table.add_row(state.partition, *_cells(state, found))
@@ -207,9 +224,16 @@ def _cells(state: PartitionState, found: VectorIndex | None) -> tuple[str, ...]:
         return "-", "none: exact", "-", str(state.rows), *("-",) * 4
     words = "{} / {}" if found.kind == "ivfflat" else "m {} / ef {}"
     recall = "-" if found.recall is None else f"{found.recall:.3f}"
-    return (found.model, found.kind, str(found.built_rows), str(state.rows),
-            words.format(found.shape, found.reach), recall, _age(found.built_at),
-            f"{found.bytes / 2**20:.1f}")
+    return (
+        found.model,
+        found.kind,
+        str(found.built_rows),
+        str(state.rows),
+        words.format(found.shape, found.reach),
+        recall,
+        _age(found.built_at),
+        f"{found.bytes / 2**20:.1f}",
+    )
 
 
 def _age(moment: float) -> str:
@@ -226,12 +250,17 @@ def _index_facts(state: PartitionState) -> dict[str, Any]:
         "half_made": list(state.half_made),
         "indexes": [
             {
-                "name": found.name, "model": found.model, "kind": found.kind,
+                "name": found.name,
+                "model": found.model,
+                "kind": found.kind,
                 "rows_at_build": found.built_rows,
                 "lists" if found.kind == "ivfflat" else "m": found.shape,
                 "probes" if found.kind == "ivfflat" else "ef_search": found.reach,
-                "recall_at_50": found.recall, "measured_at": found.measured_at,
-                "measured_rows": found.measured_rows, "built_at": found.built_at, "bytes": found.bytes,
+                "recall_at_50": found.recall,
+                "measured_at": found.measured_at,
+                "measured_rows": found.measured_rows,
+                "built_at": found.built_at,
+                "bytes": found.bytes,
             }
             for found in state.indexes
         ],
@@ -244,8 +273,12 @@ JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers tha
 jobs = group("jobs", SERVICE, "agentcore jobs list --state failed", "agentcore jobs retry 17")
 
 
-@jobs.command("list", epilog=examples(
-    "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"))
+@jobs.command(
+    "list",
+    epilog=examples(
+        "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"
+    ),
+)
 @options.with_json
 def list_jobs(
     context: typer.Context,
@@ -269,8 +302,7 @@ def list_jobs(
 @jobs.command("show", epilog=examples("agentcore jobs show 17"))
 @options.with_json
 def show_job(
-    context: typer.Context,
-    job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")],
+    context: typer.Context, job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")]
 ) -> None:
     """Show one job and what became of it, with the reason of each failure."""
     found = _asked(lambda queue: queue.get(job))
@@ -320,9 +352,7 @@ def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:
     return asyncio.run(answer())
 
 
-def _each(
-    context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]
-) -> None:
+def _each(context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]) -> None:
     """Applies an action to each job and reports the outcomes; ends with 1 if one failed."""
 
     async def all_of_them(queue: JobQueue) -> list[dict[str, Any]]:
@@ -343,12 +373,21 @@ def _each(
 
 
 def _job_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("job", "name", "state", "for", "runs", "enqueued", "not before", "last failure",
-                  box=None, pad_edge=False)
+    table = Table(
+        "job", "name", "state", "for", "runs", "enqueued", "not before", "last failure", box=None, pad_edge=False
+    )
     for row in rows:
         ids = " ".join(f"{name}={value}" for name, value in sorted(row["ids"].items()))
-        cells = (str(row["job_id"]), row["name"], row["state"], ids, str(row["attempts"]),
-                 _shown(row["enqueued_at"]), _shown(row["not_before"]), row["failure"] or "")
+        cells = (
+            str(row["job_id"]),
+            row["name"],
+            row["state"],
+            ids,
+            str(row["attempts"]),
+            _shown(row["enqueued_at"]),
+            _shown(row["not_before"]),
+            row["failure"] or "",
+        )
         table.add_row(*(Text(printable(cell)) for cell in cells))
     return table
 
@@ -366,10 +405,13 @@ def _job_facts(row: Mapping[str, Any]) -> dict[str, Any]:
 WRITING_SECONDS_A_MEMORY = 0.002
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples(
-    "agentcore reembed --model hashing --dimensions 768 --dry-run",
-    "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
-))
+@app.command(
+    rich_help_panel=SERVICE,
+    epilog=examples(
+        "agentcore reembed --model hashing --dimensions 768 --dry-run",
+        "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
+    ),
+)
 @options.with_json
 def reembed(
     context: typer.Context,
@@ -386,8 +428,9 @@ def reembed(
     """
     if model == "none":
         fail("--model none makes no vectors: pass another model", MISUSED)
-    settings = load_settings().model_copy(update={
-        "embedding_model": model, "embedding_model_name": name, "embedding_dimensions": dimensions})
+    settings = load_settings().model_copy(
+        update={"embedding_model": model, "embedding_model_name": name, "embedding_dimensions": dimensions}
+    )
     asyncio.run(_estimate(context, settings) if dry_run else _reembed_all(context, settings))
 
 
@@ -396,14 +439,21 @@ async def _estimate(context: typer.Context, settings: Settings) -> None:
         extent = await work.extent()
         each = await work.seconds_a_memory() + WRITING_SECONDS_A_MEMORY
     left = (extent.to_embed + extent.passages_to_embed) * each + SETTLE_SECONDS
-    told = {"memories": extent.memories, "to_embed": extent.to_embed, "model": target.model, "seconds": left,
-            "passages_to_embed": extent.passages_to_embed}
+    told = {
+        "memories": extent.memories,
+        "to_embed": extent.to_embed,
+        "model": target.model,
+        "seconds": left,
+        "passages_to_embed": extent.passages_to_embed,
+    }
     if options.printed_as_json(context, told):
         return
     passages = counted(extent.passages_to_embed, "passage", "passages")
     also = f" and {passages} of long memories" if extent.passages_to_embed else ""
-    say(f"{counted(extent.to_embed, 'memory', 'memories')} of {extent.memories}{also} would be embedded by "
-        f"{target.model}, in about {_span(left)}; nothing was changed")
+    say(
+        f"{counted(extent.to_embed, 'memory', 'memories')} of {extent.memories}{also} would be embedded by "
+        f"{target.model}, in about {_span(left)}; nothing was changed"
+    )
 
 
 async def _reembed_all(context: typer.Context, settings: Settings) -> None:
@@ -422,8 +472,10 @@ async def _reembed_all(context: typer.Context, settings: Settings) -> None:
         extent = await work.extent()
     if options.printed_as_json(context, {"memories": extent.memories, "to_embed": 0, "model": target.model}):
         return
-    say(f"all {counted(extent.memories, 'memory', 'memories')} are searched by vectors of {target.model}; "
-        f"running processes use it already. For their next start set {target.sentence()}")
+    say(
+        f"all {counted(extent.memories, 'memory', 'memories')} are searched by vectors of {target.model}; "
+        f"running processes use it already. For their next start set {target.sentence()}"
+    )
 
 
 @asynccontextmanager
@@ -433,16 +485,28 @@ async def _reembedding(settings: Settings, tell: TellStep) -> AsyncIterator[tupl
         fail("no model was named", MISUSED)
     embedder = BatchingEmbedder(provider)
     if embedder.dimensions != settings.embedding_dimensions:
-        fail(f"{embedder.model} makes vectors of {embedder.dimensions}: "
-             f"--dimensions {embedder.dimensions}", MISUSED)
-    target = KnownModel(embedder.model, settings.embedding_model, settings.embedding_model_name,
-                        settings.embedding_dimensions, "filling")
+        fail(f"{embedder.model} makes vectors of {embedder.dimensions}: --dimensions {embedder.dimensions}", MISUSED)
+    target = KnownModel(
+        embedder.model,
+        settings.embedding_model,
+        settings.embedding_model_name,
+        settings.embedding_dimensions,
+        "filling",
+    )
     async with running_database(settings) as database:
         await embedder.open()
         try:
-            yield Reembedding(
-                database, embedder, target, make_index_policy(settings),
-                exact_search_limit=settings.exact_search_limit, tell=tell), target
+            yield (
+                Reembedding(
+                    database,
+                    embedder,
+                    target,
+                    make_index_policy(settings),
+                    exact_search_limit=settings.exact_search_limit,
+                    tell=tell,
+                ),
+                target,
+            )
         finally:
             await embedder.close()
 

@@ -17,10 +17,13 @@ from agentcore.registry import resolve
 SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples(
-    "claude mcp add memory -e AGENTCORE_TOKEN=... -- agentcore mcp",
-    "agentcore mcp --url https://memory.example --user ada",
-))
+@app.command(
+    rich_help_panel=SERVICE,
+    epilog=examples(
+        "claude mcp add memory -e AGENTCORE_TOKEN=... -- agentcore mcp",
+        "agentcore mcp --url https://memory.example --user ada",
+    ),
+)
 @options.access
 @options.fields(MemoryScope, "user_id", "namespace", panel=options.FILTERS)
 def mcp(context: typer.Context) -> None:

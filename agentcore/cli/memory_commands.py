@@ -16,15 +16,7 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, printable, say, show
 from agentcore.cli.calls import call
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.models import (
-    Interaction,
-    MemoryRecord,
-    MemorySummary,
-    MemoryType,
-    Receipt,
-    ScoreTerm,
-    time_valid,
-)
+from agentcore.memory.models import Interaction, MemoryRecord, MemorySummary, MemoryType, Receipt, ScoreTerm, time_valid
 from agentcore.memory.params.changes import (
     FeedbackParams,
     HistoryParams,
@@ -48,36 +40,67 @@ from agentcore.memory.params.memories import (
     StoreParams,
 )
 
-MemoryId = Annotated[UUID, typer.Argument(
-    parser=options.memory_id, metavar="memory_id", help="The memory's id, as `agentcore list` prints it.",
-    show_default=False)]
+MemoryId = Annotated[
+    UUID,
+    typer.Argument(
+        parser=options.memory_id,
+        metavar="memory_id",
+        help="The memory's id, as `agentcore list` prints it.",
+        show_default=False,
+    ),
+]
 AN_ID = "0198c0de-0000-7000-8000-000000000000"
 _VALUE = "What is known of it"
 LISTED_CHARS, SHOWN_CHARS, CHANGE_CHARS = 200, 1_000, 160
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
-    "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
-    "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
-    "git log -1 --format=%B | agentcore store - --session work",
-))
+@app.command(
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
+        "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
+        "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
+        "git log -1 --format=%B | agentcore store - --session work",
+    ),
+)
 @options.client
-@options.fields(StoreParams, "pinned", "idempotency_key", "force",
-                pinned="Never prune it, never let it expire.", force="Store what would be held back.")
-@options.fields(StoreParams, "importance", "tags", "speaker", "session_id", "task_id", "user_id", "namespace",
-                "timestamp", "ttl_seconds", "metadata", "external_id", panel=_VALUE, metadata="Of your own.")
+@options.fields(
+    StoreParams,
+    "pinned",
+    "idempotency_key",
+    "force",
+    pinned="Never prune it, never let it expire.",
+    force="Store what would be held back.",
+)
+@options.fields(
+    StoreParams,
+    "importance",
+    "tags",
+    "speaker",
+    "session_id",
+    "task_id",
+    "user_id",
+    "namespace",
+    "timestamp",
+    "ttl_seconds",
+    "metadata",
+    "external_id",
+    panel=_VALUE,
+    metadata="Of your own.",
+)
 @options.fields(StoreParams, "memory_type")
 def store(
     context: typer.Context,
     text: Annotated[str, typer.Argument(help="What to remember; - reads it from stdin.")],
-    response: Annotated[str | None, typer.Option(
-        help="The agent's answer; text and answer form an interaction.")] = None,
+    response: Annotated[
+        str | None, typer.Option(help="The agent's answer; text and answer form an interaction.")
+    ] = None,
 ) -> None:
     """Store a text. Prints the memory's id."""
     said = sys.stdin.read() if text == "-" else text
-    source: dict[str, Any] = {"content": said} if response is None else {
-        "interaction": Interaction(query=said, response=response)}
+    source: dict[str, Any] = (
+        {"content": said} if response is None else {"interaction": Interaction(query=said, response=response)}
+    )
     stored = call(context, MemoryApi.store, options.given(context, StoreParams, **source))
     if options.printed_as_json(context, stored):
         pass
@@ -94,18 +117,18 @@ def store(
         raise typer.Exit(FAILED)
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore retrieve 'what does Ada drink?'",
-    "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
-    "agentcore retrieve 'plans' --after 2w --type episodic --json",
-))
+@app.command(
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore retrieve 'what does Ada drink?'",
+        "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
+        "agentcore retrieve 'plans' --after 2w --type episodic --json",
+    ),
+)
 @options.client
 @options.filters(RetrieveParams)
 @options.fields(RetrieveParams, "k", "min_score", "min_fit", "asked_at", "as_of", "explain")
-def retrieve(
-    context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What is asked.")],
-) -> None:
+def retrieve(context: typer.Context, query: Annotated[str, typer.Argument(help="What is asked.")]) -> None:
     """Search memories, best first."""
     found = call(context, MemoryApi.retrieve)
     if options.printed_as_json(context, found):
@@ -125,18 +148,32 @@ def _nothing_found(receipt: Receipt) -> str:
     return f"nothing fits (probability {receipt.fit}); {matches} held back, --min-fit 0 shows them"
 
 
-@app.command("context", rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore context 'plan breakfast with Ada' --max-tokens 500",
-    "agentcore context 'go on' --task release-7 > prompt.txt",
-    "agentcore context 'plan breakfast' --format json --model gpt-4",
-))
+@app.command(
+    "context",
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore context 'plan breakfast with Ada' --max-tokens 500",
+        "agentcore context 'go on' --task release-7 > prompt.txt",
+        "agentcore context 'plan breakfast' --format json --model gpt-4",
+    ),
+)
 @options.client
 @options.filters(GetContextParams, without=("task_id",))
-@options.fields(GetContextParams, "max_tokens", "task_id", "format", "model", "encoding", "min_score",
-                "min_fit", "asked_at", "as_of", max_tokens="How many tokens it may take.")
+@options.fields(
+    GetContextParams,
+    "max_tokens",
+    "task_id",
+    "format",
+    "model",
+    "encoding",
+    "min_score",
+    "min_fit",
+    "asked_at",
+    "as_of",
+    max_tokens="How many tokens it may take.",
+)
 def get_context(
-    context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What the prompt is about.")],
+    context: typer.Context, query: Annotated[str, typer.Argument(help="What the prompt is about.")]
 ) -> None:
     """Build a prompt-ready context inside a token budget. Prints it; its token count goes to stderr."""
     built = call(context, MemoryApi.get_context)
@@ -148,11 +185,15 @@ def get_context(
     _warn_of(built.receipt)
 
 
-@app.command("list", rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore list --limit 20",
-    "agentcore list --order-by importance --type semantic",
-    "agentcore list --session monday --ascending --json",
-))
+@app.command(
+    "list",
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore list --limit 20",
+        "agentcore list --order-by importance --type semantic",
+        "agentcore list --session monday --ascending --json",
+    ),
+)
 @options.client
 @options.filters(ListParams)
 @options.fields(ListParams, "order_by", "descending", "limit", "cursor", order_by="By what.")
@@ -172,20 +213,26 @@ def list_memories(context: typer.Context) -> None:
         say(f"there are more: --cursor {page.next_cursor}")
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore prune episodic --dry-run                   what would go",
-    "agentcore prune episodic --target 20%",
-    "agentcore prune semantic --strategy oldest_first --target 500",
-))
+@app.command(
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore prune episodic --dry-run                   what would go",
+        "agentcore prune episodic --target 20%",
+        "agentcore prune semantic --strategy oldest_first --target 500",
+    ),
+)
 @options.client
 @options.fields(PruneParams, "dry_run", dry_run="Say what would go, and take nothing.")
 @options.fields(
-    PruneParams, "strategy", "target", defaults=False,
+    PruneParams,
+    "strategy",
+    "target",
+    defaults=False,
     strategy="Which memories go first. Absent: as the service is configured.",
-    target="How many go: 500, or 20%. Absent: down to the capacity, else the lowest 20 %.")
+    target="How many go: 500, or 20%. Absent: down to the capacity, else the lowest 20 %.",
+)
 def prune(
-    context: typer.Context,
-    memory_layer: Annotated[MemoryType, typer.Argument(help="The layer to prune.")],
+    context: typer.Context, memory_layer: Annotated[MemoryType, typer.Argument(help="The layer to prune.")]
 ) -> None:
     """Archive and remove memories of a layer."""
     params = options.given(context, PruneParams)
@@ -229,16 +276,24 @@ def results_table(memories: Sequence[MemorySummary], *, explained: bool = False)
         text.append(_beginning(printable(memory.content)))
         if explained and memory.terms:
             text.append(f"\n{_reasons(memory.terms)}", style="dim")
-        table.add_row(_figure(memory.score), _figure(memory.similarity), f"{memory.timestamp:%Y-%m-%d}",
-                      Text(printable(memory.speaker or "")), text)
+        table.add_row(
+            _figure(memory.score),
+            _figure(memory.similarity),
+            f"{memory.timestamp:%Y-%m-%d}",
+            Text(printable(memory.speaker or "")),
+            text,
+        )
     return table
 
 
 def _reasons(terms: Mapping[str, ScoreTerm]) -> str:
     """Lists the nonzero terms of a score, largest first; --json shows all."""
     giving = sorted(terms.items(), key=lambda named: -abs(named[1].contribution))
-    return "  ".join(f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
-                     for name, term in giving if round(term.contribution, 3))
+    return "  ".join(
+        f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
+        for name, term in giving
+        if round(term.contribution, 3)
+    )
 
 
 def _beginning(content: str) -> str:
@@ -256,8 +311,13 @@ def _page(page: ListResult) -> Table:
     table = Table(identity, "layer", "when", "who", "memory", box=None, pad_edge=False)
     for record in page.memories:
         mark = "[superseded] " * (record.superseded_by is not None) + "[flagged] " * record.flagged
-        table.add_row(str(record.memory_id), record.memory_type.value, f"{record.timestamp:%Y-%m-%d}",
-                      Text(printable(record.speaker or "")), Text(mark + _one_line(record.content)))
+        table.add_row(
+            str(record.memory_id),
+            record.memory_type.value,
+            f"{record.timestamp:%Y-%m-%d}",
+            Text(printable(record.speaker or "")),
+            Text(mark + _one_line(record.content)),
+        )
     return table
 
 
@@ -276,35 +336,51 @@ def get(context: typer.Context, memory_id: MemoryId) -> None:
     show(_fields(record))
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
-    f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
-))
+@app.command(
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
+        f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
+    ),
+)
 @options.client
 @options.fields(
-    Updates, "content", "context", "importance", "tags", "pinned", "ttl_seconds", "metadata",
-    content="The corrected text.", importance="How important it is from now on.",
-    tags="All its tags from now on; may be repeated.", metadata="Merged into its metadata.",
-    pinned="Whether it is kept from pruning and expiry.")
+    Updates,
+    "content",
+    "context",
+    "importance",
+    "tags",
+    "pinned",
+    "ttl_seconds",
+    "metadata",
+    content="The corrected text.",
+    importance="How important it is from now on.",
+    tags="All its tags from now on; may be repeated.",
+    metadata="Merged into its metadata.",
+    pinned="Whether it is kept from pruning and expiry.",
+)
 def update(command: typer.Context, memory_id: MemoryId) -> None:
     """Correct a memory or append to it; its history keeps the earlier version."""
     if not options.typed_fields(command, Updates):
         raise typer.BadParameter(
             "no change is given: pass --content, --add, --importance, --tag, --pinned, --not-pinned, "
-            "--ttl or --metadata", ctx=command)
+            "--ttl or --metadata",
+            ctx=command,
+        )
     params = UpdateParams(memory_id=memory_id, updates=options.given(command, Updates))
     changed = call(command, MemoryApi.update, params)
     if not options.printed_as_json(command, changed):
         say(f"version {changed.version}; to revert: agentcore revert {memory_id} {changed.version - 1}")
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes"))
+@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes"))
 @options.client
 def delete(
     context: typer.Context,
-    memory_ids: Annotated[list[UUID], typer.Argument(
-        parser=options.memory_id, metavar="memory_ids", help="The memories' ids.", show_default=False)],
+    memory_ids: Annotated[
+        list[UUID],
+        typer.Argument(parser=options.memory_id, metavar="memory_ids", help="The memories' ids.", show_default=False),
+    ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete memories permanently, without an archived copy."""
@@ -319,11 +395,12 @@ def delete(
         fail("no such memory")
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore count",
-    "agentcore count --type semantic --user ada",
-    "agentcore count --after 7d --json",
-))
+@app.command(
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore count", "agentcore count --type semantic --user ada", "agentcore count --after 7d --json"
+    ),
+)
 @options.client
 @options.filters(CountParams)
 @options.fields(CountParams, "consistent", consistent="Count on the primary database, not on a replica.")
@@ -364,10 +441,9 @@ def _layers(counts: StatsResult) -> Table:
     return table
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    f"agentcore history {AN_ID}",
-    f"agentcore history {AN_ID} --json",
-))
+@app.command(
+    rich_help_panel=MEMORIES, epilog=examples(f"agentcore history {AN_ID}", f"agentcore history {AN_ID} --json")
+)
 @options.client
 @options.fields(HistoryParams, "limit", "cursor")
 def history(context: typer.Context, memory_id: MemoryId) -> None:
@@ -387,8 +463,12 @@ def _history(page: HistoryResult) -> Table:
     table = Table("version", "when (UTC)", "what", "before", "after", box=None, pad_edge=False)
     for change in page.changes:
         table.add_row(
-            str(change.version or ""), f"{change.changed_at:%Y-%m-%d %H:%M:%S}", change.operation,
-            _changed(change.before), _changed(change.after))
+            str(change.version or ""),
+            f"{change.changed_at:%Y-%m-%d %H:%M:%S}",
+            change.operation,
+            _changed(change.before),
+            _changed(change.after),
+        )
     return table
 
 
@@ -397,15 +477,14 @@ def _changed(fields: dict[str, object] | None) -> Text:
     return Text(printable(written if len(written) <= CHANGE_CHARS else written[: CHANGE_CHARS - 3] + "..."))
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    f"agentcore revert {AN_ID}",
-    f"agentcore revert {AN_ID} 2"))
+@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore revert {AN_ID}", f"agentcore revert {AN_ID} 2"))
 @options.client
 def revert(
     context: typer.Context,
     memory_id: MemoryId,
-    version: Annotated[int | None, typer.Argument(
-        help="The version to restore. Default: the one before the last change.", show_default=False)
+    version: Annotated[
+        int | None,
+        typer.Argument(help="The version to restore. Default: the one before the last change.", show_default=False),
     ] = None,
 ) -> None:
     """Revert a memory's last change, or all changes since a version."""
@@ -425,10 +504,10 @@ def revert(
     say(f"version {reverted.version} has what version {params.version} had")
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(
-    f"agentcore feedback {AN_ID} helpful",
-    f"agentcore feedback {AN_ID} wrong --note 'she moved away'",
-))
+@app.command(
+    rich_help_panel=MEMORIES,
+    epilog=examples(f"agentcore feedback {AN_ID} helpful", f"agentcore feedback {AN_ID} wrong --note 'she moved away'"),
+)
 @options.client
 @options.fields(FeedbackParams, "note", note="Why; kept in its history.")
 def feedback(

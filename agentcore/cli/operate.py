@@ -37,9 +37,7 @@ from agentcore.runtime import home_of, running_database, urls_of
 _SIGNS = {True: "ok", False: "WRONG", None: "-"}
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples(
-    "DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate",
-))
+@app.command(rich_help_panel=SERVICE, epilog=examples("DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate"))
 @options.with_json
 def migrate(context: typer.Context) -> None:
     """Bring the database to the schema of this version.
@@ -94,8 +92,9 @@ SHOWN_FAILURES = 10
 @options.with_json
 def purge(
     context: typer.Context,
-    wait: Annotated[float, typer.Option(
-        min=0, metavar="SECONDS", help="Maximum wait for a table or a snapshot in use.")] = WAIT_SECONDS,
+    wait: Annotated[
+        float, typer.Option(min=0, metavar="SECONDS", help="Maximum wait for a table or a snapshot in use.")
+    ] = WAIT_SECONDS,
 ) -> None:
     """Remove deleted and erased text from the files, while the service runs.
 
@@ -132,15 +131,21 @@ async def _purged(settings: Settings, wait_seconds: float) -> Purged:
     redis = make_redis(redis_url, settings)
     try:
         return await Purge(
-            superuser_url(home_of(settings), database_url) if embedded else database_url, redis,
-            embedded=embedded, wait_seconds=wait_seconds, tell=say).run()
+            superuser_url(home_of(settings), database_url) if embedded else database_url,
+            redis,
+            embedded=embedded,
+            wait_seconds=wait_seconds,
+            tell=say,
+        ).run()
     finally:
         if redis is not None:
             await redis.aclose()
 
 
-NO_RECEIPT = ("--check takes a receipt: the text that erase printed, the JSON of erase --json, "
-              "the path of a file with either, or - for standard input.")
+NO_RECEIPT = (
+    "--check takes a receipt: the text that erase printed, the JSON of erase --json, "
+    "the path of a file with either, or - for standard input."
+)
 
 
 def checked(given: str) -> dict[str, Any]:

@@ -112,17 +112,20 @@ class OptionSpec:
 
 # A field that is missing here has an option of its own name.
 OPTION_SPECS: Mapping[str, OptionSpec] = {
-    "after": OptionSpec(metavar="TIME", parser=moment,
-                        help="At or after this time: 2026-05-01, yesterday, or 3d for three days ago."),
+    "after": OptionSpec(
+        metavar="TIME", parser=moment, help="At or after this time: 2026-05-01, yesterday, or 3d for three days ago."
+    ),
     "archive_sources_after_days": OptionSpec("--after-days"),
     "archived_after": OptionSpec(metavar="TIME", parser=moment, panel=FILTERS),
     "archived_before": OptionSpec(metavar="TIME", parser=moment, panel=FILTERS),
     "as_of": OptionSpec(metavar="TIME", parser=moment, help="What was valid at this time."),
-    "asked_at": OptionSpec(metavar="TIME", parser=moment,
-                           help="The time that counts as now; the current time if absent."),
+    "asked_at": OptionSpec(
+        metavar="TIME", parser=moment, help="The time that counts as now; the current time if absent."
+    ),
     "before": OptionSpec(metavar="TIME", parser=moment, help="Before this time."),
-    "consolidate": OptionSpec("--automatic", "on|off",
-                              "Consolidate in the background, or not; requires memory:admin.", on_or_off),
+    "consolidate": OptionSpec(
+        "--automatic", "on|off", "Consolidate in the background, or not; requires memory:admin.", on_or_off
+    ),
     "context": OptionSpec("--add", help="Text to append."),
     "cursor": OptionSpec(help="The cursor printed with the previous page."),
     "descending": OptionSpec("--descending/--ascending", help="Sort order."),
@@ -130,21 +133,21 @@ OPTION_SPECS: Mapping[str, OptionSpec] = {
     "entities": OptionSpec("--entity", "NAME", "Mentions this entity; repeatable."),
     "external_id": OptionSpec(metavar="ID", help="Your own id of the memory."),
     "extract_facts": OptionSpec("--facts", "on|off", "Read new episodic memories for facts.", on_or_off),
-    "format": OptionSpec(metavar="FORM",
-                         help="markdown, text or json; --json prints the whole result instead."),
+    "format": OptionSpec(metavar="FORM", help="markdown, text or json; --json prints the whole result instead."),
     "idempotency_key": OptionSpec(metavar="KEY", help="A repeated key stores nothing."),
     "importance": OptionSpec(metavar="0..1"),
-    "inactivity_seconds": OptionSpec("--inactivity", "TIME", "Time without a message, for that trigger: 30m.",
-                                     seconds_or_none),
+    "inactivity_seconds": OptionSpec(
+        "--inactivity", "TIME", "Time without a message, for that trigger: 30m.", seconds_or_none
+    ),
     "k": OptionSpec("-k --k", help="Maximum number."),
     "keywords": OptionSpec("--keyword", "WORD", "Has this keyword; repeatable."),
     "limit": OptionSpec(help="Maximum number."),
-    "memory_types": OptionSpec("--type", "LAYER",
-                               "working, episodic, semantic or procedural; repeatable."),
+    "memory_types": OptionSpec("--type", "LAYER", "working, episodic, semantic or procedural; repeatable."),
     "memory_type": OptionSpec("--type", "LAYER", "working, episodic (if absent), semantic or procedural."),
     "metadata": OptionSpec(metavar="JSON", parser=json_object),
-    "min_fit": OptionSpec(metavar="0..1", panel=FILTERS,
-                          help="Minimum probability that any result answers; below it, none is returned."),
+    "min_fit": OptionSpec(
+        metavar="0..1", panel=FILTERS, help="Minimum probability that any result answers; below it, none is returned."
+    ),
     "min_importance": OptionSpec(metavar="0..1", help="Minimum importance."),
     "min_score": OptionSpec(metavar="0..1", help="Minimum cosine similarity.", panel=FILTERS),
     "model": OptionSpec(metavar="MODEL", help="Count tokens with the encoding of this model."),
@@ -165,8 +168,11 @@ OPTION_SPECS: Mapping[str, OptionSpec] = {
 
 def typed_fields(context: typer.Context, model: type[BaseModel]) -> dict[str, Any]:
     """Returns the fields of the model that the command line sets, by name."""
-    return {name: value for name, value in context.params.items()
-            if name in model.model_fields and value is not None and value != ()}
+    return {
+        name: value
+        for name, value in context.params.items()
+        if name in model.model_fields and value is not None and value != ()
+    }
 
 
 def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
@@ -199,15 +205,26 @@ with_json = option("as_json", False, "--json", help="Print the whole result as J
 
 def access(command: CommandT) -> CommandT:
     """Adds the options that select the service and the caller."""
-    url = option("url", None, "--url", metavar="URL", rich_help_panel=ACCESS,
-                 help="The service. Default: AGENTCORE_URL.")
+    url = option(
+        "url", None, "--url", metavar="URL", rich_help_panel=ACCESS, help="The service. Default: AGENTCORE_URL."
+    )
     token = option(
-        "token", None, "--token", metavar="JWT", rich_help_panel=ACCESS,
-        help="The agent's token. Default: AGENTCORE_TOKEN, which other users of the machine cannot see.")
+        "token",
+        None,
+        "--token",
+        metavar="JWT",
+        rich_help_panel=ACCESS,
+        help="The agent's token. Default: AGENTCORE_TOKEN, which other users of the machine cannot see.",
+    )
     agent = option(
-        "agent", None, "--agent", metavar="ID", rich_help_panel=ACCESS,
+        "agent",
+        None,
+        "--agent",
+        metavar="ID",
+        rich_help_panel=ACCESS,
         help="Instead of a token: make one for this agent, with the secret of the embedded service's home. "
-        "It is sent to this machine, or to --url, only.")
+        "It is sent to this machine, or to --url, only.",
+    )
     return agent(token(url(command)))
 
 
@@ -229,8 +246,19 @@ def fields(
     return lambda command: _with(command, added)
 
 
-_FILTERS = ("memory_types", "task_id", "session_id", "user_id", "namespace", "after", "before", "entities",
-            "keywords", "tags", "min_importance")
+_FILTERS = (
+    "memory_types",
+    "task_id",
+    "session_id",
+    "user_id",
+    "namespace",
+    "after",
+    "before",
+    "entities",
+    "keywords",
+    "tags",
+    "min_importance",
+)
 
 
 def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:
@@ -239,9 +267,15 @@ def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[
     place = names.index("user_id") + 1
     first, last = (
         fields(model, *each, panel=FILTERS, tags="Has this keyword; repeatable.")
-        for each in (names[:place], names[place:]))
-    shared = option("shared", False, "--shared", rich_help_panel=FILTERS,
-                    help="Memories without a user; with --user the user's, too.")
+        for each in (names[:place], names[place:])
+    )
+    shared = option(
+        "shared",
+        False,
+        "--shared",
+        rich_help_panel=FILTERS,
+        help="Memories without a user; with --user the user's, too.",
+    )
     return lambda command: last(shared(first(command)))
 
 
@@ -254,8 +288,12 @@ def _option(model: type[BaseModel], name: str, panel: str | None, help: str | No
     both = kind is bool and default is None
     flags = spec.flags or (f"--{own_name}/--not-{own_name}" if both else f"--{own_name}")
     declared = typer.Option(
-        *flags.split(), metavar=spec.metavar, parser=spec.parser, help=help or spec.help or field.description,
-        rich_help_panel=panel or spec.panel)
+        *flags.split(),
+        metavar=spec.metavar,
+        parser=spec.parser,
+        help=help or spec.help or field.description,
+        rich_help_panel=panel or spec.panel,
+    )
     return Annotated[kind | None, declared], default
 
 
@@ -269,8 +307,10 @@ def _type(annotation: Any) -> Any:
 
 def _with(command: CommandT, added: Mapping[str, tuple[Any, Any]]) -> CommandT:
     signature = inspect.signature(command, eval_str=True)
-    options = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
-               for name, (annotation, default) in added.items()]
+    options = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+        for name, (annotation, default) in added.items()
+    ]
 
     @functools.wraps(command)
     def called(**values: Any) -> None:

@@ -28,19 +28,24 @@ EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples(
-    "agentcore serve",
-    "agentcore serve --port 8123",
-    "AGENTCORE_HOME=/data/memory agentcore serve --host 0.0.0.0",
-    "DATABASE_URL=postgresql://... REDIS_URL=redis://... agentcore serve --migrate",
-))
+@app.command(
+    rich_help_panel=SERVICE,
+    epilog=examples(
+        "agentcore serve",
+        "agentcore serve --port 8123",
+        "AGENTCORE_HOME=/data/memory agentcore serve --host 0.0.0.0",
+        "DATABASE_URL=postgresql://... REDIS_URL=redis://... agentcore serve --migrate",
+    ),
+)
 def serve(
-    host: Annotated[str | None, typer.Option(
-        help="Address to listen on. Default: HOST, else 127.0.0.1.")] = None,
-    port: Annotated[int | None, typer.Option(
-        min=0, max=65_535, help="Port to listen on, 0 for a free one. Default: PORT, else 8080.")] = None,
-    migrate: Annotated[bool, typer.Option(
-        "--migrate", help="Bring an external database to this version's schema first.")] = False,
+    host: Annotated[str | None, typer.Option(help="Address to listen on. Default: HOST, else 127.0.0.1.")] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, help="Port to listen on, 0 for a free one. Default: PORT, else 8080."),
+    ] = None,
+    migrate: Annotated[
+        bool, typer.Option("--migrate", help="Bring an external database to this version's schema first.")
+    ] = False,
 ) -> None:
     """Run the service until Ctrl-C.
 
@@ -57,21 +62,28 @@ def serve(
     async def work(stop: Stop) -> None:
         async with open_runtime(settings, migrate=migrate) as runtime:
             stop.started.set()
-            await stop.unless_forced(answer(
-                create_app(runtime, stopping=stop.asked), address=address,
-                stopping=stop.asked, grace_seconds=settings.shutdown_grace_seconds,
-                connections=connection_limit(settings.max_connections, settings.database_pool_size),
-                on_listening=lambda url: typer.echo(_welcome(settings, url))))
+            await stop.unless_forced(
+                answer(
+                    create_app(runtime, stopping=stop.asked),
+                    address=address,
+                    stopping=stop.asked,
+                    grace_seconds=settings.shutdown_grace_seconds,
+                    connections=connection_limit(settings.max_connections, settings.database_pool_size),
+                    on_listening=lambda url: typer.echo(_welcome(settings, url)),
+                )
+            )
 
     # Reports a port in use before a database is created.
     with bound(settings.host, settings.port) as address:
         _run_until_stopped(work)
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples(
-    "agentcore worker",
-    "MAINTENANCE_IN_SERVER=false agentcore serve      and beside it: agentcore worker",
-))
+@app.command(
+    rich_help_panel=SERVICE,
+    epilog=examples(
+        "agentcore worker", "MAINTENANCE_IN_SERVER=false agentcore serve      and beside it: agentcore worker"
+    ),
+)
 def worker() -> None:
     """Run the background work in a process of its own, until Ctrl-C.
 

@@ -15,23 +15,27 @@ from agentcore.cli.calls import call
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, SummarizeParams
 
-sessions = group(
-    "session", MEMORIES, "agentcore session add call-7 call-7.json", "agentcore session end call-7")
+sessions = group("session", MEMORIES, "agentcore session add call-7 call-7.json", "agentcore session end call-7")
 FORM = 'Wanted is a JSON list such as [{"role": "user", "content": "I moved to Ghent."}].'
 SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default=False)]
 
 
-@sessions.command("add", epilog=examples(
-    "agentcore session add call-7 call-7.json",
-    """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
-))
+@sessions.command(
+    "add",
+    epilog=examples(
+        "agentcore session add call-7 call-7.json",
+        """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
+    ),
+)
 @options.client
 @options.fields(AddSessionParams, "user_id", "namespace", "task_id", "tags")
 def add(
     context: typer.Context,
     session_id: SessionId,
-    file: Annotated[Path, typer.Argument(
-        help="A JSON list of messages, each with content, role, name, timestamp ...; - reads stdin.")],
+    file: Annotated[
+        Path,
+        typer.Argument(help="A JSON list of messages, each with content, role, name, timestamp ...; - reads stdin."),
+    ],
 ) -> None:
     """Store a conversation: a memory for each message."""
     try:
@@ -61,8 +65,7 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
 
 @sessions.command("end", epilog=examples("agentcore session end call-7"))
 @options.client
-@options.fields(EndSessionParams, "summarize", "max_tokens", summarize="Keep summaries.",
-                max_tokens="Of each summary.")
+@options.fields(EndSessionParams, "summarize", "max_tokens", summarize="Keep summaries.", max_tokens="Of each summary.")
 def end(context: typer.Context, session_id: SessionId) -> None:
     """End a session: what it left in working memory is promoted or ends, summaries are kept."""
     ended = call(context, MemoryApi.end_session)

@@ -21,11 +21,25 @@ from agentcore.memory.api import SCOPES, Scope
 from agentcore.structured_settings import new_secret, read_secrets
 
 
-def token_for(settings: Settings, agent_id: str, scopes: Sequence[str], ttl_seconds: int, *,
-              make_home: bool = False, users: Sequence[str | None] = ()) -> str:
+def token_for(
+    settings: Settings,
+    agent_id: str,
+    scopes: Sequence[str],
+    ttl_seconds: int,
+    *,
+    make_home: bool = False,
+    users: Sequence[str | None] = (),
+) -> str:
     """Creates a token and logs it in the home. Raises ConfigurationError if there is no secret."""
-    token = mint_token(signing_secret_at_hand(settings, make_home=make_home), agent_id, scopes, ttl_seconds,
-                       issuer=settings.jwt_issuer, audience=settings.jwt_audience, users=users)
+    token = mint_token(
+        signing_secret_at_hand(settings, make_home=make_home),
+        agent_id,
+        scopes,
+        ttl_seconds,
+        issuer=settings.jwt_issuer,
+        audience=settings.jwt_audience,
+        users=users,
+    )
     _note_minting(Home(settings.agentcore_home or default_home()), agent_id, scopes, ttl_seconds, users)
     return token
 
@@ -35,18 +49,26 @@ def _note_minting(
 ) -> None:
     if not home.path.is_dir():
         return
-    note = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "user_id": os.geteuid(),
-            "agent_id": agent_id, "scopes": list(scopes), "ttl_seconds": ttl_seconds,
-            **({"users": list(users)} if users else {})}
+    note = {
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "user_id": os.geteuid(),
+        "agent_id": agent_id,
+        "scopes": list(scopes),
+        "ttl_seconds": ttl_seconds,
+        **({"users": list(users)} if users else {}),
+    }
     home.append(home.directory(home.log) / "tokens.jsonl", json.dumps(note))
 
 
 def signing_secret_at_hand(settings: Settings, *, make_home: bool = False) -> str:
     """Returns the secret of the service's tokens. Raises ConfigurationError if it is not available here."""
     if settings.jwt_algorithm != "HS256":
-        raise ConfigurationError([
-            f"JWT_ALGORITHM={settings.jwt_algorithm}: tokens come from whoever holds the private key of "
-            "JWT_JWKS_URL. Ask there for one, and set AGENTCORE_TOKEN."])
+        raise ConfigurationError(
+            [
+                f"JWT_ALGORITHM={settings.jwt_algorithm}: tokens come from whoever holds the private key of "
+                "JWT_JWKS_URL. Ask there for one, and set AGENTCORE_TOKEN."
+            ]
+        )
     if settings.jwt_secret_key is not None:
         return settings.jwt_secret_key.get_secret_value()
     home = Home(settings.agentcore_home or default_home())
@@ -55,10 +77,13 @@ def signing_secret_at_hand(settings: Settings, *, make_home: bool = False) -> st
     with home.explained():
         kept = (home.secrets / "jwt").exists()
     if not kept and not makes_one:
-        raise ConfigurationError([
-            f"No secret to make a token with: {home.path} holds none. Set AGENTCORE_TOKEN to a token of the "
-            "service, JWT_SECRET_KEY to its secret, or AGENTCORE_HOME to its home on this machine. Before "
-            "the first start of a service there, agentcore token --new makes the secret."])
+        raise ConfigurationError(
+            [
+                f"No secret to make a token with: {home.path} holds none. Set AGENTCORE_TOKEN to a token of the "
+                "service, JWT_SECRET_KEY to its secret, or AGENTCORE_HOME to its home on this machine. Before "
+                "the first start of a service there, agentcore token --new makes the secret."
+            ]
+        )
     if not kept:
         say(f"made a new secret in {home.path}: only a service with this home accepts its tokens")
     return home.secret("jwt")
@@ -74,30 +99,48 @@ def _scope(text: str) -> Scope:
     raise typer.BadParameter(f"{text!r} is none of {', '.join(SCOPES)}")
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples(
-    "agentcore token --agent my-agent",
-    "agentcore token --agent my-agent --user anna --shared",
-    "agentcore token --agent reader --scope memory:read --ttl 30d",
-    "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
-))
+@app.command(
+    rich_help_panel=SERVICE,
+    epilog=examples(
+        "agentcore token --agent my-agent",
+        "agentcore token --agent my-agent --user anna --shared",
+        "agentcore token --agent reader --scope memory:read --ttl 30d",
+        "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
+    ),
+)
 @options.with_json
 def token(
     context: typer.Context,
     agent: Annotated[str, typer.Option("--agent", metavar="ID", help="Whose memory it opens.")],
-    scopes: Annotated[list[str] | None, typer.Option(
-        "--scope", parser=_scope, metavar="SCOPE",
-        help="memory:read, memory:write or memory:admin; may be repeated. Absent: read and write.")] = None,
-    users: Annotated[list[str] | None, typer.Option(
-        "--user", metavar="ID",
-        help="Bind the token to this user's memories; may be repeated.")] = None,
-    shared: Annotated[bool, typer.Option(
-        "--shared", help="Bind the token to the memories without a user, or add them to --user.")] = False,
-    ttl: Annotated[int | None, typer.Option(
-        "--ttl", parser=options.seconds, metavar="TIME",
-        help="How long it is valid: 3600, 15m, 24h (if absent), 30d, 1y.")] = None,
-    new: Annotated[bool, typer.Option(
-        "--new", help="Create the secret in a new home; a service started there later accepts the token."
-    )] = False,
+    scopes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scope",
+            parser=_scope,
+            metavar="SCOPE",
+            help="memory:read, memory:write or memory:admin; may be repeated. Absent: read and write.",
+        ),
+    ] = None,
+    users: Annotated[
+        list[str] | None,
+        typer.Option("--user", metavar="ID", help="Bind the token to this user's memories; may be repeated."),
+    ] = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="Bind the token to the memories without a user, or add them to --user.")
+    ] = False,
+    ttl: Annotated[
+        int | None,
+        typer.Option(
+            "--ttl",
+            parser=options.seconds,
+            metavar="TIME",
+            help="How long it is valid: 3600, 15m, 24h (if absent), 30d, 1y.",
+        ),
+    ] = None,
+    new: Annotated[
+        bool,
+        typer.Option("--new", help="Create the secret in a new home; a service started there later accepts the token."),
+    ] = False,
 ) -> None:
     """Print a token that opens one agent's memory; nothing else goes to stdout.
 
@@ -105,19 +148,29 @@ def token(
     service's home; where none is there yet, only with --new.
     """
     settings = load_settings()
-    made = token_for(settings, agent, scopes or DEFAULT_SCOPES, ttl or DAY_SECONDS, make_home=new,
-                     users=[*(users or ()), *([None] if shared else ())])
+    made = token_for(
+        settings,
+        agent,
+        scopes or DEFAULT_SCOPES,
+        ttl or DAY_SECONDS,
+        make_home=new,
+        users=[*(users or ()), *([None] if shared else ())],
+    )
     if not options.printed_as_json(context, {"token": made, "agent_id": agent}):
         typer.echo(made)
 
 
-@app.command("rotate-secret", rich_help_panel=SERVICE, epilog=examples(
-    "agentcore rotate-secret", "agentcore rotate-secret --drop-old"))
+@app.command(
+    "rotate-secret",
+    rich_help_panel=SERVICE,
+    epilog=examples("agentcore rotate-secret", "agentcore rotate-secret --drop-old"),
+)
 @options.with_json
 def rotate_secret(
     context: typer.Context,
-    drop_old: Annotated[bool, typer.Option(
-        "--drop-old", help="Make none: remove all but the newest secret; their tokens end.")] = False,
+    drop_old: Annotated[
+        bool, typer.Option("--drop-old", help="Make none: remove all but the newest secret; their tokens end.")
+    ] = False,
 ) -> None:
     """Make a new secret for tokens in the home; older tokens stay valid.
 

@@ -38,49 +38,83 @@ PAGE = 250
 PATIENT_ATTEMPTS = 8
 BATCH_TIMEOUT_SECONDS = 300.0
 _OTHERS = "What another system exported"
+_User = Annotated[
+    str | None,
+    typer.Option(
+        "--user", metavar="ID", rich_help_panel=_OTHERS, help="User of memories for which the file names none."
+    ),
+]
+_Namespace = Annotated[
+    str | None,
+    typer.Option(
+        "--namespace",
+        metavar="NAME",
+        rich_help_panel=_OTHERS,
+        help="Namespace of memories for which the file names none.",
+    ),
+]
 
 
-@app.command("import", rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore import conversation.jsonl",
-    "agentcore export --namespace work | agentcore import - --agent another",
-    "agentcore import --from chatgpt export.zip --user ada --report left-out.json",
-    "",
-    "A line: {\"role\": \"user\", \"text\": \"...\", \"time\": \"2026-05-01T09:30:00Z\",",
-    "         \"session\": \"monday\"}",
-    "Needed is text alone. Known besides: speaker, task, user, namespace, tags,",
-    "memory_type, importance, metadata, external_id, pinned, ttl_seconds,",
-    "expires_at, force, valid_from, valid_to, superseded_by, embedding,",
-    "memory_id and links to other lines' memory_ids:",
-    "[{\"target_id\": \"...\", \"relation\": \"follows\", \"weight\": 0.5}],",
-    "and what else export writes.",
-))
+@app.command(
+    "import",
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore import conversation.jsonl",
+        "agentcore export --namespace work | agentcore import - --agent another",
+        "agentcore import --from chatgpt export.zip --user ada --report left-out.json",
+        "",
+        'A line: {"role": "user", "text": "...", "time": "2026-05-01T09:30:00Z",',
+        '         "session": "monday"}',
+        "Needed is text alone. Known besides: speaker, task, user, namespace, tags,",
+        "memory_type, importance, metadata, external_id, pinned, ttl_seconds,",
+        "expires_at, force, valid_from, valid_to, superseded_by, embedding,",
+        "memory_id and links to other lines' memory_ids:",
+        '[{"target_id": "...", "relation": "follows", "weight": 0.5}],',
+        "and what else export writes.",
+    ),
+)
 @options.client
 def import_lines(
     context: typer.Context,
     file: Annotated[Path, typer.Argument(help="A JSONL file, or with --from an export; - reads stdin.")],
-    strict: Annotated[bool, typer.Option(
-        "--strict", help="Stop at the first line that cannot be stored.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first line that cannot be stored.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also store small talk and duplicates.")] = False,
-    form: Annotated[str | None, typer.Option(
-        "--from", metavar="FORM", rich_help_panel=_OTHERS,
-        help="Format of the file: chatgpt, claude, kagent, langgraph or mem0.")] = None,
-    report: Annotated[Path | None, typer.Option(
-        "--report", metavar="FILE", dir_okay=False, rich_help_panel=_OTHERS,
-        help="Write a JSON report of skipped parts to this file.")] = None,
-    state: Annotated[Path | None, typer.Option(
-        "--state", metavar="FILE", dir_okay=False, rich_help_panel=_OTHERS,
-        help="Keep there how far it came, and begin there the next time.")] = None,
-    user: Annotated[str | None, typer.Option(
-        "--user", metavar="ID", rich_help_panel=_OTHERS,
-        help="User of memories for which the file names none.")] = None,
-    namespace: Annotated[str | None, typer.Option(
-        "--namespace", metavar="NAME", rich_help_panel=_OTHERS,
-        help="Namespace of memories for which the file names none.")] = None,
+    form: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FORM",
+            rich_help_panel=_OTHERS,
+            help="Format of the file: chatgpt, claude, kagent, langgraph or mem0.",
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="FILE",
+            dir_okay=False,
+            rich_help_panel=_OTHERS,
+            help="Write a JSON report of skipped parts to this file.",
+        ),
+    ] = None,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FILE",
+            dir_okay=False,
+            rich_help_panel=_OTHERS,
+            help="Save the position in this file, and resume from it the next time.",
+        ),
+    ] = None,
+    user: _User = None,
+    namespace: _Namespace = None,
 ) -> None:
     """Store a conversation, one memory a line, or what another system exported.
 
-    After a break, run the same command again: it goes on where it stopped, and
-    nothing is stored twice.
+    After an interruption, run the same command again: it resumes, and stores
+    nothing twice.
     """
     given = {"user": user, "namespace": namespace}
     more = {name: value for name, value in given.items() if value is not None}
@@ -98,12 +132,15 @@ def import_lines(
             await importing.link()
 
     async def exported(memory: MemoryClient) -> None:
-        await import_export(
-            memory, file, form or "", tally, strict=strict, forced=force, state=state, more=more)
+        await import_export(memory, file, form or "", tally, strict=strict, forced=force, state=state, more=more)
 
     with _reported(tally, report, unit="line" if form is None else "record", strict=strict):
-        ask(context, lines if form is None else exported, max_attempts=PATIENT_ATTEMPTS,
-            timeout_seconds=BATCH_TIMEOUT_SECONDS)
+        ask(
+            context,
+            lines if form is None else exported,
+            max_attempts=PATIENT_ATTEMPTS,
+            timeout_seconds=BATCH_TIMEOUT_SECONDS,
+        )
     if not options.printed_as_json(context, tally.as_json()):
         tally.report()
     if tally.outcomes["failed"]:
@@ -144,28 +181,33 @@ def _write_report(report: Path | None, tally: Tally) -> None:
             target.write(json.dumps(tally.as_json(), indent=2, ensure_ascii=False).encode() + b"\n")
 
 
-@app.command("export", rich_help_panel=MEMORIES, epilog=examples(
-    "agentcore export memories.jsonl",
-    "agentcore export memories.jsonl --overwrite",
-    "agentcore export --type semantic | wc -l",
-))
+@app.command(
+    "export",
+    rich_help_panel=MEMORIES,
+    epilog=examples(
+        "agentcore export memories.jsonl",
+        "agentcore export memories.jsonl --overwrite",
+        "agentcore export --type semantic | wc -l",
+    ),
+)
 @options.client
 @options.filters(ListParams, without=("entities", "keywords"))
 def export_lines(
     context: typer.Context,
-    file: Annotated[Path | None, typer.Argument(
-        help="Where to write; stdout if absent, or -.", dir_okay=False, writable=True,
-        allow_dash=True)] = None,
-    overwrite: Annotated[bool, typer.Option(
-        "--overwrite", help="Replace the file if it is there, once all is written.")] = False,
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="Where to write; stdout if absent, or -.", dir_okay=False, writable=True, allow_dash=True),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the file if it is there, once all is written.")
+    ] = False,
 ) -> None:
     """Write memories as JSONL, oldest first, in the form that import reads.
 
     Not included: values derived from the text (also vectors), access counts
     and history. An import assigns new ids.
     """
-    params = options.given(
-        context, ListParams, order_by="timestamp", descending=False, limit=PAGE, vectors=True)
+    params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE, vectors=True)
     file = None if file == STDOUT else file
 
     async def run(memory: MemoryClient) -> int:
@@ -242,7 +284,11 @@ def form_named(name: str) -> Form:
 
 
 def numbered_lines(
-    name: str, sources: Sequence[BufferedIOBase], *, now: datetime, more: Mapping[str, Any],
+    name: str,
+    sources: Sequence[BufferedIOBase],
+    *,
+    now: datetime,
+    more: Mapping[str, Any],
     leave_out: Callable[[int, LeftOut], None],
 ) -> Iterator[NumberedLine]:
     """Yields a line for each memory, or its problem; `more` are defaults for missing fields.
@@ -259,9 +305,7 @@ def numbered_lines(
             yield _line(name, piece, number, end, more)
 
 
-def _pieces(
-    name: str, sources: Sequence[BufferedIOBase], now: datetime
-) -> Iterator[tuple[int, Piece, int]]:
+def _pieces(name: str, sources: Sequence[BufferedIOBase], now: datetime) -> Iterator[tuple[int, Piece, int]]:
     form = form_named(name)
     number = before = 0
     for source in sources:
@@ -379,8 +423,15 @@ class Position:
 
 
 async def import_export(
-    memory: MemoryClient, file: Path, form: str, tally: Tally, *, strict: bool, forced: bool,
-    state: Path | None, more: Mapping[str, str],
+    memory: MemoryClient,
+    file: Path,
+    form: str,
+    tally: Tally,
+    *,
+    strict: bool,
+    forced: bool,
+    state: Path | None,
+    more: Mapping[str, str],
 ) -> None:
     """Stores the records of the file; `more` are defaults for missing fields.
 

@@ -46,13 +46,13 @@ class Sender(Protocol):
 class Connection:
     """The endpoint of one service, with its connections."""
 
-    def __init__(self, url: str, *, timeout_seconds: float,
-                 transport: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(self, url: str, *, timeout_seconds: float, transport: httpx.AsyncBaseTransport | None = None) -> None:
         base = url.rstrip("/").removesuffix(ENDPOINT)
         if _USER_INFO.match(base):
             # httpx would send them instead of the token, and logs and receipts would contain them.
-            raise ConfigurationError([
-                "The service's URL names a user or a password: leave it out; the token alone says who asks."])
+            raise ConfigurationError(
+                ["The service's URL names a user or a password: leave it out; the token alone says who asks."]
+            )
         if not base.startswith(("http://", "https://")):
             raise ConfigurationError([f"The service's URL starts with http:// or https:// (got {url!r})."])
         self.url = base
@@ -60,8 +60,7 @@ class Connection:
         # A proxy of the environment is for other hosts: it cannot reach this machine's loopback.
         direct = {f"all://{host}": None for host in _LOOPBACK} if transport is None else None
         try:
-            self._http = httpx.AsyncClient(base_url=base, timeout=timeout_seconds, transport=transport,
-                                           mounts=direct)
+            self._http = httpx.AsyncClient(base_url=base, timeout=timeout_seconds, transport=transport, mounts=direct)
         except httpx.InvalidURL as cause:
             raise ConfigurationError([f"The service's URL {url!r} is not a URL: {cause}."]) from cause
 
@@ -88,7 +87,8 @@ class Connection:
             return await self._http.post(ENDPOINT, json=payload, headers=headers)
         except httpx.TimeoutException as cause:
             raise DependencyUnavailable(
-                f"The service at {self.url} did not answer within {self._timeout_seconds:g} s.") from cause
+                f"The service at {self.url} did not answer within {self._timeout_seconds:g} s."
+            ) from cause
         except httpx.RequestError as cause:
             reason = str(cause) or type(cause).__name__
             if not isinstance(cause, NOT_SENT):
@@ -103,7 +103,10 @@ class Connection:
 
 # For responses that are not JSON-RPC: a proxy sent them, the service was not reached.
 _BY_STATUS: Mapping[int, type[AgentCoreError]] = {
-    401: AuthenticationFailed, 403: NotAuthorised, 413: TooLarge, 429: RateLimited,
+    401: AuthenticationFailed,
+    403: NotAuthorised,
+    413: TooLarge,
+    429: RateLimited,
 }
 
 
@@ -150,11 +153,12 @@ def _json(response: httpx.Response) -> Any:
 
 def _status_error(response: httpx.Response, url: str) -> AgentCoreError:
     known = _BY_STATUS.get(response.status_code, DependencyUnavailable)
-    doubt = "." if known is not DependencyUnavailable or response.is_server_error else (
-        ": is it the memory service?")
+    doubt = "." if known is not DependencyUnavailable or response.is_server_error else (": is it the memory service?")
     seconds = _retry_after_seconds(response)
-    return known(f"{url} answered HTTP {response.status_code} without a JSON-RPC answer{doubt}",
-                 data=None if seconds is None else {"retry_after_seconds": seconds})
+    return known(
+        f"{url} answered HTTP {response.status_code} without a JSON-RPC answer{doubt}",
+        data=None if seconds is None else {"retry_after_seconds": seconds},
+    )
 
 
 def _retry_after_seconds(response: httpx.Response) -> float | None:
@@ -201,8 +205,7 @@ class Credential:
             return asking.result()
         if isinstance(failure, AgentCoreError) or not isinstance(failure, Exception):
             raise failure
-        raise DependencyUnavailable(
-            f"The source of the token failed with {type(failure).__name__}.") from failure
+        raise DependencyUnavailable(f"The source of the token failed with {type(failure).__name__}.") from failure
 
     def _begin(self, source: Callable[[], Any]) -> asyncio.Task[str]:
         self._asking = asyncio.create_task(self._fetch(source))
@@ -263,8 +266,7 @@ async def _in_thread(source: Callable[[], Any]) -> Any:
 
 def _checked(token: Any) -> str:
     if not isinstance(token, str):
-        raise AuthenticationFailed(
-            f"The token is not a JWT: what gives it gave a {type(token).__name__}, not a text.")
+        raise AuthenticationFailed(f"The token is not a JWT: what gives it gave a {type(token).__name__}, not a text.")
     stripped = token.strip()
     if not stripped or not stripped.isascii() or not stripped.isprintable() or " " in stripped:
         raise AuthenticationFailed("The token is not a JWT: it is empty, or holds characters no token has.")

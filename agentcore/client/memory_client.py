@@ -18,15 +18,7 @@ import httpx
 import stamina
 from pydantic import ValidationError
 
-from agentcore.client.connection import (
-    NOT_SENT,
-    Body,
-    Connection,
-    Credential,
-    Sender,
-    TokenSource,
-    outcomes_of,
-)
+from agentcore.client.connection import NOT_SENT, Body, Connection, Credential, Sender, TokenSource, outcomes_of
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -38,16 +30,7 @@ from agentcore.errors import (
     RateLimited,
     TooLarge,
 )
-from agentcore.memory.api import (
-    EMPTY_RESULTS,
-    UNAVAILABLE,
-    MemoryApi,
-    Method,
-    P,
-    ParamsT,
-    ResultT,
-    degraded_receipt,
-)
+from agentcore.memory.api import EMPTY_RESULTS, UNAVAILABLE, MemoryApi, Method, P, ParamsT, ResultT, degraded_receipt
 from agentcore.memory.models import Receipt, Strict, storable_json
 from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.memories import (
@@ -147,7 +130,7 @@ class Batch:
             return
         del self._waiting[key]
         for first in range(0, len(waiting), MOST_CALLS):
-            self._start(waiting[first:first + MOST_CALLS], key)
+            self._start(waiting[first : first + MOST_CALLS], key)
 
     def _start(self, calls: Sequence[_Waiting], key: _Key) -> None:
         delivery = asyncio.create_task(self._deliver(calls, key))
@@ -207,13 +190,21 @@ class MemoryClient(MemoryApi):
     warning is logged, and the receipt says so. Bad params and tokens still raise.
     """
 
-    def __init__(self, url: str, token: TokenSource, *, timeout_seconds: float = 30.0, max_attempts: int = 3,
-                 fail_open: bool = False, traceparent: str | None = None,
-                 transport: httpx.AsyncBaseTransport | None = None) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: TokenSource,
+        *,
+        timeout_seconds: float = 30.0,
+        max_attempts: int = 3,
+        fail_open: bool = False,
+        traceparent: str | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
         if max_attempts < 1 or timeout_seconds <= 0:
-            raise ConfigurationError([
-                f"max_attempts is at least 1 and timeout_seconds above 0, not {max_attempts} and "
-                f"{timeout_seconds}."])
+            raise ConfigurationError(
+                [f"max_attempts is at least 1 and timeout_seconds above 0, not {max_attempts} and {timeout_seconds}."]
+            )
         self._connection = Connection(url, timeout_seconds=timeout_seconds, transport=transport)
         self.url = self._connection.url
         self._sender: Sender = self._connection
@@ -224,7 +215,8 @@ class MemoryClient(MemoryApi):
         self._a2a_context: dict[str, Any] | None = None
         self._ids = itertools.count(1)
         self._retrying = stamina.AsyncRetryingCaller(
-            attempts=max_attempts, timeout=None, wait_initial=0.1, wait_max=5.0, wait_jitter=0.1)
+            attempts=max_attempts, timeout=None, wait_initial=0.1, wait_max=5.0, wait_jitter=0.1
+        )
 
     @classmethod
     def in_process(cls, app: ASGIApp, token: TokenSource, **options: Any) -> Self:
@@ -240,8 +232,9 @@ class MemoryClient(MemoryApi):
         self._connection.must_be_open()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                        trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -268,8 +261,9 @@ class MemoryClient(MemoryApi):
         if not isinstance(params, StoreBatchParams | AddSessionParams):
             return await self._sent(method, params, _is_repeatable(method, params))
         self._connection.must_be_open()
-        field, key = ("items", "idempotency_key") if isinstance(params, StoreBatchParams) else (
-            "messages", "message_id")
+        field, key = (
+            ("items", "idempotency_key") if isinstance(params, StoreBatchParams) else ("messages", "message_id")
+        )
         given: Sequence[Any] = getattr(params, field)
         items = sendable(given)
         keyed = all(getattr(item, key) is not None for item in items)
@@ -279,8 +273,12 @@ class MemoryClient(MemoryApi):
 
     async def _sent(self, method: Method[P, ParamsT, ResultT], params: ParamsT, safe: bool) -> ResultT:
         # Only the fields that the caller set: defaults are the service's.
-        body: dict[str, Any] = {"jsonrpc": "2.0", "id": next(self._ids), "method": method.name,
-                                "params": params.model_dump(mode="json", exclude_unset=True)}
+        body: dict[str, Any] = {
+            "jsonrpc": "2.0",
+            "id": next(self._ids),
+            "method": method.name,
+            "params": params.model_dump(mode="json", exclude_unset=True),
+        }
         if self._a2a_context is not None:
             body["a2a_context"] = self._a2a_context
         if not self._fail_open or method.attribute not in EMPTY_RESULTS:
@@ -306,7 +304,8 @@ class MemoryClient(MemoryApi):
         except ValidationError as cause:
             raise InternalError(
                 f"The service answered {body['method']} with a result this client cannot read: "
-                f"{cause.error_count()} fields are missing or of another type.") from cause
+                f"{cause.error_count()} fields are missing or of another type."
+            ) from cause
 
     async def _authenticated(self, body: Body) -> Any:
         token = await self._credential.token()
@@ -330,8 +329,7 @@ def _is_repeatable(method: Method[P, ParamsT, ResultT], params: Strict) -> bool:
 def _nothing_sent(params: StoreBatchParams | AddSessionParams) -> StoreBatchResult | AddSessionResult:
     if isinstance(params, StoreBatchParams):
         return StoreBatchResult(success=False, results=[], receipt=Receipt())
-    return AddSessionResult(
-        success=True, session_id=params.session_id, stored_count=0, results=[], receipt=Receipt())
+    return AddSessionResult(success=True, session_id=params.session_id, stored_count=0, results=[], receipt=Receipt())
 
 
 def _again(error: Exception, repeatable: bool) -> bool | float:

@@ -19,8 +19,7 @@ from agentcore.memory.api import Call, MemoryApi, Method, P, ParamsT
 from agentcore.memory.models import Strict
 
 HOLDS_LOOP_UP = (
-    "This call waits, and would hold up the event loop that it is called on: use MemoryClient there, or a "
-    "thread."
+    "This call waits, and would hold up the event loop that it is called on: use MemoryClient there, or a thread."
 )
 
 ResultT = TypeVar("ResultT")
@@ -38,9 +37,7 @@ class _Waiting(Generic[P, ResultT]):
     @overload
     def __get__(self, owner: SyncMemoryClient, kind: type[SyncMemoryClient]) -> Callable[P, ResultT]: ...
 
-    def __get__(
-        self, owner: SyncMemoryClient | None, kind: type[SyncMemoryClient]
-    ) -> Self | Callable[P, ResultT]:
+    def __get__(self, owner: SyncMemoryClient | None, kind: type[SyncMemoryClient]) -> Self | Callable[P, ResultT]:
         if owner is None:
             return self
         asked = owner
@@ -61,13 +58,9 @@ class _WaitingCall(Generic[P, ParamsT, AnswerT]):
     def __get__(self, owner: None, kind: type[SyncMemoryClient]) -> Self: ...
 
     @overload
-    def __get__(
-        self, owner: SyncMemoryClient, kind: type[SyncMemoryClient]
-    ) -> Call[P, ParamsT, AnswerT]: ...
+    def __get__(self, owner: SyncMemoryClient, kind: type[SyncMemoryClient]) -> Call[P, ParamsT, AnswerT]: ...
 
-    def __get__(
-        self, owner: SyncMemoryClient | None, kind: type[SyncMemoryClient]
-    ) -> Self | Call[P, ParamsT, AnswerT]:
+    def __get__(self, owner: SyncMemoryClient | None, kind: type[SyncMemoryClient]) -> Self | Call[P, ParamsT, AnswerT]:
         if owner is None:
             return self
         asked = owner
@@ -132,8 +125,9 @@ class SyncMemoryClient:
         self._thread.open()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:

@@ -74,8 +74,13 @@ SERVICE_ROLE = "agentcore_service"
 PATIENCE_SECONDS = 5
 NOT_RUNNING = "not running here; `agentcore serve` starts it"
 # Required packages by setting.
-_NEEDED = {"local": ("onnxruntime", "onnx"), "minilm": ("onnxruntime", "tokenizers", "safetensors", "onnx"),
-           "openai": ("openai",), "cohere": ("cohere",), "cross_encoder": ("onnxruntime", "tokenizers")}
+_NEEDED = {
+    "local": ("onnxruntime", "onnx"),
+    "minilm": ("onnxruntime", "tokenizers", "safetensors", "onnx"),
+    "openai": ("openai",),
+    "cohere": ("cohere",),
+    "cross_encoder": ("onnxruntime", "tokenizers"),
+}
 
 SERVER = """
 SELECT current_setting('server_version') AS version, clock_timestamp() AS now,
@@ -123,7 +128,8 @@ async def examine(settings: Settings) -> list[Check]:
 def _running_parts(settings: Settings, home: Home) -> tuple[EmbeddedUrls, Check]:
     given = EmbeddedUrls(
         None if settings.database_url is None else settings.database_url.get_secret_value(),
-        None if settings.redis_url is None else settings.redis_url.get_secret_value())
+        None if settings.redis_url is None else settings.redis_url.get_secret_value(),
+    )
     if given.database_url is not None and given.redis_url is not None:
         return given, Check("embedded parts", None, "none: DATABASE_URL and REDIS_URL are set")
     try:
@@ -141,8 +147,10 @@ def _home_checks(home: Home, settings: Settings) -> list[Check]:
         with home.explained():
             if not home.path.exists():
                 return [Check("home", None, f"{home.path} is not there yet; `agentcore serve` makes it")]
-            return [verdicts.disk(shutil.disk_usage(home.path).free, str(home.path)),
-                    verdicts.secrets(_secret_modes(home))]
+            return [
+                verdicts.disk(shutil.disk_usage(home.path).free, str(home.path)),
+                verdicts.secrets(_secret_modes(home)),
+            ]
     except StartupError as error:
         return [Check("home", False, str(home.path), error.message)]
 
@@ -164,36 +172,49 @@ async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> lis
         return [Check(name, False, found, "Fix DATABASE_URL.")]
     except (psycopg.Error, RedisError, OSError) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
-        return [Check(name, False, said[0], "See that it runs, that this host may reach it, and that the "
-                                            "user and password of its URL are right.")]
+        return [
+            Check(
+                name,
+                False,
+                said[0],
+                "See that it runs, that this host may reach it, and that the user and password of its URL are right.",
+            )
+        ]
 
 
 async def _database(settings: Settings, home: Home, url: str | None) -> list[Check]:
     if url is None:
         return [Check("PostgreSQL", None, NOT_RUNNING)]
     connection = await psycopg.AsyncConnection.connect(
-        url, connect_timeout=PATIENCE_SECONDS, autocommit=True, row_factory=dict_row)
+        url, connect_timeout=PATIENCE_SECONDS, autocommit=True, row_factory=dict_row
+    )
     async with connection:
         await connection.execute("SELECT set_config('default_transaction_read_only', 'on', false)")
         asked_at = time.time()
         [server] = await _rows(connection, SERVER)
         skew_seconds = server["now"].timestamp() - (asked_at + time.time()) / 2
-        checks = [verdicts.postgresql(server["version"]),
-                  verdicts.pgvector(server["pgvector"], server["available"]), verdicts.clock(skew_seconds)]
+        checks = [
+            verdicts.postgresql(server["version"]),
+            verdicts.pgvector(server["pgvector"], server["available"]),
+            verdicts.clock(skew_seconds),
+        ]
         revision = await asyncio.to_thread(_schema, url)
         checks.append(revision)
         if revision.ok and server["pgvector"] is not None:
             [jobs] = await _rows(connection, JOBS)
             own_login = settings.database_url is None or settings.database_service_url is not None
-            checks += [await _row_security(connection, own_login=own_login),
-                       await _vectors(connection, settings),
-                       verdicts.jobs(jobs["failed"], jobs["overdue_seconds"])]
+            checks += [
+                await _row_security(connection, own_login=own_login),
+                await _vectors(connection, settings),
+                verdicts.jobs(jobs["failed"], jobs["overdue_seconds"]),
+            ]
             checks.append(await _other_archives(connection, make_archive(settings, home)))
         return checks
 
 
-async def _rows(connection: psycopg.AsyncConnection[dict[str, Any]], statement: str,
-                *values: object) -> list[dict[str, Any]]:
+async def _rows(
+    connection: psycopg.AsyncConnection[dict[str, Any]], statement: str, *values: object
+) -> list[dict[str, Any]]:
     return await (await connection.execute(statement.encode(), values)).fetchall()
 
 
@@ -205,19 +226,18 @@ def _schema(url: str) -> Check:
     return Check("schema", True, f"revision {migration.head_revision()}")
 
 
-async def _row_security(
-    connection: psycopg.AsyncConnection[dict[str, Any]], *, own_login: bool
-) -> Check:
+async def _row_security(connection: psycopg.AsyncConnection[dict[str, Any]], *, own_login: bool) -> Check:
     roles = await _rows(connection, ROLE, SERVICE_ROLE)
     tables = await _rows(connection, TABLES, SERVICE_ROLE)
     return verdicts.row_security(
-        roles[0] if roles else None, [row["name"] for row in tables if row["owned"]],
-        [row["name"] for row in tables if not row["guarded"]], own_login=own_login)
+        roles[0] if roles else None,
+        [row["name"] for row in tables if row["owned"]],
+        [row["name"] for row in tables if not row["guarded"]],
+        own_login=own_login,
+    )
 
 
-async def _other_archives(
-    connection: psycopg.AsyncConnection[dict[str, Any]], archive: Archive | None
-) -> Check:
+async def _other_archives(connection: psycopg.AsyncConnection[dict[str, Any]], archive: Archive | None) -> Check:
     try:
         found = await other_archives(connection, archive)
         return verdicts.copies(found, archival=archive is not None)
@@ -233,8 +253,7 @@ async def _vectors(connection: psycopg.AsyncConnection[dict[str, Any]], settings
     used = SHIPPED_MODELS.get(in_force[0]) if len(in_force) == 1 else None
     if used and settings.embedding_model in LOCAL_MODELS and used != settings.embedding_model:
         model = LOCAL_MODELS[used]
-        return verdicts.kept_model(
-            model, settings.embedding_model, used, installed=model.directory() is not None)
+        return verdicts.kept_model(model, settings.embedding_model, used, installed=model.directory() is not None)
     return verdicts.dimensions(stored, settings.embedding_dimensions)
 
 
@@ -259,9 +278,12 @@ def _embedder(settings: Settings) -> Check:
         return Check("embedder", True, f"EMBEDDING_MODEL={name}")
     directory = model.directory()
     if directory is None:
-        return Check("embedder", False, f"the local model {model.name} is not installed",
-                     f"Run `agentcore model install {model.title}`, "
-                     "or set EMBEDDING_MODEL=none for words only.")
+        return Check(
+            "embedder",
+            False,
+            f"the local model {model.name} is not installed",
+            f"Run `agentcore model install {model.title}`, or set EMBEDDING_MODEL=none for words only.",
+        )
     return Check("embedder", True, f"{model.name} in {directory}")
 
 
@@ -270,8 +292,9 @@ def _missing(part: str, name: str) -> Check | None:
     if not missing:
         return None
     extra = name if name in ("openai", "cohere") else "server"
-    return Check(part, False, f"{name} needs {', '.join(missing)}",
-                 f"Install them: pip install 'agentcore-memory[{extra}]'.")
+    return Check(
+        part, False, f"{name} needs {', '.join(missing)}", f"Install them: pip install 'agentcore-memory[{extra}]'."
+    )
 
 
 def _models_beside(settings: Settings) -> list[Check]:
@@ -292,8 +315,12 @@ def _reranker(settings: Settings) -> Check:
     path = settings.reranker_path
     missing = [] if settings.reranker != "cross_encoder" or path is None else missing_in(path)
     if missing:
-        return Check("reranker", False, f"no {' and no '.join(missing)} in {path}",
-                     "Set RERANKER_PATH to the directory of a cross-encoder's model.onnx and tokenizer.json.")
+        return Check(
+            "reranker",
+            False,
+            f"no {' and no '.join(missing)} in {path}",
+            "Set RERANKER_PATH to the directory of a cross-encoder's model.onnx and tokenizer.json.",
+        )
     return Check("reranker", True, f"RERANKER={settings.reranker}")
 
 
@@ -310,8 +337,14 @@ async def _archive(settings: Settings, home: Home) -> list[Check]:
     if os.access(place, os.W_OK | os.X_OK):
         more = "" if settings.database_url is None else "; for one server, or mounted on each"
         return [Check("archive", True, f"directory {home.archive}{more}")]
-    return [Check("archive", False, f"{place} is not writable",
-                  f"Give it to the user who runs the service: chown -R <user> {place}")]
+    return [
+        Check(
+            "archive",
+            False,
+            f"{place} is not writable",
+            f"Give it to the user who runs the service: chown -R <user> {place}",
+        )
+    ]
 
 
 async def _service(settings: Settings) -> Check:
@@ -323,10 +356,15 @@ async def _service(settings: Settings) -> Check:
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError):
         found = f"no memory service answers at {url} (AGENTCORE_URL)"
         asked_for = "agentcore_url" in settings.model_fields_set
-        return Check("service", False if asked_for else None, found,
-                     "Start it there, or fix AGENTCORE_URL." if asked_for else "")
+        return Check(
+            "service", False if asked_for else None, found, "Start it there, or fix AGENTCORE_URL." if asked_for else ""
+        )
     ill = [name for name, part in parts.items() if not part.get("ok") and part.get("required", True)]
     if ill:
-        return Check("service", False, f"{url} answers, but not ready: {', '.join(ill)}",
-                     "Fix the parts named; the service finds them again by itself.")
+        return Check(
+            "service",
+            False,
+            f"{url} answers, but not ready: {', '.join(ill)}",
+            "Fix the parts named; the service finds them again by itself.",
+        )
     return Check("service", True, f"ready at {url}")

@@ -38,8 +38,10 @@ def python(version: tuple[int, ...]) -> Check:
 
 def misspelt(variables: Mapping[str, str]) -> list[Check]:
     """Reports environment variables that no setting has, with the most similar setting."""
-    return [Check("settings", None, f"{name} is not a setting", f"Did you mean {meant}?")
-            for name, meant in variables.items()]
+    return [
+        Check("settings", None, f"{name} is not a setting", f"Did you mean {meant}?")
+        for name, meant in variables.items()
+    ]
 
 
 def postgresql(version: str) -> Check:
@@ -51,8 +53,11 @@ def postgresql(version: str) -> Check:
 def pgvector(installed: str | None, available: str | None) -> Check:
     """`available`: the version that the server can install."""
     if installed is None:
-        fix = ("As a superuser run in this database: CREATE EXTENSION vector;" if available else
-                "Install pgvector on the database server, then run as a superuser: CREATE EXTENSION vector;")
+        fix = (
+            "As a superuser run in this database: CREATE EXTENSION vector;"
+            if available
+            else "Install pgvector on the database server, then run as a superuser: CREATE EXTENSION vector;"
+        )
         return Check("pgvector", False, "not installed", fix)
     fix = "Install pgvector 0.8 on the server, then run: ALTER EXTENSION vector UPDATE;"
     if pgvector_is_too_old(installed):
@@ -63,27 +68,48 @@ def pgvector(installed: str | None, available: str | None) -> Check:
     return Check("pgvector", True, installed)
 
 
-def row_security(role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str],
-                 *, own_login: bool = True) -> Check:
+def row_security(
+    role: Mapping[str, Any] | None, owned: Sequence[str], unguarded: Sequence[str], *, own_login: bool = True
+) -> Check:
     """`role`: the service's role (None: missing); `owned`, `unguarded`: names of tables."""
     name = "row security"
     if role is None:
         return Check(name, False, "the role agentcore_service is missing", "Run `agentcore migrate`.")
     if role["superuser"] or role["bypasses"]:
-        return Check(name, False, "the role agentcore_service passes row security by",
-                     "As a superuser run: ALTER ROLE agentcore_service NOSUPERUSER NOBYPASSRLS;")
+        return Check(
+            name,
+            False,
+            "the role agentcore_service passes row security by",
+            "As a superuser run: ALTER ROLE agentcore_service NOSUPERUSER NOBYPASSRLS;",
+        )
     if not role["granted"]:
-        return Check(name, False, "the role of DATABASE_URL may not act as agentcore_service",
-                     "As a superuser run: GRANT agentcore_service TO <the role of DATABASE_URL>;")
+        return Check(
+            name,
+            False,
+            "the role of DATABASE_URL may not act as agentcore_service",
+            "As a superuser run: GRANT agentcore_service TO <the role of DATABASE_URL>;",
+        )
     if owned:
-        return Check(name, False, f"agentcore_service owns {', '.join(owned)}: owners pass row security by",
-                     "As a superuser run for each: ALTER TABLE ... OWNER TO <the role that migrates>;")
+        return Check(
+            name,
+            False,
+            f"agentcore_service owns {', '.join(owned)}: owners pass row security by",
+            "As a superuser run for each: ALTER TABLE ... OWNER TO <the role that migrates>;",
+        )
     if unguarded:
-        return Check(name, False, f"switched off for {', '.join(unguarded)}",
-                     "Run for each: ALTER TABLE ... ENABLE ROW LEVEL SECURITY;")
+        return Check(
+            name,
+            False,
+            f"switched off for {', '.join(unguarded)}",
+            "Run for each: ALTER TABLE ... ENABLE ROW LEVEL SECURITY;",
+        )
     if not own_login:
-        return Check(name, True, "on; the service logs in as the owner and switches to its role",
-                     "Set DATABASE_SERVICE_URL to a login that is a member of agentcore_service alone.")
+        return Check(
+            name,
+            True,
+            "on; the service logs in as the owner and switches to its role",
+            "Set DATABASE_SERVICE_URL to a login that is a member of agentcore_service alone.",
+        )
     return Check(name, True, "on; the service's role is bound by it")
 
 
@@ -92,33 +118,52 @@ def dimensions(stored: Mapping[str, Collection[int]], wanted: int) -> Check:
     lengths = {length for each in stored.values() for length in each}
     if not lengths:
         return Check("embeddings", True, f"no vector stored yet; EMBEDDING_DIMENSIONS={wanted}")
-    told = "; ".join(f"{model}: {', '.join(str(length) for length in sorted(each))} dimensions"
-                     for model, each in sorted(stored.items()))
+    told = "; ".join(
+        f"{model}: {', '.join(str(length) for length in sorted(each))} dimensions"
+        for model, each in sorted(stored.items())
+    )
     if wanted in lengths:
         return Check("embeddings", True, told)
-    return Check("embeddings", False, f"stored are {told}, but EMBEDDING_DIMENSIONS={wanted}",
-                 f"Set EMBEDDING_DIMENSIONS={max(lengths)}, and EMBEDDING_MODEL to the model named.")
+    return Check(
+        "embeddings",
+        False,
+        f"stored are {told}, but EMBEDDING_DIMENSIONS={wanted}",
+        f"Set EMBEDDING_DIMENSIONS={max(lengths)}, and EMBEDDING_MODEL to the model named.",
+    )
 
 
 def kept_model(model: LocalModel, wanted: str, used: str, *, installed: bool) -> Check:
     """The stored vectors are of `model`, EMBEDDING_MODEL=`used`; the settings name another local model."""
     found = f"stored are vectors of {model.name}, which is used; EMBEDDING_MODEL={wanted} is another model"
     if not installed:
-        return Check("embeddings", False, f"{found}; it is not installed",
-                     f"Run `agentcore model install {model.title}`.")
-    return Check("embeddings", True, found, f"Run `agentcore reembed --model {wanted}` to change to it, "
-                                            f"or set EMBEDDING_MODEL={used} to keep this one.")
+        return Check(
+            "embeddings", False, f"{found}; it is not installed", f"Run `agentcore model install {model.title}`."
+        )
+    return Check(
+        "embeddings",
+        True,
+        found,
+        f"Run `agentcore reembed --model {wanted}` to change to it, or set EMBEDDING_MODEL={used} to keep this one.",
+    )
 
 
 def jobs(failed: int, overdue_seconds: float) -> Check:
     """`overdue_seconds`: how long the oldest pending job has been due."""
     name = "jobs"
     if failed:
-        return Check(name, False, f"{failed} failed", "See why: agentcore jobs list --state failed. When it "
-                                                      "is fixed: agentcore jobs retry <job>.")
+        return Check(
+            name,
+            False,
+            f"{failed} failed",
+            "See why: agentcore jobs list --state failed. When it is fixed: agentcore jobs retry <job>.",
+        )
     if overdue_seconds > LONGEST_QUEUE_SECONDS:
-        return Check(name, False, f"nobody has taken the first one for {overdue_seconds / 60:.0f} min",
-                     "Run `agentcore worker`, or serve with MAINTENANCE_IN_SERVER=true.")
+        return Check(
+            name,
+            False,
+            f"nobody has taken the first one for {overdue_seconds / 60:.0f} min",
+            "Run `agentcore worker`, or serve with MAINTENANCE_IN_SERVER=true.",
+        )
     return Check(name, True, "none failed, none waits too long")
 
 
@@ -127,8 +172,12 @@ def copies(others: Mapping[str, int], *, archival: bool) -> Check:
     if not others:
         return Check("copies", True, "all in this server's archive" if archival else "none in an archive")
     told = ", ".join(f"{count} in {archive}" for archive, count in others.items())
-    return Check("copies", False, f"in archives that this server does not use: {told}",
-                 ONE_ARCHIVE if archival else ARCHIVE_IS_OFF)
+    return Check(
+        "copies",
+        False,
+        f"in archives that this server does not use: {told}",
+        ONE_ARCHIVE if archival else ARCHIVE_IS_OFF,
+    )
 
 
 def clock(skew_seconds: float) -> Check:
@@ -175,8 +224,12 @@ def secrets(modes: Mapping[str, int]) -> Check:
     if not opened:
         return Check("secrets", True, f"{len(modes)} files and directories, closed to others")
     told = ", ".join(f"{path} has mode {mode:o}" for path, mode in opened.items())
-    return Check("secrets", False, told, f"Run: chmod go-rwx {' '.join(opened)} and make new secrets "
-                                         "if others could have read them.")
+    return Check(
+        "secrets",
+        False,
+        told,
+        f"Run: chmod go-rwx {' '.join(opened)} and make new secrets if others could have read them.",
+    )
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -101,8 +101,12 @@ class Backup:
                         if self._sha256(key, data) == copies.get(key):
                             del copies[key]
                 manifest = Manifest(
-                    **facts, created_at=datetime.now(UTC), left_out=[*self.left_out], sha256=dict(sums),
-                    unreadable_copies=sorted(copies) if self.opened is not None else [])
+                    **facts,
+                    created_at=datetime.now(UTC),
+                    left_out=[*self.left_out],
+                    sha256=dict(sums),
+                    unreadable_copies=sorted(copies) if self.opened is not None else [],
+                )
                 _add(tar, sums, MANIFEST, BytesIO(manifest.model_dump_json(indent=1).encode()))
             file.flush()
             os.fsync(file.fileno())
@@ -112,11 +116,18 @@ class Backup:
         with psycopg.connect(url, row_factory=dict_row, connect_timeout=CONNECT_SECONDS) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             facts, counts = _row(connection, "backup_snapshot"), _row(connection, "backup_counts")
-            copies = {row["object_key"]: bytes(row["sha256"])
-                      for row in connection.execute(query("backup_copies"))}
+            copies = {row["object_key"]: bytes(row["sha256"]) for row in connection.execute(query("backup_copies"))}
             self.tell(f"dumping the database: {counts['memories']} memories")
-            _run(self.home, url, "pg_dump", "-Fc", "--exclude-extension=vector", LOCK_TIMEOUT,
-                 f"--snapshot={facts['snapshot']}", f"--file={dump}")
+            _run(
+                self.home,
+                url,
+                "pg_dump",
+                "-Fc",
+                "--exclude-extension=vector",
+                LOCK_TIMEOUT,
+                f"--snapshot={facts['snapshot']}",
+                f"--file={dump}",
+            )
         return {**facts, **counts}, copies
 
     def _sha256(self, key: str, data: bytes) -> bytes | None:
@@ -144,12 +155,16 @@ async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -
     lock.acquire()
     try:
         with home.explained():
-            old = [place for place in (home.postgres_data, home.redis_data, home.archive, home.secrets)
-                   if place.is_dir() and any(place.iterdir())]
+            old = [
+                place
+                for place in (home.postgres_data, home.redis_data, home.archive, home.secrets)
+                if place.is_dir() and any(place.iterdir())
+            ]
             if old and not force:
                 raise StartupError(
                     f"{home.path} contains data ({', '.join(place.name for place in old)}): set "
-                    "AGENTCORE_HOME to an empty directory, or move the data aside with --force.")
+                    "AGENTCORE_HOME to an empty directory, or move the data aside with --force."
+                )
             # Only now: a draft marks an interrupted restore, and keeps a service from creating a database.
             for leftover in home.path.glob("restore-*"):
                 shutil.rmtree(leftover)
@@ -215,8 +230,7 @@ def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, draft: Home) -> str:
 async def _load(source: Path, manifest: Manifest, draft: Home, tell: Tell) -> None:
     async with EmbeddedParts(draft, postgres=True, redis=False, log=tell) as parts:
         url = str(parts.urls.database_url)
-        await asyncio.to_thread(_run, draft, url, "pg_restore", "--no-owner", "--exit-on-error",
-                                str(draft.run / DUMP))
+        await asyncio.to_thread(_run, draft, url, "pg_restore", "--no-owner", "--exit-on-error", str(draft.run / DUMP))
         await asyncio.to_thread(migration.upgrade, url)
         try:
             counts = await asyncio.to_thread(_analyze, url)
@@ -236,8 +250,12 @@ def _run(home: Home, url: str, program: str, *arguments: str) -> None:
     fields = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     password, account = fields.pop("password", ""), ourselves()
     path = find_postgres(home, account).directory / program
-    done = run_once([path, *arguments, f"--dbname={make_conninfo(**fields)}"],
-                    directory=home.path, account=account, password=password)
+    done = run_once(
+        [path, *arguments, f"--dbname={make_conninfo(**fields)}"],
+        directory=home.path,
+        account=account,
+        password=password,
+    )
     if done.returncode != 0:
         raise StartupError(f"{program} failed: {done.stderr.strip()}")
 

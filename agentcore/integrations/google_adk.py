@@ -24,13 +24,7 @@ from agentcore.integrations import not_installed, store_all
 from agentcore.limits import MAX_PAGE, MAX_TEXT_CHARS
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary, MemoryType
-from agentcore.memory.params.memories import (
-    DeleteParams,
-    GetParams,
-    ListParams,
-    RetrieveParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import DeleteParams, GetParams, ListParams, RetrieveParams, StoreParams
 from agentcore.memory.params.sessions import EndSessionResult
 
 try:
@@ -71,19 +65,35 @@ class AgentCoreMemoryService(BaseMemoryService):
 
     async def add_session_to_memory(self, session: Session) -> None:
         """Stores the session's events; of a session added before, the new ones."""
-        await if_answered(self._memory, "an ADK session (the next call keeps it)", None, (
-            self.add_events_to_memory(app_name=session.app_name, user_id=session.user_id,
-                                      events=session.events, session_id=session.id)))
+        await if_answered(
+            self._memory,
+            "an ADK session (the next call keeps it)",
+            None,
+            (
+                self.add_events_to_memory(
+                    app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
+                )
+            ),
+        )
 
     async def add_events_to_memory(
-        self, *, app_name: str, user_id: str, events: Sequence[Event], session_id: str | None = None,
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Stores these events, each once; an event that was deleted is not stored again with its session."""
         own = MemoryScope(namespace=app_name, user_id=user_id, session_id=session_id)
         kept = self._kept.get(own, set())
-        items = [item for event in events if event.id not in kept
-                 if (item := _of_event(event, own, custom_metadata or {})) is not None]
+        items = [
+            item
+            for event in events
+            if event.id not in kept
+            if (item := _of_event(event, own, custom_metadata or {})) is not None
+        ]
         known = await self._known(own, items) if session_id is not None and items else frozenset()
         new = [item for item in items if item.external_id not in known]
         # The same event with other text, as after a change of `custom_metadata`: the stored one stays.
@@ -98,7 +108,11 @@ class AgentCoreMemoryService(BaseMemoryService):
             del self._kept[next(iter(self._kept))]
 
     async def add_memory(
-        self, *, app_name: str, user_id: str, memories: Sequence[MemoryEntry],
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
         """Stores facts verbatim in the semantic layer. Raises Conflict if an id exists with another text."""
@@ -114,15 +128,19 @@ class AgentCoreMemoryService(BaseMemoryService):
         """
         own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
         return await if_answered(
-            self._memory, "the end of an ADK session", None,
-            end_session(self._memory, session.id, own, summarize=summarize))
+            self._memory,
+            "the end of an ADK session",
+            None,
+            end_session(self._memory, session.id, own, summarize=summarize),
+        )
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
         """Returns the best matches, best first; may be empty."""
         if not (asked := searchable(query)):
             return SearchMemoryResponse()
-        found = await self._memory.retrieve(RetrieveParams(
-            query=asked, k=self._limit, namespace=app_name, user_id=user_id))
+        found = await self._memory.retrieve(
+            RetrieveParams(query=asked, k=self._limit, namespace=app_name, user_id=user_id)
+        )
         return SearchMemoryResponse(memories=[_entry(memory) for memory in found.memories])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
@@ -138,9 +156,16 @@ class AgentCoreMemoryService(BaseMemoryService):
         known: set[str | None] = set()
         cursor: str | None = None
         while True:
-            page = await self._memory.list(ListParams(
-                session_id=own.session_id, after=first, limit=MAX_PAGE, cursor=cursor, consistent=True,
-                **own.filters()))
+            page = await self._memory.list(
+                ListParams(
+                    session_id=own.session_id,
+                    after=first,
+                    limit=MAX_PAGE,
+                    cursor=cursor,
+                    consistent=True,
+                    **own.filters(),
+                )
+            )
             known |= {record.external_id for record in page.memories}
             cursor = page.next_cursor
             if cursor is None:
@@ -150,8 +175,13 @@ class AgentCoreMemoryService(BaseMemoryService):
 class AgentCoreTool(BaseTool):
     """One memory tool as an ADK tool, scoped to the app and user of the call."""
 
-    def __init__(self, memory: MemoryApi, definition: ToolDefinition, confirmations: Confirmations,
-                 template: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        memory: MemoryApi,
+        definition: ToolDefinition,
+        confirmations: Confirmations,
+        template: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(name=definition.name, description=definition.description)
         self._memory = memory
         self._definition = definition
@@ -160,8 +190,8 @@ class AgentCoreTool(BaseTool):
 
     def _get_declaration(self) -> types.FunctionDeclaration:
         return types.FunctionDeclaration(
-            name=self.name, description=self.description,
-            parameters_json_schema=dict(self._definition.parameters))
+            name=self.name, description=self.description, parameters_json_schema=dict(self._definition.parameters)
+        )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
         """Calls the tool; returns its answer as text for the model."""
@@ -170,14 +200,16 @@ class AgentCoreTool(BaseTool):
         if self._template is not None:
             kept = MemoryScope(namespace=session.app_name, user_id=session.user_id)
             tools = MemoryTools(
-                self._memory, scope, tools=(), template=WorkingTemplate(self._memory, self._template, kept))
+                self._memory, scope, tools=(), template=WorkingTemplate(self._memory, self._template, kept)
+            )
         else:
             tools = MemoryTools(self._memory, scope, tools=(self.name,), confirmations=self._confirmations)
         return await tools.call(self.name, args)
 
 
-def memory_tools(memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS,
-                 template: Mapping[str, str] | None = None) -> list[BaseTool]:
+def memory_tools(
+    memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS, template: Mapping[str, str] | None = None
+) -> list[BaseTool]:
     """Returns the memory tools for an agent's `tools`.
 
     With `template`, the fields of a `WorkingTemplate`, adds `fill_template`: one for each user of an app.
@@ -198,9 +230,14 @@ def _of_event(event: Event, own: MemoryScope, custom: Mapping[str, object]) -> S
     role = (event.content.role if event.content is not None else None) or "user"
     given: dict[str, Any] = {"importance": MODEL_IMPORTANCE} if role == MODEL else {}
     return StoreParams(
-        content=text, timestamp=datetime.fromtimestamp(event.timestamp, UTC), external_id=event.id,
-        idempotency_key=_key("event", own, event.id), **_speaking(role, event.author),
-        **given | _given(custom, role=role, author=event.author), **own.labels())
+        content=text,
+        timestamp=datetime.fromtimestamp(event.timestamp, UTC),
+        external_id=event.id,
+        idempotency_key=_key("event", own, event.id),
+        **_speaking(role, event.author),
+        **given | _given(custom, role=role, author=event.author),
+        **own.labels(),
+    )
 
 
 def _of_entry(entry: MemoryEntry, own: MemoryScope, custom: Mapping[str, object]) -> StoreParams | None:
@@ -210,18 +247,26 @@ def _of_entry(entry: MemoryEntry, own: MemoryScope, custom: Mapping[str, object]
     role = entry.content.role or "user"
     said: Mapping[str, object] = {**entry.custom_metadata, **custom}
     return StoreParams(
-        content=text, memory_type=MemoryType.SEMANTIC, timestamp=_moment(entry.timestamp),
-        external_id=entry.id, idempotency_key=None if entry.id is None else _key("memory", own, entry.id),
-        **_speaking(role, entry.author), **_given(said, role=role, author=entry.author), **own.labels())
+        content=text,
+        memory_type=MemoryType.SEMANTIC,
+        timestamp=_moment(entry.timestamp),
+        external_id=entry.id,
+        idempotency_key=None if entry.id is None else _key("memory", own, entry.id),
+        **_speaking(role, entry.author),
+        **_given(said, role=role, author=entry.author),
+        **own.labels(),
+    )
 
 
 def _entry(memory: MemorySummary) -> MemoryEntry:
     said = memory.metadata
     return MemoryEntry(
-        id=str(memory.memory_id), author=said.get("author") or memory.speaker,
+        id=str(memory.memory_id),
+        author=said.get("author") or memory.speaker,
         content=types.Content(role=said.get("role") or "user", parts=[types.Part(text=memory.content)]),
         timestamp=memory.timestamp.isoformat(),
-        custom_metadata={name: each for name, each in said.items() if name not in _KEPT_FIELDS})
+        custom_metadata={name: each for name, each in said.items() if name not in _KEPT_FIELDS},
+    )
 
 
 def _text(content: types.Content | None) -> str:

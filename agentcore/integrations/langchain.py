@@ -29,9 +29,21 @@ except ImportError as cause:
 
 # Fields of a memory that become metadata of its document, if present.
 _TOLD = (
-    "memory_type", "timestamp", "score", "similarity", "relevance_score", "speaker", "session_id", "task_id",
-    "user_id", "namespace", "external_id", "tags", "valid_from",
-    "valid_to", "superseded_by",
+    "memory_type",
+    "timestamp",
+    "score",
+    "similarity",
+    "relevance_score",
+    "speaker",
+    "session_id",
+    "task_id",
+    "user_id",
+    "namespace",
+    "external_id",
+    "tags",
+    "valid_from",
+    "valid_to",
+    "superseded_by",
 )
 
 
@@ -54,9 +66,7 @@ class MemoryRetriever(BaseRetriever):
     def model_post_init(self, context: Any, /) -> None:
         self._loop = OwnLoop(self.loop)
 
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
-    ) -> list[Document]:
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return self._loop.waited(self._found(query))
 
     async def _aget_relevant_documents(
@@ -73,8 +83,12 @@ class MemoryRetriever(BaseRetriever):
 
 
 def memory_tools(
-    memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS,
-    template: WorkingTemplate | None = None, loop: asyncio.AbstractEventLoop | None = None,
+    memory: MemoryApi,
+    scope: MemoryScope | None = None,
+    *,
+    tools: Sequence[str] = USUAL_TOOLS,
+    template: WorkingTemplate | None = None,
+    loop: asyncio.AbstractEventLoop | None = None,
 ) -> list[BaseTool]:
     """Returns the memory tools for a model's `bind_tools` or an agent."""
     answering, own_loop = MemoryTools(memory, scope, tools=tools, template=template), OwnLoop(loop)
@@ -89,11 +103,14 @@ def _structured_tool(tools: MemoryTools, tool: ToolDefinition, loop: OwnLoop) ->
         return await loop.awaited(tools.call(tool.name, arguments))
 
     return StructuredTool(
-        name=tool.name, description=tool.description, args_schema=dict(tool.parameters), func=wait,
-        coroutine=answer)
+        name=tool.name, description=tool.description, args_schema=dict(tool.parameters), func=wait, coroutine=answer
+    )
 
 
 def _document(memory: MemorySummary) -> Document:
     told = memory.model_dump(mode="json", include=set(_TOLD), exclude_none=True)
-    return Document(id=str(memory.memory_id), page_content=memory.content,
-                    metadata={**memory.metadata, **told, "memory_id": str(memory.memory_id)})
+    return Document(
+        id=str(memory.memory_id),
+        page_content=memory.content,
+        metadata={**memory.metadata, **told, "memory_id": str(memory.memory_id)},
+    )

@@ -38,12 +38,7 @@ from agentcore.limits import MAX_K
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
-from agentcore.memory.params.memories import (
-    DeleteParams,
-    ListParams,
-    RetrieveParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import DeleteParams, ListParams, RetrieveParams, StoreParams
 
 try:
     from langgraph.store.base import (
@@ -93,8 +88,11 @@ class _Held:
     def _told(self) -> dict[str, Any]:
         kept = self.kept
         return {
-            "namespace": tuple(kept.namespace), "key": kept.key, "value": kept.value,
-            "created_at": datetime.fromisoformat(kept.created_at), "updated_at": kept.changed_at,
+            "namespace": tuple(kept.namespace),
+            "key": kept.key,
+            "value": kept.value,
+            "created_at": datetime.fromisoformat(kept.created_at),
+            "updated_at": kept.changed_at,
         }
 
 
@@ -112,8 +110,13 @@ class AgentCoreStore(BaseStore):
     supports_ttl = True
 
     def __init__(
-        self, memory: MemoryApi, scope: MemoryScope | None = None, *, fields: Sequence[str] = ("$",),
-        ttl: TTLConfig | None = None, loop: asyncio.AbstractEventLoop | None = None,
+        self,
+        memory: MemoryApi,
+        scope: MemoryScope | None = None,
+        *,
+        fields: Sequence[str] = ("$",),
+        ttl: TTLConfig | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         self.ttl_config = ttl
         self._memory = memory
@@ -150,8 +153,7 @@ class AgentCoreStore(BaseStore):
                 await self._renew(held if op.refresh_ttl else [], patience)
                 return [each.found() for each in held]
             case ListNamespacesOp():
-                return await if_answered(
-                    self._memory, "a list of LangGraph's namespaces", [], self._namespaces(op))
+                return await if_answered(self._memory, "a list of LangGraph's namespaces", [], self._namespaces(op))
             case PutOp():
                 return None
         raise ValueError(f"Unknown operation type: {type(op)}")
@@ -170,13 +172,20 @@ class AgentCoreStore(BaseStore):
                 taken[each.kept.place] = replace(each, score=before.score)
             if len(taken) >= wanted:
                 break
-        return list(taken.values())[op.offset:wanted]
+        return list(taken.values())[op.offset : wanted]
 
     async def _candidates(self, op: SearchOp, wanted: int) -> AsyncIterator[_Held]:
         if (asked := searchable(op.query or "")) and wanted > 0:
-            found = await self._memory.retrieve(RetrieveParams(
-                query=asked, k=MAX_K if op.filter else min(MAX_K, wanted), min_fit=0.0,
-                distinct=False, tags=[tag_of(op.namespace_prefix, searched=True)], **self._scope))
+            found = await self._memory.retrieve(
+                RetrieveParams(
+                    query=asked,
+                    k=MAX_K if op.filter else min(MAX_K, wanted),
+                    min_fit=0.0,
+                    distinct=False,
+                    tags=[tag_of(op.namespace_prefix, searched=True)],
+                    **self._scope,
+                )
+            )
             must_be_asked(found.receipt)
             for each in _items(found.memories):
                 yield each
@@ -186,8 +195,9 @@ class AgentCoreStore(BaseStore):
     async def _under(self, prefix: Namespace) -> AsyncIterator[_Held]:
         cursor: str | None = None
         while True:
-            page = await self._memory.list(ListParams(
-                tags=[tag_of(prefix)], descending=False, limit=PAGE, cursor=cursor, **self._scope))
+            page = await self._memory.list(
+                ListParams(tags=[tag_of(prefix)], descending=False, limit=PAGE, cursor=cursor, **self._scope)
+            )
             for each in _items(page.memories):
                 yield each
             cursor = page.next_cursor
@@ -196,17 +206,21 @@ class AgentCoreStore(BaseStore):
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         found = {tuple(each.kept.namespace) async for each in self._under(())}
-        matching = {each[:op.max_depth] for each in found if all(
-            under(each, condition.path, condition.match_type) for condition in op.match_conditions or ())}
-        return sorted(matching)[op.offset:op.offset + op.limit]
+        matching = {
+            each[: op.max_depth]
+            for each in found
+            if all(under(each, condition.path, condition.match_type) for condition in op.match_conditions or ())
+        }
+        return sorted(matching)[op.offset : op.offset + op.limit]
 
     async def _held(self, namespace: Namespace, key: str) -> list[_Held]:
         """Returns the memories of one item: several after concurrent first puts, or after an import.
 
         Sorted by id, so that concurrent callers agree on the first, which is the one to keep.
         """
-        page = await self._memory.list(ListParams(
-            session_id=session_of(namespace, key), tags=[tag_of(())], consistent=True, **self._scope))
+        page = await self._memory.list(
+            ListParams(session_id=session_of(namespace, key), tags=[tag_of(())], consistent=True, **self._scope)
+        )
         return sorted(_items(page.memories), key=lambda each: each.memory_id)
 
     async def _write(self, puts: Sequence[PutOp]) -> None:
@@ -229,9 +243,7 @@ class AgentCoreStore(BaseStore):
         if len(items) > 1:
             await self._put(op, items)
 
-    async def _put(
-        self, op: PutOp, items: Sequence[_Held] | None = None
-    ) -> tuple[PutOp, StoreParams] | None:
+    async def _put(self, op: PutOp, items: Sequence[_Held] | None = None) -> tuple[PutOp, StoreParams] | None:
         if items is None:
             items = await self._held(op.namespace, op.key)
         now = datetime.now(UTC).isoformat()
@@ -246,8 +258,14 @@ class AgentCoreStore(BaseStore):
             await self._delete(items[1:])
             return None
         return op, StoreParams(
-            **fields, memory_type=MemoryType.SEMANTIC, session_id=session_of(op.namespace, op.key),
-            force=True, supersede=False, idempotency_key=f"{KEPT}:{uuid.uuid4()}", **self._scope)
+            **fields,
+            memory_type=MemoryType.SEMANTIC,
+            session_id=session_of(op.namespace, op.key),
+            force=True,
+            supersede=False,
+            idempotency_key=f"{KEPT}:{uuid.uuid4()}",
+            **self._scope,
+        )
 
     async def _delete(self, items: Sequence[_Held]) -> None:
         if items:
@@ -261,8 +279,9 @@ class AgentCoreStore(BaseStore):
                 await self._memory.update(UpdateParams(memory_id=each.memory_id, updates=Updates(renew=True)))
 
         worn = [each for each in items if each.is_worn(now)]
-        await if_answered(self._memory, "a renewal in LangGraph's store", [], _each(renewed, worn),
-                          within=patience.left())
+        await if_answered(
+            self._memory, "a renewal in LangGraph's store", [], _each(renewed, worn), within=patience.left()
+        )
 
     def _text(self, op: PutOp) -> str:
         if op.index is False:
@@ -276,7 +295,7 @@ class AgentCoreStore(BaseStore):
 async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT]) -> list[ResultT]:
     results: list[ResultT] = []
     for start in range(0, len(items), CALLS_AT_ONCE):
-        results += await asyncio.gather(*(do(item) for item in items[start:start + CALLS_AT_ONCE]))
+        results += await asyncio.gather(*(do(item) for item in items[start : start + CALLS_AT_ONCE]))
     return results
 
 

@@ -43,7 +43,8 @@ class KeptItem:
     def memory(self, text: str) -> dict[str, Any]:
         """Returns the fields of its memory for a store; `text` is the searchable text."""
         return {
-            "content": text or NOT_SEARCHED, "tags": tags_of(tuple(self.namespace), searched=bool(text)),
+            "content": text or NOT_SEARCHED,
+            "tags": tags_of(tuple(self.namespace), searched=bool(text)),
             # One string: JSON columns would not preserve it verbatim.
             "metadata": {KEPT: json.dumps(asdict(self))},
             "pinned": self.ttl is None,
@@ -72,8 +73,9 @@ def lines_of(value: Any, name: str = "") -> list[str]:
     """Returns a value as lines of text, each leaf with its name."""
     match value:
         case dict():
-            return [line for key, each in value.items()
-                    for line in lines_of(each, f"{name}.{key}" if name else str(key))]
+            return [
+                line for key, each in value.items() for line in lines_of(each, f"{name}.{key}" if name else str(key))
+            ]
         case list() | tuple():
             return [line for each in value for line in lines_of(each, name)]
         case None:
@@ -86,8 +88,7 @@ def tags_of(namespace: Namespace, *, searched: bool) -> list[str]:
     if len(namespace) > DEEPEST:
         raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {DEEPEST} is the most")
     prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
-    return [tag_of(prefix, searched=each) for each in ((False, True) if searched else (False,))
-            for prefix in prefixes]
+    return [tag_of(prefix, searched=each) for each in ((False, True) if searched else (False,)) for prefix in prefixes]
 
 
 def tag_of(prefix: Namespace, *, searched: bool = False) -> str:
@@ -117,7 +118,10 @@ Namespace = tuple[str, ...]
 
 _SAME: Mapping[str, Callable[[Any, Any], bool]] = {"$eq": operator.eq, "$ne": operator.ne}
 _ORDERED: Mapping[str, Callable[[float, float], bool]] = {
-    "$gt": operator.gt, "$gte": operator.ge, "$lt": operator.lt, "$lte": operator.le,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
 }
 
 
@@ -132,8 +136,11 @@ def _fits(value: Any, wanted: Any) -> bool:
             return all(_compares(value, name, bound) for name, bound in wanted.items())
         return isinstance(value, Mapping) and passes(value, wanted)
     if isinstance(wanted, list | tuple):
-        return isinstance(value, list | tuple) and len(value) == len(wanted) and all(
-            _fits(each, other) for each, other in zip(value, wanted, strict=True))
+        return (
+            isinstance(value, list | tuple)
+            and len(value) == len(wanted)
+            and all(_fits(each, other) for each, other in zip(value, wanted, strict=True))
+        )
     return bool(value == wanted)
 
 
@@ -153,4 +160,5 @@ def under(namespace: Namespace, path: Sequence[str], match_type: str) -> bool:
     labels = namespace if match_type == "prefix" else namespace[::-1]
     wanted = path if match_type == "prefix" else path[::-1]
     return len(labels) >= len(wanted) and all(
-        other in ("*", label) for label, other in zip(labels, wanted, strict=False))
+        other in ("*", label) for label, other in zip(labels, wanted, strict=False)
+    )

@@ -62,8 +62,11 @@ _Context = ServerRequestContext[Any, Any]
 
 
 def memory_server(
-    memory: MemoryApi, scope: MemoryScope | None = None, confirmations: Confirmations | None = None,
-    offered: Sequence[str] = ALL_TOOLS, template: WorkingTemplate | None = None,
+    memory: MemoryApi,
+    scope: MemoryScope | None = None,
+    confirmations: Confirmations | None = None,
+    offered: Sequence[str] = ALL_TOOLS,
+    template: WorkingTemplate | None = None,
 ) -> Server[Any]:
     """Creates an MCP server over one agent's memory, or a scope of it, for any transport of the SDK.
 
@@ -88,10 +91,17 @@ def memory_server(
         return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=instructions))])
 
     return Server(
-        NAME, version=__version__, title="AgentCore Memory", instructions=instructions,
-        on_list_tools=list_tools, on_call_tool=call_tool,
-        on_list_resources=resources.list, on_list_resource_templates=resources.templates,
-        on_read_resource=resources.read, on_list_prompts=_list_prompts, on_get_prompt=get_prompt,
+        NAME,
+        version=__version__,
+        title="AgentCore Memory",
+        instructions=instructions,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        on_list_resources=resources.list,
+        on_list_resource_templates=resources.templates,
+        on_read_resource=resources.read,
+        on_list_prompts=_list_prompts,
+        on_get_prompt=get_prompt,
     )
 
 
@@ -102,8 +112,9 @@ async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> No
         await server.run(read, write, server.create_initialization_options())
 
 
-async def answer(memory: MemoryApi, key: bytes, scopes: Collection[str], scope: Scope, receive: Receive,
-                 send: Send) -> None:
+async def answer(
+    memory: MemoryApi, key: bytes, scopes: Collection[str], scope: Scope, receive: Receive, send: Send
+) -> None:
     """Answers one HTTP message for the agent of `memory`, whose token has these `scopes`.
 
     `key` is a secret for this caller: it makes a confirmation valid in the next message, in any process.
@@ -116,9 +127,13 @@ async def answer(memory: MemoryApi, key: bytes, scopes: Collection[str], scope: 
 
 def _described(tool: ToolDefinition) -> Tool:
     return Tool(
-        name=tool.name, description=tool.description, input_schema=dict(tool.parameters),
+        name=tool.name,
+        description=tool.description,
+        input_schema=dict(tool.parameters),
         annotations=ToolAnnotations(
-            read_only_hint=tool.reads_only, destructive_hint=tool.destructive, open_world_hint=False))
+            read_only_hint=tool.reads_only, destructive_hint=tool.destructive, open_world_hint=False
+        ),
+    )
 
 
 class _Resources:
@@ -133,14 +148,20 @@ class _Resources:
         except (AgentCoreError, ValidationError) as failure:
             raise _refused(failure) from failure
         return ListResourcesResult(
-            resources=[_pointer(record) for record in page.memories], next_cursor=page.next_cursor)
+            resources=[_pointer(record) for record in page.memories], next_cursor=page.next_cursor
+        )
 
-    async def templates(
-        self, context: _Context, params: PaginatedRequestParams | None
-    ) -> ListResourceTemplatesResult:
-        return ListResourceTemplatesResult(resource_templates=[ResourceTemplate(
-            name="memory", uri_template=f"{SCHEME}{{memory_id}}", mime_type="application/json",
-            description="One memory with all its fields, by the id that recall_memory answered.")])
+    async def templates(self, context: _Context, params: PaginatedRequestParams | None) -> ListResourceTemplatesResult:
+        return ListResourceTemplatesResult(
+            resource_templates=[
+                ResourceTemplate(
+                    name="memory",
+                    uri_template=f"{SCHEME}{{memory_id}}",
+                    mime_type="application/json",
+                    description="One memory with all its fields, by the id that recall_memory answered.",
+                )
+            ]
+        )
 
     async def read(self, context: _Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         try:
@@ -150,14 +171,22 @@ class _Resources:
                 raise NotFound
         except (AgentCoreError, ValidationError) as failure:
             raise _refused(failure) from failure
-        return ReadResourceResult(contents=[TextResourceContents(
-            uri=params.uri, mime_type="application/json", text=record.model_dump_json(exclude_none=True))])
+        return ReadResourceResult(
+            contents=[
+                TextResourceContents(
+                    uri=params.uri, mime_type="application/json", text=record.model_dump_json(exclude_none=True)
+                )
+            ]
+        )
 
 
 def _pointer(record: MemoryRecord) -> Resource:
     return Resource(
-        uri=f"{SCHEME}{record.memory_id}", name=" ".join(record.content.split())[:NAME_CHARS],
-        description=f"{record.memory_type.value}, {record.timestamp:%Y-%m-%d}", mime_type="application/json")
+        uri=f"{SCHEME}{record.memory_id}",
+        name=" ".join(record.content.split())[:NAME_CHARS],
+        description=f"{record.memory_type.value}, {record.timestamp:%Y-%m-%d}",
+        mime_type="application/json",
+    )
 
 
 def _id_in(uri: str) -> UUID:

@@ -56,7 +56,11 @@ class AgentCoreSession(SessionABC):
     """
 
     def __init__(
-        self, session_id: str, memory: MemoryApi, scope: MemoryScope | None = None, *,
+        self,
+        session_id: str,
+        memory: MemoryApi,
+        scope: MemoryScope | None = None,
+        *,
         session_settings: SessionSettings | None = None,
     ) -> None:
         self.session_id = session_id
@@ -73,14 +77,13 @@ class AgentCoreSession(SessionABC):
             return []
         patience = Patience(self._memory)
         if self._waiting:
-            await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting(),
-                              within=patience.half_of_what_is_left())
-        records = await if_answered(
-            self._memory, "an Agents SDK session", [], self._last(most), within=patience.left())
+            await if_answered(
+                self._memory, NEW_ITEMS_WAIT, None, self._add_waiting(), within=patience.half_of_what_is_left()
+            )
+        records = await if_answered(self._memory, "an Agents SDK session", [], self._last(most), within=patience.left())
         stored = {record.metadata[KEPT].get("key") for record in records}
         # An item may be stored although the response was lost: deduplicate by key.
-        waiting = (each for added in self._waiting for each in added
-                   if each.metadata[KEPT]["key"] not in stored)
+        waiting = (each for added in self._waiting for each in added if each.metadata[KEPT]["key"] not in stored)
         items = [*map(_item, records), *map(_item, waiting)]
         return items if most is None else items[-most:]
 
@@ -116,13 +119,11 @@ class AgentCoreSession(SessionABC):
         Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
         Conflict if the session contains memories outside the scope.
         """
-        return await if_answered(
-            self._memory, "the end of an Agents SDK session", None, self._ended(summarize))
+        return await if_answered(self._memory, "the end of an Agents SDK session", None, self._ended(summarize))
 
     async def _ended(self, summarize: bool) -> EndSessionResult | None:
         await self._add_waiting()
-        return await end_session(
-            self._memory, self.session_id, MemoryScope(**self._scope), summarize=summarize)
+        return await end_session(self._memory, self.session_id, MemoryScope(**self._scope), summarize=summarize)
 
     async def _add_waiting(self) -> None:
         problem: AgentCoreError | None = None
@@ -138,7 +139,7 @@ class AgentCoreSession(SessionABC):
                         self._waiting[:1] = [[each] for each in self._waiting[0]]
                         continue
                     problem = problem or failure
-                self._waiting[:1] = [left] if (left := self._waiting[0][len(batch):]) else []
+                self._waiting[:1] = [left] if (left := self._waiting[0][len(batch) :]) else []
         if problem is not None:
             raise problem
 
@@ -150,8 +151,7 @@ class AgentCoreSession(SessionABC):
         cursor: str | None = None
         while True:
             wanted = MAX_PAGE if most is None else min(MAX_PAGE, most - len(found))
-            page = await self._memory.list(ListParams(
-                limit=wanted, cursor=cursor, consistent=True, **self._own()))
+            page = await self._memory.list(ListParams(limit=wanted, cursor=cursor, consistent=True, **self._own()))
             found += [record for record in page.memories if KEPT in record.metadata]
             cursor = page.next_cursor
             if cursor is None or (most is not None and len(found) >= most):
@@ -162,17 +162,26 @@ class AgentCoreSession(SessionABC):
         key = f"item:{uuid.uuid4()}"
         return StoreParams(
             # An item without text is not searchable, and no summary quotes it.
-            content=_said(item) or UNSEARCHED, speaker=speaker, tags=[TAG],
-            importance=SAID_IMPORTANCE.get(speaker, OTHER_IMPORTANCE), session_id=self.session_id,
+            content=_said(item) or UNSEARCHED,
+            speaker=speaker,
+            tags=[TAG],
+            importance=SAID_IMPORTANCE.get(speaker, OTHER_IMPORTANCE),
+            session_id=self.session_id,
             # Sessions keep repetitions, and keep items until they are cleared.
-            ttl_seconds=None, force=True,
+            ttl_seconds=None,
+            force=True,
             metadata={KEPT: {"item": json.dumps(item), "place": place, "key": key}},
             # Makes a retry after a lost response idempotent.
-            idempotency_key=key, **self._scope)
+            idempotency_key=key,
+            **self._scope,
+        )
 
 
 def memory_tools(
-    memory: MemoryApi, scope: MemoryScope | None = None, *, tools: Sequence[str] = USUAL_TOOLS,
+    memory: MemoryApi,
+    scope: MemoryScope | None = None,
+    *,
+    tools: Sequence[str] = USUAL_TOOLS,
     template: WorkingTemplate | None = None,
 ) -> list[FunctionTool]:
     """Returns the memory tools for an agent's `tools`."""
@@ -187,8 +196,12 @@ def _function_tool(tools: MemoryTools, tool: ToolDefinition) -> FunctionTool:
 
     [described] = response_tools([tool])
     return FunctionTool(
-        name=tool.name, description=tool.description, params_json_schema=described["parameters"],
-        on_invoke_tool=answer, strict_json_schema=described["strict"])
+        name=tool.name,
+        description=tool.description,
+        params_json_schema=described["parameters"],
+        on_invoke_tool=answer,
+        strict_json_schema=described["strict"],
+    )
 
 
 def _being_said(turn_input: Sequence[Any]) -> set[str]:

@@ -22,8 +22,7 @@ NO_LOOP = (
     "memory_in_thread."
 )
 SAME_LOOP = (
-    "This waits for the event loop that it is called on, or that waits for this thread: use the async form "
-    "of the call."
+    "This waits for the event loop that it is called on, or that waits for this thread: use the async form of the call."
 )
 CLOSED_LOOP = "The event loop that the memory was opened on is closed: the memory is as well."
 # A running loop schedules a call at once; one that does not within this time is blocked by the caller.
@@ -69,12 +68,12 @@ class OwnLoop:
 
 @contextmanager
 def memory_in_thread(
-    opening: AbstractAsyncContextManager[MemoryApi]
+    opening: AbstractAsyncContextManager[MemoryApi],
 ) -> Iterator[tuple[MemoryApi, asyncio.AbstractEventLoop]]:
     """Opens a memory on an event loop in its own thread, for synchronous code; yields it and the loop.
 
-        with memory_in_thread(open_memory(agent_id="ada")) as (memory, loop):
-            retriever = MemoryRetriever(memory=memory, loop=loop)
+    with memory_in_thread(open_memory(agent_id="ada")) as (memory, loop):
+        retriever = MemoryRetriever(memory=memory, loop=loop)
     """
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as memory:
         yield memory, portal.call(_this_loop)

@@ -402,9 +402,7 @@ class IndexKeeper:
                     await self.carry_out(connection, state, todo)
                 except (psycopg.Error, DependencyUnavailable) as failure:
                     logger.warning(
-                        "the vector index of %s waits",
-                        state.partition,
-                        extra={"failure": describe_failure(failure)},
+                        "the vector index of %s waits", state.partition, extra={"failure": describe_failure(failure)}
                     )
                 else:
                     changed += 1
@@ -445,9 +443,7 @@ class IndexKeeper:
             shape=shape,
             built_rows=state.rows,
             built_at=time.time(),
-            reach=max(
-                default_width(kind, shape, state.rows), *(int(share * shape) + 1 for share in shares), 0
-            ),
+            reach=max(default_width(kind, shape, state.rows), *(int(share * shape) + 1 for share in shares), 0),
         )
         for old in alike:
             # The planner may use the new index before processes read it: their cached width must suffice.
@@ -468,18 +464,10 @@ class IndexKeeper:
             self._exact_search_limit,
             has_iterative_scans(row.get("pgvector")),
         )
-        found = await measure(
-            connection, subject, self._policy.recall, lambda step: self._tell(state.partition, step)
-        )
+        found = await measure(connection, subject, self._policy.recall, lambda step: self._tell(state.partition, step))
         await remember(
             connection,
-            replace(
-                index,
-                reach=found.reach,
-                recall=found.recall,
-                measured_at=time.time(),
-                measured_rows=state.rows,
-            ),
+            replace(index, reach=found.reach, recall=found.recall, measured_at=time.time(), measured_rows=state.rows),
         )
         logger.info(
             "the vector index of %s was measured",

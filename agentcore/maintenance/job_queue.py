@@ -110,9 +110,7 @@ class JobQueue:
         found = {row["state"]: int(row["count"]) for row in await self._rows("count_jobs")}
         return {state: found.get(state, 0) for state in JobState}
 
-    async def page(
-        self, *, state: str | None = None, agent_id: str | None = None, limit: int = 50
-    ) -> list[Row]:
+    async def page(self, *, state: str | None = None, agent_id: str | None = None, limit: int = 50) -> list[Row]:
         """Returns jobs, newest first."""
         return await self._rows("list_jobs", job_id=None, state=state, agent_id=agent_id, limit=limit)
 
@@ -331,9 +329,7 @@ class _Told:
     async def __aenter__(self) -> None:
         return None
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
         name, job_id = self._context.job.task_name, self._context.job.id or 0
         failed = isinstance(error, Exception)
         if self._metrics is not None:

@@ -67,9 +67,7 @@ async def summarise_session(work: Work, session_id: str, after: str = "") -> Non
     await _summarise(work, session_id, only_compacted=only_compacted)
 
 
-async def _summarise(
-    work: Work, session_id: str, *, only_compacted: bool = False, only_again: bool = False
-) -> None:
+async def _summarise(work: Work, session_id: str, *, only_compacted: bool = False, only_again: bool = False) -> None:
     summarizing = SessionSummarizing(
         work.parts, work.caller, session_id, only_compacted=only_compacted, only_again=only_again
     )

@@ -86,8 +86,11 @@ class Purge:
         await self._retried(connection, _vacuum_full(STATISTICS))
         after = await _relations(connection)
         # VACUUM FULL skips a table of another owner with a warning only.
-        kept = [name for name in (*tables, STATISTICS)
-                if name in after and after[name]["filenode"] == before[name]["filenode"]]
+        kept = [
+            name
+            for name in (*tables, STATISTICS)
+            if name in after and after[name]["filenode"] == before[name]["filenode"]
+        ]
         self.result.failed.extend(f"table {name}: not rewritten, another process uses it" for name in kept)
         sizes = [sum(row["bytes"] for row in rows.values()) for rows in (before, after)]
         self.result.purged.update(tables=len({*tables} - {*kept}), table_bytes=sizes[0] - sizes[1])
@@ -100,8 +103,10 @@ class Purge:
         clear = query("purge_clear_statistics")
         for name in tables:
             analyze = shaped_query("purge_analyze", table=sql.Identifier(name))
-            if not ((not clears or await self._retried(connection, clear, table=name))
-                    and await self._retried(connection, analyze)):
+            if not (
+                (not clears or await self._retried(connection, clear, table=name))
+                and await self._retried(connection, analyze)
+            ):
                 self.result.failed.append(f"column statistics of {name}: another process locks it")
 
     async def _wait_for_snapshots(self, connection: Connection, xid: str) -> None:
@@ -113,11 +118,10 @@ class Purge:
 
         if not await _until(all_ended, self.wait_seconds):
             self.result.failed.extend(
-                f"rows that {row['holder']} can still read: end it, then purge again" for row in holders)
+                f"rows that {row['holder']} can still read: end it, then purge again" for row in holders
+            )
 
-    async def _retried(
-        self, connection: Connection, statement: sql.SQL | sql.Composed, **values: str
-    ) -> bool:
+    async def _retried(self, connection: Connection, statement: sql.SQL | sql.Composed, **values: str) -> bool:
         """Executes a statement that needs a lock, and retries for `wait_seconds`. False: it is locked.
 
         Between two attempts queued calls of the service proceed.
@@ -161,8 +165,10 @@ class Purge:
     async def _rewrite_redis(self, redis: Redis) -> None:
         async def is_idle() -> bool:
             found = await redis.info("persistence")
-            return not any(found.get(name) for name in (
-                "aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress"))
+            return not any(
+                found.get(name)
+                for name in ("aof_rewrite_in_progress", "aof_rewrite_scheduled", "rdb_bgsave_in_progress")
+            )
 
         try:
             state = await redis.info("persistence")

@@ -82,7 +82,11 @@ class Reembedding:
         self._tell = tell
         self._policy = policy
         self._keeper = IndexKeeper(
-            database, target.model, target.dimensions, policy, exact_search_limit=exact_search_limit,
+            database,
+            target.model,
+            target.dimensions,
+            policy,
+            exact_search_limit=exact_search_limit,
             tell=lambda partition, step: tell(f"{partition}: {step}", 0, 0),
         )
         # Embedded by this model, or rejected by it: in both cases complete.
@@ -145,16 +149,24 @@ class Reembedding:
         known = {each.model: each for each in await known_models(self._database)}
         moving = next((each.model for each in known.values() if each.moving), None)
         if moving not in (None, self._target.model):
-            raise Conflict(f"the vectors of {moving} are still being moved: finish that first, "
-                           f"with: agentcore reembed {known[moving].arguments()}")
+            raise Conflict(
+                f"the vectors of {moving} are still being moved: finish that first, "
+                f"with: agentcore reembed {known[moving].arguments()}"
+            )
         if self._target.model in known and known[self._target.model].stage != "filling":
             return known[self._target.model].stage
         target = self._target
         async with self._database.owner_transaction() as connection:
             await connection.execute(query("forget_other_fillings"), {"model": target.model})
-            await connection.execute(query("begin_filling"), {
-                "model": target.model, "provider": target.provider, "model_name": target.model_name,
-                "dimensions": target.dimensions})
+            await connection.execute(
+                query("begin_filling"),
+                {
+                    "model": target.model,
+                    "provider": target.provider,
+                    "model_name": target.model_name,
+                    "dimensions": target.dimensions,
+                },
+            )
         return "filling"
 
     # --- making vectors ------------------------------------------------------------------------------------
@@ -195,15 +207,19 @@ class Reembedding:
         made = 0
         for state in await self._passage_states():
             statement = shaped_query(
-                "passages_to_reembed",
-                partition=sql.Identifier(state.partition),
-                missing=query("missing_passage"),
+                "passages_to_reembed", partition=sql.Identifier(state.partition), missing=query("missing_passage")
             )
             place: tuple[str, UUID, int] = (*_START, 0)
-            while rows := await self._owner(statement, {
-                "after_agent": place[0], "after_id": place[1], "after_passage": place[2],
-                "done": self._made, "limit": ROWS_A_BATCH,
-            }):
+            while rows := await self._owner(
+                statement,
+                {
+                    "after_agent": place[0],
+                    "after_id": place[1],
+                    "after_passage": place[2],
+                    "done": self._made,
+                    "limit": ROWS_A_BATCH,
+                },
+            ):
                 place = rows[-1]["agent_id"], rows[-1]["memory_id"], rows[-1]["passage"]
                 await self._write(query("add_passages"), rows, passages=[row["passage"] for row in rows])
                 made += len(rows)
@@ -212,8 +228,9 @@ class Reembedding:
 
     async def _without(self, partition: str, place: tuple[str, UUID]) -> list[Any]:
         statement = shaped_query("memories_to_reembed", partition=sql.Identifier(partition))
-        return await self._owner(statement, {
-            "after_agent": place[0], "after_id": place[1], "done": self._made, "limit": ROWS_A_BATCH})
+        return await self._owner(
+            statement, {"after_agent": place[0], "after_id": place[1], "done": self._made, "limit": ROWS_A_BATCH}
+        )
 
     async def _write(
         self, statement: sql.SQL | sql.Composed, rows: Sequence[Mapping[str, Any]], **columns: Sequence[Any]
@@ -221,14 +238,17 @@ class Reembedding:
         vectors = await embed_each(self._embedder, _texts(rows), "document")
         failpoint("reembed.embedded")
         model, refused = self._made
-        await self._owner(statement, {
-            "agent_ids": [row["agent_id"] for row in rows],
-            "memory_ids": [row["memory_id"] for row in rows],
-            "versions": [row["version"] for row in rows],
-            "vectors": [None if vector is None else HalfVector(vector) for vector in vectors],
-            "models": [refused if vector is None else model for vector in vectors],
-            **columns,
-        })
+        await self._owner(
+            statement,
+            {
+                "agent_ids": [row["agent_id"] for row in rows],
+                "memory_ids": [row["memory_id"] for row in rows],
+                "versions": [row["version"] for row in rows],
+                "vectors": [None if vector is None else HalfVector(vector) for vector in vectors],
+                "models": [refused if vector is None else model for vector in vectors],
+                **columns,
+            },
+        )
         failpoint("reembed.written")
 
     # --- the switch ----------------------------------------------------------------------------------------
@@ -243,8 +263,7 @@ class Reembedding:
                     self._tell(f"{state.partition}: building an index over the new vectors", 0, 0)
                     index = self._index_for(state)
                     moving = None if is_of_passages(state.partition) else self._target.model
-                    await index_keeper.build(
-                        connection, state.partition, index, self._target.dimensions, moving=moving)
+                    await index_keeper.build(connection, state.partition, index, self._target.dimensions, moving=moving)
 
     def _index_for(self, state: PartitionState) -> VectorIndex:
         kind, rows = self._policy.kind, state.rows
@@ -254,8 +273,14 @@ class Reembedding:
         reaches = [default_width(kind, shape, rows), *(int(1.25 * share * shape) + 1 for share in measured)]
         model = self._beside_model(state)
         return VectorIndex(
-            name=index_keeper.new_name(state.partition, model), kind=kind, model=model, shape=shape,
-            built_rows=rows, built_at=time.time(), reach=max(reaches))
+            name=index_keeper.new_name(state.partition, model),
+            kind=kind,
+            model=model,
+            shape=shape,
+            built_rows=rows,
+            built_at=time.time(),
+            reach=max(reaches),
+        )
 
     def _beside(self, state: PartitionState) -> list[VectorIndex]:
         return indexes_of(state, self._beside_model(state))
@@ -307,10 +332,16 @@ class Reembedding:
     async def _move(self, partition: str, before: int, total: int) -> int:
         statement = shaped_query("move_next_embeddings", partition=sql.Identifier(partition))
         place, moved = _START, 0
-        while rows := await self._owner(statement, {
-            "after_agent": place[0], "after_id": place[1], "done": self._made,
-            "model": self._target.model, "limit": MOVED_A_BATCH,
-        }):
+        while rows := await self._owner(
+            statement,
+            {
+                "after_agent": place[0],
+                "after_id": place[1],
+                "done": self._made,
+                "model": self._target.model,
+                "limit": MOVED_A_BATCH,
+            },
+        ):
             place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
             moved += len(rows)
             failpoint("reembed.moved")

@@ -47,9 +47,7 @@ async def embed_pending(database: Database, embedder: Embedder) -> int:
     refused = refused_by(embedder.model)
     async with database.owner_transaction() as connection:
         rows = await (
-            await connection.execute(
-                query("memories_without_vector"), {"limit": ROWS_TO_EMBED, "refused": refused}
-            )
+            await connection.execute(query("memories_without_vector"), {"limit": ROWS_TO_EMBED, "refused": refused})
         ).fetchall()
     if not rows:
         return 0
@@ -160,13 +158,9 @@ async def fold_deltas(database: Database) -> int:
 
 async def _fold(database: Database, agent_id: str) -> int:
     async with database.owner_transaction() as connection:
-        cursor = await connection.execute(
-            query("fold_lexical_deltas"), {"agent_id": agent_id, "limit": DELTAS_A_FOLD}
-        )
+        cursor = await connection.execute(query("fold_lexical_deltas"), {"agent_id": agent_id, "limit": DELTAS_A_FOLD})
         [row] = await cursor.fetchall()
-        await connection.execute(
-            query("forget_empty_terms"), {"agent_id": agent_id, "empty_keys": row["empty_keys"]}
-        )
+        await connection.execute(query("forget_empty_terms"), {"agent_id": agent_id, "empty_keys": row["empty_keys"]})
         await connection.execute(query("forget_empty_totals"), {"agent_id": agent_id})
     return int(row["delta_count"])
 
@@ -226,9 +220,7 @@ SELDOM_SECONDS = 600.0
 class Maintenance:
     """Runs all duties until `stop`. A failed duty is retried in the next round and does not stop others."""
 
-    def __init__(
-        self, database: Database, parts: MemoryParts, queue: JobQueue, interval_seconds: float
-    ) -> None:
+    def __init__(self, database: Database, parts: MemoryParts, queue: JobQueue, interval_seconds: float) -> None:
         self._database = database
         self._parts = parts
         self._queue = queue

@@ -91,8 +91,26 @@ Scope = Literal["memory:read", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
 # Methods that a token bound to users may call; the others act on all users of the agent.
 FOR_USERS = frozenset(
-    ("store", "store_batch", "add_session", "retrieve", "get_context", "get", "list", "count", "archived",
-     "stats", "summarize", "update", "history", "revert", "feedback", "delete", "capabilities"))
+    (
+        "store",
+        "store_batch",
+        "add_session",
+        "retrieve",
+        "get_context",
+        "get",
+        "list",
+        "count",
+        "archived",
+        "stats",
+        "summarize",
+        "update",
+        "history",
+        "revert",
+        "feedback",
+        "delete",
+        "capabilities",
+    )
+)
 # Types of positional arguments.
 Positional = str | UUID | Interaction | Sequence[Any]
 
@@ -119,8 +137,16 @@ class Method(Generic[P, ParamsT, ResultT]):
     `positional`: params that may be passed by position. `rest`: the field that collects unknown names.
     """
 
-    def __init__(self, params: Callable[P, ParamsT], result: type[ResultT], scope: Scope, summary: str, *,
-                 positional: tuple[str, ...] = (), rest: str | None = None) -> None:
+    def __init__(
+        self,
+        params: Callable[P, ParamsT],
+        result: type[ResultT],
+        scope: Scope,
+        summary: str,
+        *,
+        positional: tuple[str, ...] = (),
+        rest: str | None = None,
+    ) -> None:
         self.params = cast(type[ParamsT], params)
         self.result, self.scope, self.summary = result, scope, summary
         self.positional, self.rest = positional, rest
@@ -137,9 +163,7 @@ class Method(Generic[P, ParamsT, ResultT]):
     @overload
     def __get__(self, memory: MemoryApi, kind: type) -> Call[P, ParamsT, Coroutine[Any, Any, ResultT]]: ...
 
-    def __get__(
-        self, memory: MemoryApi | None, kind: type
-    ) -> Self | Call[P, ParamsT, Coroutine[Any, Any, ResultT]]:
+    def __get__(self, memory: MemoryApi | None, kind: type) -> Self | Call[P, ParamsT, Coroutine[Any, Any, ResultT]]:
         if memory is None:
             return self
         asked = memory
@@ -168,13 +192,17 @@ class Method(Generic[P, ParamsT, ResultT]):
         fits = not given or isinstance(given[0], str | UUID | Interaction | Sequence)
         if len(given) > len(names) or not fits:
             kind = self.params.__name__
-            raise TypeError(f"{self.attribute} takes a {kind} (from agentcore.params) or its fields by name, "
-                            f"not a {type(given[0]).__name__}: {self.attribute}({kind}(...))")
+            raise TypeError(
+                f"{self.attribute} takes a {kind} (from agentcore.params) or its fields by name, "
+                f"not a {type(given[0]).__name__}: {self.attribute}({kind}(...))"
+            )
         return dict(zip(names, given, strict=False))
 
     def _invalid(self, cause: ValidationError) -> InvalidParams:
-        found = [(field_path(each["loc"]) or "params", problem_sentence(dict(each)))
-                 for each in cause.errors(include_url=False, include_context=False, include_input=False)]
+        found = [
+            (field_path(each["loc"]) or "params", problem_sentence(dict(each)))
+            for each in cause.errors(include_url=False, include_context=False, include_input=False)
+        ]
         problems = [{"field": field, "problem": problem} for field, problem in dict.fromkeys(found)]
         said = "; ".join(f"{each['field']} {each['problem']}" for each in problems)
         return InvalidParams(f"{self.name}: {said}", data={"errors": problems})
@@ -223,71 +251,152 @@ class MemoryApi(ABC):
         """Timeout after which a read that fails open returns an empty result; None: reads raise instead."""
         return None
 
-    store = Method(StoreParams, StoreResult, "memory:write",
-        "Store an interaction, or a plain content, as one memory.", positional=("interaction",))
-    store_batch = Method(StoreBatchParams, StoreBatchResult, "memory:write",
-        "Store up to 1,000 memories in one transaction, with a result for each.", positional=("items",))
-    retrieve = Method(RetrieveParams, RetrieveResult, "memory:read",
-        "Find the memories that matter for a query, best first.", positional=("query", "k", "memory_types"))
-    get_context = Method(GetContextParams, GetContextResult, "memory:read",
+    store = Method(
+        StoreParams,
+        StoreResult,
+        "memory:write",
+        "Store an interaction, or a plain content, as one memory.",
+        positional=("interaction",),
+    )
+    store_batch = Method(
+        StoreBatchParams,
+        StoreBatchResult,
+        "memory:write",
+        "Store up to 1,000 memories in one transaction, with a result for each.",
+        positional=("items",),
+    )
+    retrieve = Method(
+        RetrieveParams,
+        RetrieveResult,
+        "memory:read",
+        "Find the memories that matter for a query, best first.",
+        positional=("query", "k", "memory_types"),
+    )
+    get_context = Method(
+        GetContextParams,
+        GetContextResult,
+        "memory:read",
         "Build a prompt-ready context for a query inside a token budget.",
-        positional=("query", "task_id", "max_tokens"))
-    update = Method(UpdateParams, UpdateResult, "memory:write",
+        positional=("query", "task_id", "max_tokens"),
+    )
+    update = Method(
+        UpdateParams,
+        UpdateResult,
+        "memory:write",
         "Correct, extend or re-weigh a memory; the change is kept in its history.",
-        positional=("memory_id", "updates"), rest="updates")
-    history = Method(HistoryParams, HistoryResult, "memory:read",
-        "What was changed in a memory, when and by whom, the latest first.", positional=("memory_id",))
-    revert = Method(RevertParams, RevertResult, "memory:write",
+        positional=("memory_id", "updates"),
+        rest="updates",
+    )
+    history = Method(
+        HistoryParams,
+        HistoryResult,
+        "memory:read",
+        "What was changed in a memory, when and by whom, the latest first.",
+        positional=("memory_id",),
+    )
+    revert = Method(
+        RevertParams,
+        RevertResult,
+        "memory:write",
         "Bring a memory back to how it stood at an earlier version; nothing of its history goes.",
-        positional=("memory_id", "version"))
-    feedback = Method(FeedbackParams, FeedbackResult, "memory:write",
+        positional=("memory_id", "version"),
+    )
+    feedback = Method(
+        FeedbackParams,
+        FeedbackResult,
+        "memory:write",
         "Say how a memory served: helpful, unhelpful or wrong moves its relevance score.",
-        positional=("memory_id", "verdict"))
-    prune = Method(PruneParams, PruneResult, "memory:write",
-        "Archive and remove memories of a layer by a strategy.", positional=("memory_layer", "strategy"))
-    restore = Method(RestoreParams, RestoreResult, "memory:write",
-        "Bring archived memories back as they were, with vector, history, links and use.")
-    archived = Method(ArchivedParams, ArchivedResult, "memory:read",
-        "Archived memories page by page, those archived last first.")
-    get = Method(GetParams, GetResult, "memory:read",
-        "One memory, whole, by its id.", positional=("memory_id",))
-    list = Method(ListParams, ListResult, "memory:read",
-        "Memories page by page, by time, importance or access count.")
+        positional=("memory_id", "verdict"),
+    )
+    prune = Method(
+        PruneParams,
+        PruneResult,
+        "memory:write",
+        "Archive and remove memories of a layer by a strategy.",
+        positional=("memory_layer", "strategy"),
+    )
+    restore = Method(
+        RestoreParams,
+        RestoreResult,
+        "memory:write",
+        "Bring archived memories back as they were, with vector, history, links and use.",
+    )
+    archived = Method(
+        ArchivedParams, ArchivedResult, "memory:read", "Archived memories page by page, those archived last first."
+    )
+    get = Method(GetParams, GetResult, "memory:read", "One memory, whole, by its id.", positional=("memory_id",))
+    list = Method(ListParams, ListResult, "memory:read", "Memories page by page, by time, importance or access count.")
     count = Method(CountParams, CountResult, "memory:read", "How many memories match.")
-    delete = Method(DeleteParams, DeleteResult, "memory:write",
-        "Delete memories by id, or by a filter with confirm; says how many went.")
-    stats = Method(StatsParams, StatsResult, "memory:read",
-        "Counts by layer, links, archived memories and accesses.")
-    capabilities = Method(CapabilitiesParams, CapabilitiesResult, "memory:read",
-        "What this service can do, and its limits.")
-    complete_task = Method(CompleteTaskParams, CompleteTaskResult, "memory:write",
-        "End a task: its working memory is cleared, its lasting memories stay.", positional=("task_id",))
-    add_session = Method(AddSessionParams, AddSessionResult, "memory:write",
+    delete = Method(
+        DeleteParams,
+        DeleteResult,
+        "memory:write",
+        "Delete memories by id, or by a filter with confirm; says how many went.",
+    )
+    stats = Method(StatsParams, StatsResult, "memory:read", "Counts by layer, links, archived memories and accesses.")
+    capabilities = Method(
+        CapabilitiesParams, CapabilitiesResult, "memory:read", "What this service can do, and its limits."
+    )
+    complete_task = Method(
+        CompleteTaskParams,
+        CompleteTaskResult,
+        "memory:write",
+        "End a task: its working memory is cleared, its lasting memories stay.",
+        positional=("task_id",),
+    )
+    add_session = Method(
+        AddSessionParams,
+        AddSessionResult,
+        "memory:write",
         "Store a conversation, or more of one: a memory for each message.",
-        positional=("session_id", "messages"))
-    end_session = Method(EndSessionParams, EndSessionResult, "memory:write",
+        positional=("session_id", "messages"),
+    )
+    end_session = Method(
+        EndSessionParams,
+        EndSessionResult,
+        "memory:write",
         "End a session: its working memory is promoted or ends, summaries of what was said are kept.",
-        positional=("session_id",))
-    summarize = Method(SummarizeParams, SummarizeResult, "memory:read",
-        "A summary of the memories that match, in their own sentences: no model is asked. It is not kept.")
-    clear = Method(ClearParams, ClearResult, "memory:write",
-        "Delete a session, a user's memories or all; says how many went.")
-    settings = Method(SettingsParams, SettingsResult, "memory:read",
-        "The agent's rules: how its layers forget, whether its episodes are consolidated.")
-    configure = Method(ConfigureParams, ConfigureResult, "memory:admin",
-        "Give an agent rules of its own: how its layers forget, whether episodes are consolidated.")
-    consolidate = Method(ConsolidateParams, ConsolidateResult, "memory:write",
-        "Give episodic memories that tell one thing together a summary that points to them.")
-    erase = Method(EraseParams, EraseResult, "memory:admin",
-        "Erase all of the agent, or of a user within it, from every place; with a signed receipt.")
+        positional=("session_id",),
+    )
+    summarize = Method(
+        SummarizeParams,
+        SummarizeResult,
+        "memory:read",
+        "A summary of the memories that match, in their own sentences: no model is asked. It is not kept.",
+    )
+    clear = Method(
+        ClearParams, ClearResult, "memory:write", "Delete a session, a user's memories or all; says how many went."
+    )
+    settings = Method(
+        SettingsParams,
+        SettingsResult,
+        "memory:read",
+        "The agent's rules: how its layers forget, whether its episodes are consolidated.",
+    )
+    configure = Method(
+        ConfigureParams,
+        ConfigureResult,
+        "memory:admin",
+        "Give an agent rules of its own: how its layers forget, whether episodes are consolidated.",
+    )
+    consolidate = Method(
+        ConsolidateParams,
+        ConsolidateResult,
+        "memory:write",
+        "Give episodic memories that tell one thing together a summary that points to them.",
+    )
+    erase = Method(
+        EraseParams,
+        EraseResult,
+        "memory:admin",
+        "Erase all of the agent, or of a user within it, from every place; with a signed receipt.",
+    )
 
     async def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
         """Stores an interaction; `options` are the other fields of `StoreParams`."""
         return await self.store(StoreParams(interaction=interaction, **options))
 
-    async def retrieve_memories(
-        self, /, query: str, k: int = 5, **options: Any
-    ) -> tuple[MemorySummary, ...]:
+    async def retrieve_memories(self, /, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
         """Returns the `k` best memories for a query, best first; `options` as in `RetrieveParams`."""
         return tuple((await self.retrieve(RetrieveParams(query=query, k=k, **options))).memories)
 
@@ -300,8 +409,7 @@ class MemoryApi(ABC):
 
 
 AnyMethod: TypeAlias = Method[Any, Any, Any]
-METHODS: tuple[AnyMethod, ...] = tuple(
-    each for each in vars(MemoryApi).values() if isinstance(each, Method))
+METHODS: tuple[AnyMethod, ...] = tuple(each for each in vars(MemoryApi).values() if isinstance(each, Method))
 
 
 # Failures of the service. The caller's own errors (params, token, scope) are always raised.
@@ -311,9 +419,11 @@ UNAVAILABLE: tuple[type[AgentCoreError], ...] = (DependencyUnavailable, NotReady
 EMPTY_RESULTS: Mapping[str, Callable[[Receipt], Strict]] = {
     "retrieve": lambda receipt: RetrieveResult(memories=[], receipt=receipt),
     "get_context": lambda receipt: GetContextResult(
-        context="", token_count=0, memory_ids=[], encoding=None, receipt=receipt),
+        context="", token_count=0, memory_ids=[], encoding=None, receipt=receipt
+    ),
     "summarize": lambda receipt: SummarizeResult(
-        summary="", token_count=0, memory_ids=[], memory_count=0, receipt=receipt),
+        summary="", token_count=0, memory_ids=[], memory_count=0, receipt=receipt
+    ),
 }
 
 

@@ -133,9 +133,7 @@ async def stored_id(archive: Archive) -> UUID | None:
         ) from cause
 
 
-async def archive_memories(
-    archive: Archive, agent_id: str, rows: Sequence[Mapping[str, Any]]
-) -> list[ArchivedObject]:
+async def archive_memories(archive: Archive, agent_id: str, rows: Sequence[Mapping[str, Any]]) -> list[ArchivedObject]:
     """Writes copies of memories and verifies them by reading them back; returns them in the rows' order.
 
     Only after this may the rows be deleted. Raises DependencyUnavailable.
@@ -304,9 +302,7 @@ class DirectoryArchive:
     async def _change(self, work: Callable[[Event], None]) -> None:
         await self._call(work, changes=True)
 
-    async def _call(
-        self, work: Callable[[Event], Any], *, changes: bool = False, force: bool = False
-    ) -> Any:
+    async def _call(self, work: Callable[[Event], Any], *, changes: bool = False, force: bool = False) -> Any:
         try:
             with self.circuit.guard(Unreachable, answers=(OSError,), force=force):
                 return await self._in_thread(work, changes=changes)
@@ -492,7 +488,8 @@ class SealedArchive:
         if name not in self._keyring.keys:
             raise Conflict(
                 f"The copy is sealed with the key {name!r}, which this service does not hold: "
-                "MEMORY_ARCHIVE_OPTIONS lists those it has.")
+                "MEMORY_ARCHIVE_OPTIONS lists those it has."
+            )
         try:
             cipher = AESGCM(self._keyring.keys[name])
             return cipher.decrypt(body[:NONCE_BYTES], body[NONCE_BYTES:], key.encode())

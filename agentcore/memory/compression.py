@@ -84,9 +84,7 @@ def build_context(
     telling |= filling.told_by(telling)
     repeated = told_by_others(filling.told, lines, filling.reading) if filling.told else set()
     left_out = [
-        (entry.memory_id, _loss(entry, new, telling, repeated))
-        for entry in entries
-        if entry.memory_id not in there
+        (entry.memory_id, _loss(entry, new, telling, repeated)) for entry in entries if entry.memory_id not in there
     ]
     return Context(text, tokens, in_order(lines), left_out)
 
@@ -110,9 +108,7 @@ def compress_memory_sequence(
     return filling.lines
 
 
-def _fill(
-    filling: Filling, entries: Sequence[ContextEntry], stand_ins: Sequence[ContextEntry], manner: Manner
-) -> None:
+def _fill(filling: Filling, entries: Sequence[ContextEntry], stand_ins: Sequence[ContextEntry], manner: Manner) -> None:
     working, found = _parted(entries)
     best_worth = max((entry.worth for entry in entries), default=0.0)
     meant = clearly_meant(working, best_worth) if manner.clear else []
@@ -137,9 +133,7 @@ def _fill(
         _tell_once(filling, found, behind, kept)
 
 
-def _tell_once(
-    filling: Filling, found: Sequence[ContextEntry], behind: Sequence[ContextEntry], kept: int
-) -> None:
+def _tell_once(filling: Filling, found: Sequence[ContextEntry], behind: Sequence[ContextEntry], kept: int) -> None:
     for _ in range(TOLD_ONCE_ROUNDS):
         if not filling.tell_once():
             return

@@ -18,15 +18,7 @@ from agentcore.memory.statements import statement_words as known
 from agentcore.memory.statements.differences import alike
 from agentcore.memory.statements.facts import fact, is_plain, speaks_against
 from agentcore.memory.statements.replacement import POSSIBLE, count, takes_place
-from agentcore.memory.statements.statements import (
-    READ_CHARS,
-    Reading,
-    Statement,
-    Told,
-    plain,
-    read,
-    same_speaker,
-)
+from agentcore.memory.statements.statements import READ_CHARS, Reading, Statement, Told, plain, read, same_speaker
 from agentcore.memory.statements.values import TYPED, Token, content, read_tokens
 
 Relation = Literal["same", "near", "possible", "superseding", "none"]

@@ -92,9 +92,7 @@ class CachingEmbedder(EmbedderLayer):
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         return await self._inner.embed(texts, kind)
 
-    async def embed_cached(
-        self, agent_id: str, texts: Sequence[str], kind: EmbeddingKind, scope: str = ""
-    ) -> Vectors:
+    async def embed_cached(self, agent_id: str, texts: Sequence[str], kind: EmbeddingKind, scope: str = "") -> Vectors:
         """Returns one vector per text, from the agent's cache entries in this scope or from the model."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
@@ -159,9 +157,11 @@ class CachingEmbedder(EmbedderLayer):
         except (RedisError, OSError):
             self.statistics.redis_failures += 1
             return {}
-        found = {key: np.frombuffer(value, "<f4").astype(np.float32)
-                 for key, value in zip(keys, values, strict=True)
-                 if isinstance(value, bytes) and len(value) == 4 * self.dimensions}
+        found = {
+            key: np.frombuffer(value, "<f4").astype(np.float32)
+            for key, value in zip(keys, values, strict=True)
+            if isinstance(value, bytes) and len(value) == 4 * self.dimensions
+        }
         self._remember(found)
         self.statistics.redis_hits += len(found)
         self.statistics.redis_misses += len(keys) - len(found)
@@ -179,7 +179,8 @@ class CachingEmbedder(EmbedderLayer):
         try:
             for key, vector in made.items():
                 await cast(Redis, self._redis).set(
-                    _redis_key(key), vector.astype("<f4").tobytes(), ex=self._ttl_seconds)
+                    _redis_key(key), vector.astype("<f4").tobytes(), ex=self._ttl_seconds
+                )
         except (RedisError, OSError):
             self.statistics.redis_failures += 1
 

@@ -126,8 +126,9 @@ def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
         raise DependencyUnavailable("The embedding model answered with what is no vector.") from cause
     if vectors.shape != (count, dimensions):
         raise DependencyUnavailable(
-            f"The embedding model answered with the shape {vectors.shape} where ({count}, {dimensions}) "
-            f"was asked for.", data={"shape": list(vectors.shape)})
+            f"The embedding model answered with the shape {vectors.shape} where ({count}, {dimensions}) was asked for.",
+            data={"shape": list(vectors.shape)},
+        )
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.all(np.isfinite(lengths)) or not np.all(lengths > 0):
         raise DependencyUnavailable("The embedding model answered with a vector that has no direction.")
@@ -241,7 +242,9 @@ class BatchingEmbedder(EmbedderLayer):
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
         self._lanes: Mapping[EmbeddingKind, _Lane] = {
-            "document": _Lane(inner, "document"), "query": _Lane(inner, "query")}
+            "document": _Lane(inner, "document"),
+            "query": _Lane(inner, "query"),
+        }
 
     async def close(self) -> None:
         for lane in self._lanes.values():

@@ -113,9 +113,7 @@ class _Sentence:
     points: int
 
 
-def interaction_text(
-    query: str | None, response: str | None, actions: Sequence[object], outcome: object
-) -> str:
+def interaction_text(query: str | None, response: str | None, actions: Sequence[object], outcome: object) -> str:
     """Returns an interaction as one text: query, response, then a line per action and for the outcome."""
     asked, answered = (query or "").strip(), (response or "").strip()
     lines = [f"User: {asked}", f"Agent: {answered}"] if asked and answered else [asked or answered]
@@ -288,8 +286,7 @@ def _summary_budget(length: int) -> int:
 def _sentence_weights(analysed: Sequence[_Sentence]) -> list[float]:
     frequency = Counter(word for sentence in analysed for word in sentence.content_words)
     return [
-        sum(math.log1p(frequency[word]) for word in set(sentence.content_words))
-        / math.sqrt(len(sentence.said) + 3)
+        sum(math.log1p(frequency[word]) for word in set(sentence.content_words)) / math.sqrt(len(sentence.said) + 3)
         + 0.4 * min(sentence.points, 4)
         + (0.4 * min(len(sentence.entities), 3) if len(sentence.said) >= _NAMED_CLAUSE_WORDS else 0.0)
         + (0.5 if index == 0 and sentence.points else 0.0)

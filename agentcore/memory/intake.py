@@ -83,15 +83,30 @@ def draft(
         params = params.model_copy(update={"supersede": False})
     layer = (params.memory_type or MemoryType.EPISODIC).value
     columns = NewColumns(
-        content=content, text=derived.columns, is_long=derived.is_long, flagged=bool(derived.flags),
-        vector=VectorColumns(params.embedding), response=response if params.keep_reasoning else None,
-        speaker=speaker, user_id=_first(params.user_id, said.user_id), namespace=params.namespace,
-        session_id=_first(params.session_id, said.session_id), task_id=_first(params.task_id, said.task_id),
-        timestamp=timestamp, valid_from=params.valid_from or timestamp, valid_to=params.valid_to,
-        superseded_by=params.superseded_by, parent_memory_id=params.parent_memory_id,
-        memory_type=layer, ttl_seconds=_ttl_seconds(params), default_ttl_seconds=default_ttls.get(layer),
+        content=content,
+        text=derived.columns,
+        is_long=derived.is_long,
+        flagged=bool(derived.flags),
+        vector=VectorColumns(params.embedding),
+        response=response if params.keep_reasoning else None,
+        speaker=speaker,
+        user_id=_first(params.user_id, said.user_id),
+        namespace=params.namespace,
+        session_id=_first(params.session_id, said.session_id),
+        task_id=_first(params.task_id, said.task_id),
+        timestamp=timestamp,
+        valid_from=params.valid_from or timestamp,
+        valid_to=params.valid_to,
+        superseded_by=params.superseded_by,
+        parent_memory_id=params.parent_memory_id,
+        memory_type=layer,
+        ttl_seconds=_ttl_seconds(params),
+        default_ttl_seconds=default_ttls.get(layer),
         relevance_score=DEFAULT_IMPORTANCE if params.importance is None else params.importance,
-        pinned=params.pinned, tags=list(params.tags), metadata=metadata, external_id=params.external_id,
+        pinned=params.pinned,
+        tags=list(params.tags),
+        metadata=metadata,
+        external_id=params.external_id,
         provenance=_provenance(caller, params, derived.columns.content_hash),
     )
     _complete(columns, caller.agent_id, params)
@@ -140,10 +155,16 @@ def text_columns(
     event_from, event_to = event or (None, None)
     indexed = f"{speaker} {content}" if speaker else content
     columns = TextColumns(
-        summary=encoded.summary, facts=encoded.facts, keywords=encoded.keywords,
-        entities=encoded.entities, entity_keys=[entity.casefold() for entity in encoded.entities],
-        event_from=event_from, event_to=event_to, content_hash=bytes.fromhex(encoded.content_hash),
-        term_keys=term_keys(agent_id, indexed), token_count=count_tokens(content),
+        summary=encoded.summary,
+        facts=encoded.facts,
+        keywords=encoded.keywords,
+        entities=encoded.entities,
+        entity_keys=[entity.casefold() for entity in encoded.entities],
+        event_from=event_from,
+        event_to=event_to,
+        content_hash=bytes.fromhex(encoded.content_hash),
+        term_keys=term_keys(agent_id, indexed),
+        token_count=count_tokens(content),
     )
     flags = screen(encoded.normalised)
     return DerivedText(content, columns, flags, encoded.embedding_text, is_long(content))
@@ -167,8 +188,7 @@ def check_length(content: str, field: str) -> None:
     """Raises InvalidParams if a composed text exceeds the length limit of a text."""
     if len(content) > MAX_TEXT_CHARS:
         raise InvalidParams(
-            f"{field} makes a memory of {len(content)} characters; {MAX_TEXT_CHARS} is the most",
-            data={"field": field},
+            f"{field} makes a memory of {len(content)} characters; {MAX_TEXT_CHARS} is the most", data={"field": field}
         )
 
 
@@ -215,9 +235,7 @@ def _near(stored: float, given: float) -> bool:
 
 def is_timed(params: StoreParams) -> bool:
     """Whether the caller set a timestamp."""
-    return params.timestamp is not None or (
-        params.interaction is not None and params.interaction.timestamp is not None
-    )
+    return params.timestamp is not None or (params.interaction is not None and params.interaction.timestamp is not None)
 
 
 def _said(params: StoreParams, speaker: str | None, metadata: JsonObject) -> tuple[str, str | None]:

@@ -25,14 +25,24 @@ CONTRACT_VERSION = "1.0.0"
 # Cost of a call in addition to its 1 unit, for the rate limit: see docs/operations.md.
 ROWS_A_UNIT = 50
 EMBEDS_ONE = frozenset({"memory.store", "memory.retrieve", "memory.get_context", "memory.update"})
-READS_MANY = frozenset({
-    "memory.prune", "memory.clear", "memory.restore", "memory.consolidate", "memory.summarize",
-    "memory.erase", "memory.end_session", "memory.delete", "memory.stats", "memory.count"})
+READS_MANY = frozenset(
+    {
+        "memory.prune",
+        "memory.clear",
+        "memory.restore",
+        "memory.consolidate",
+        "memory.summarize",
+        "memory.erase",
+        "memory.end_session",
+        "memory.delete",
+        "memory.stats",
+        "memory.count",
+    }
+)
 UNITS_OF_MANY = 20
 _ROWS_ASKED = ("k", "limit", "max_tokens")
 _DEFAULTS = {
-    each.name: {name: field.default for name, field in each.params.model_fields.items()
-                if name in _ROWS_ASKED}
+    each.name: {name: field.default for name, field in each.params.model_fields.items() if name in _ROWS_ASKED}
     for each in METHODS
 }
 
@@ -66,8 +76,13 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
     """Returns every `memory.*` method, and `rpc.discover`, which needs a token but no scope."""
     methods = [
         RpcMethod(
-            name=method.name, params=method.params, result=method.result, handler=_handler(method),
-            summary=method.summary, scope=method.scope, positional=method.positional,
+            name=method.name,
+            params=method.params,
+            result=method.result,
+            handler=_handler(method),
+            summary=method.summary,
+            scope=method.scope,
+            positional=method.positional,
             reads=method.scope == "memory:read",
         )
         for method in METHODS
@@ -84,9 +99,17 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
                 built.append(await asyncio.to_thread(service_document, methods))
         return built[0]
 
-    return [*methods, RpcMethod(
-        name=DISCOVER, params=DiscoverParams, result=JsonObject, handler=discover,
-        summary="The OpenRPC document of this service.", reads=True)]
+    return [
+        *methods,
+        RpcMethod(
+            name=DISCOVER,
+            params=DiscoverParams,
+            result=JsonObject,
+            handler=discover,
+            summary="The OpenRPC document of this service.",
+            reads=True,
+        ),
+    ]
 
 
 def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> JsonObject:
@@ -134,6 +157,5 @@ def _owned(params: Any, users: Set[str | None]) -> Any:
     if given is not None:
         raise NotAuthorised("This token is not bound to the user that the memory is stored for.")
     if len(users) > 1:
-        raise InvalidParams("user_id is missing: this token is bound to several users",
-                            data={"field": "user_id"})
+        raise InvalidParams("user_id is missing: this token is bound to several users", data={"field": "user_id"})
     return params.model_copy(update={"user_id": next(iter(users))})

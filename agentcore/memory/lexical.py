@@ -138,9 +138,7 @@ class Bm25:
         self._saturation_of_none = k1 * (1 - b)
         self._saturation_a_term = k1 * b / statistics.mean_length if statistics.mean_length > 0 else k1 * b
         shares = discounts or {}
-        self._weights = {
-            key: shares.get(key, 1.0) * statistics.weight(key) for key in query_keys
-        }
+        self._weights = {key: shares.get(key, 1.0) * statistics.weight(key) for key in query_keys}
 
     @property
     def keys(self) -> list[int]:
@@ -171,10 +169,7 @@ def rarest(query_keys: Sequence[int], document_frequency: Mapping[int, int], cou
 
 
 def select_query_keys(
-    query_keys: Sequence[int],
-    document_frequency: Mapping[int, int],
-    max_postings: int,
-    longest_list: float = math.inf,
+    query_keys: Sequence[int], document_frequency: Mapping[int, int], max_postings: int, longest_list: float = math.inf
 ) -> list[int]:
     """Returns the distinct keys that occur, rarest first, up to `max_postings` postings in total.
 

@@ -45,21 +45,13 @@ RERANKERS: Mapping[str, str] = {
 }
 
 # By value of `QUERY_REWRITER`. Each class is constructed with LlmOptions.
-QUERY_REWRITERS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_models:OpenAiRewriter",
-}
+QUERY_REWRITERS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiRewriter"}
 
 
 # By the vendor whose API LLM_BASE_URL implements. Each class is constructed with LlmOptions.
-FACT_JUDGES: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_models:OpenAiFactJudge",
-}
-FACT_EXTRACTORS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_models:OpenAiFactExtractor",
-}
-SUMMARISERS: Mapping[str, str] = {
-    "openai": "agentcore.providers.openai_models:OpenAiSummariser",
-}
+FACT_JUDGES: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiFactJudge"}
+FACT_EXTRACTORS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiFactExtractor"}
+SUMMARISERS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiSummariser"}
 
 
 class Model(Protocol):
@@ -227,7 +219,9 @@ def relevances_of(scores: Sequence[float], *, count: int) -> list[float]:
     if len(scores) != count or not all(math.isfinite(score) for score in scores):
         raise DependencyUnavailable(
             f"The reranker answered with {len(scores)} scores, or with what is no number, where {count} "
-            f"numbers were asked for.", data={"scores": len(scores)})
+            f"numbers were asked for.",
+            data={"scores": len(scores)},
+        )
     if all(0.0 <= score <= 1.0 for score in scores):
         return [float(score) for score in scores]
     # The sigmoid in terms of tanh, which cannot overflow.

@@ -17,15 +17,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.memory.llm import (
-    Bill,
-    FactJudge,
-    FactVerdict,
-    QueryRewriter,
-    Reranker,
-    Rewriting,
-    relevances_of,
-)
+from agentcore.memory.llm import Bill, FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import Told
 from agentcore.memory.storage import MemoryStorage
@@ -122,9 +114,7 @@ class _Limited(Generic[ModelT]):
 
     use: ClassVar[str]
 
-    def __init__(
-        self, inner: ModelT, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS
-    ) -> None:
+    def __init__(self, inner: ModelT, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS) -> None:
         self.model = inner.model
         self.problem: str | None = None
         """The last failure; None after a success."""
@@ -294,8 +284,7 @@ class LlmMeter:
             self._count(work, "refused")
             raise DependencyUnavailable(
                 "The budget of this agent for language models is used up for today.",
-                data={"budget": {
-                    "tokens_a_day": options.tokens_a_day, "cost_a_day": str(options.cost_a_day)}},
+                data={"budget": {"tokens_a_day": options.tokens_a_day, "cost_a_day": str(options.cost_a_day)}},
             )
         return _Reserved(day, input_tokens, output_tokens)
 
@@ -308,7 +297,8 @@ class LlmMeter:
             return
         more = input_tokens + output_tokens - reserved.input_tokens - reserved.output_tokens
         cost_micros = self.options.micros(input_tokens, output_tokens) - self.options.micros(
-            reserved.input_tokens, reserved.output_tokens)
+            reserved.input_tokens, reserved.output_tokens
+        )
         async with self._storage.transaction(agent_id) as transaction:
             await transaction.llm.settle(reserved.day, more, cost_micros)
 

@@ -191,10 +191,7 @@ class MemoryOperations:
         count = 0 if params.dry_run else len(restored.memory_ids)
         degraded = [OTHER_MODEL] if restored.waiting_for_embedding_ids else []
         return RestoreResult(
-            restored_count=count,
-            dry_run=params.dry_run,
-            **vars(restored),
-            receipt=receipt_of(steps, degraded),
+            restored_count=count, dry_run=params.dry_run, **vars(restored), receipt=receipt_of(steps, degraded)
         )
 
     async def archived(self, params: ArchivedParams) -> ArchivedResult:
@@ -273,15 +270,12 @@ class MemoryOperations:
     async def stats(self, params: StatsParams) -> StatsResult:
         steps = self._parts.steps()
         with steps("search"):
-            rows = {
-                row["memory_type"]: row for row in await self._parts.storage.layers(self._caller.agent_id)
-            }
+            rows = {row["memory_type"]: row for row in await self._parts.storage.layers(self._caller.agent_id)}
             totals = await self._parts.storage.totals(self._caller.agent_id)
             own = await self._parts.storage.own_rules(self._caller.agent_id)
         rules = rules_of(self._parts.policy.layers, own)
         layers = {
-            layer: LayerStats(**_layer(rows.get(layer.value), rules[layer].capacity or 0))
-            for layer in MemoryType
+            layer: LayerStats(**_layer(rows.get(layer.value), rules[layer].capacity or 0)) for layer in MemoryType
         }
         return StatsResult(
             total=sum(layer.count for layer in layers.values()),
@@ -368,9 +362,7 @@ class MemoryOperations:
     async def summarize(self, params: SummarizeParams) -> SummarizeResult:
         steps, conditions = self._parts.steps(), params.conditions()
         with steps("summarize"):
-            summary, read = await sessions.summary_of(
-                self._parts, self._caller, conditions, params.max_tokens
-            )
+            summary, read = await sessions.summary_of(self._parts, self._caller, conditions, params.max_tokens)
         return SummarizeResult(
             summary=summary.text,
             token_count=summary.token_count,

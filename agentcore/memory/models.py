@@ -177,18 +177,13 @@ def _at_most_all(amount: Any) -> Any:
 def _fits_half_precision(vector: list[float]) -> list[float]:
     largest = max(abs(value) for value in vector)
     if not HALF_SMALLEST <= largest <= HALF_LARGEST:
-        raise ValueError(
-            f"is zero or too large: its largest value is outside {HALF_SMALLEST} to {HALF_LARGEST}"
-        )
+        raise ValueError(f"is zero or too large: its largest value is outside {HALF_SMALLEST} to {HALF_LARGEST}")
     return vector
 
 
 Text = Annotated[str, Field(max_length=MAX_TEXT_CHARS), AfterValidator(without_nul)]
 FilledText = Annotated[
-    str,
-    Field(min_length=1, max_length=MAX_TEXT_CHARS),
-    AfterValidator(without_nul),
-    AfterValidator(_not_blank),
+    str, Field(min_length=1, max_length=MAX_TEXT_CHARS), AfterValidator(without_nul), AfterValidator(_not_blank)
 ]
 Identifier = Annotated[str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(_printable)]
 FilterUsers = Annotated[
@@ -196,17 +191,12 @@ FilterUsers = Annotated[
     Field(description="A user id, or a list; null in the list selects memories without a user."),
 ]
 Label = Annotated[
-    str,
-    Field(min_length=1, max_length=MAX_ID_CHARS),
-    AfterValidator(without_nul),
-    AfterValidator(_not_blank),
+    str, Field(min_length=1, max_length=MAX_ID_CHARS), AfterValidator(without_nul), AfterValidator(_not_blank)
 ]
 Labels = Annotated[list[Label], Field(max_length=MAX_LABELS)]
 Moment = Annotated[datetime, BeforeValidator(_iso_8601), AfterValidator(_in_utc)]
 Flag = Annotated[bool, Field(strict=True)]
-Share = Annotated[
-    float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False), AfterValidator(_in_single_precision)
-]
+Share = Annotated[float, Field(strict=True, ge=0.0, le=1.0, allow_inf_nan=False), AfterValidator(_in_single_precision)]
 JsonValue = Annotated[Any, AfterValidator(storable_json)]
 Metadata = Annotated[JsonObject, AfterValidator(storable_json)]
 Vector = Annotated[
@@ -215,8 +205,7 @@ Vector = Annotated[
     AfterValidator(_fits_half_precision),
 ]
 Amount = Annotated[
-    Annotated[int, Field(strict=True, gt=0)]
-    | Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)],
+    Annotated[int, Field(strict=True, gt=0)] | Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)],
     BeforeValidator(_at_most_all),
 ]
 TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
@@ -371,19 +360,15 @@ class MemorySummary(Strict):
     metadata: JsonObject = Field(default_factory=dict)
     flagged: bool = Field(False, description="It matches a pattern of injected instructions.")
     stands_for: list[UUID] = Field(
-        default_factory=list,
-        description="Search results omitted as near-duplicates of this memory.",
+        default_factory=list, description="Search results omitted as near-duplicates of this memory."
     )
     instead_of: list[UUID] = Field(
-        default_factory=list,
-        description="Search results omitted since this newer memory contradicts them.",
+        default_factory=list, description="Search results omitted since this newer memory contradicts them."
     )
     outdated_by: UUID | None = Field(
         None, description="A newer search result, ranked above, that probably changes this memory."
     )
-    linked_to: UUID | None = Field(
-        None, description="The better search result whose link raised or added this memory."
-    )
+    linked_to: UUID | None = Field(None, description="The better search result whose link raised or added this memory.")
     superseded_by: UUID | None = Field(
         None, description="The memory that superseded this one; only from searches that include history."
     )
@@ -426,9 +411,7 @@ class Receipt(Strict):
     searched: JsonObject = Field(default_factory=dict, description="What was searched and how.")
     candidates: dict[str, int] = Field(default_factory=dict, description="Number of candidates by retriever.")
     dropped: list[Dropped] = Field(default_factory=list)
-    fit: float | None = Field(
-        None, description="Probability that any search result answers the query, 0 to 1."
-    )
+    fit: float | None = Field(None, description="Probability that any search result answers the query, 0 to 1.")
     degraded: list[str] = Field(
         default_factory=list, description="Unavailable components, and what the service did instead."
     )

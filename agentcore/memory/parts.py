@@ -140,8 +140,13 @@ class MemoryParts:
             parts = replace(parts, embedder=self.embedder.for_agent(caller.agent_id, caller.users))
         if caller.users is None:
             return parts
-        return replace(parts, storage=self.storage.bound_to(caller.users), whole_storage=self.storage,
-                       vectors=self.vectors.bound_to(caller.users), working=self.working.without_copies())
+        return replace(
+            parts,
+            storage=self.storage.bound_to(caller.users),
+            whole_storage=self.storage,
+            vectors=self.vectors.bound_to(caller.users),
+            working=self.working.without_copies(),
+        )
 
     def draft(self, params: StoreParams, caller: Caller, now: datetime | None = None) -> Draft:
         """Returns all values of a memory that derive from the params alone. Raises InvalidParams."""

@@ -55,9 +55,7 @@ _LOG = re.compile(
     r"|\[?(?:TRACE|DEBUG|INFO|WARN\w*|ERROR)\b|[>$#] |\.\.\. )"
 )
 # An identifier in code: dotted, snake case, mixed case, or a constant.
-_NAME = re.compile(
-    r"\b(?=\w*[a-z])\w+(?:[._]\w+)+|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9_]{3,}\b"
-)
+_NAME = re.compile(r"\b(?=\w*[a-z])\w+(?:[._]\w+)+|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z]+[A-Z]\w*|\b[A-Z][A-Z0-9_]{3,}\b")
 
 _QUESTION_WORD = re.compile(r"\b(?:when|what|which|where|why|who|whom|whose|how)\b.{0,24}", re.IGNORECASE)
 _TIME_WANTED = re.compile(
@@ -80,9 +78,7 @@ def complete(query: str, history: Sequence[Turn]) -> str:
 
 def _is_vague(query: str) -> bool:
     telling = [term for term in terms(query) if term not in _PALE]
-    return len(telling) <= VAGUE_TERMS or (
-        len(telling) <= POINTING_TERMS and _POINTING.search(query) is not None
-    )
+    return len(telling) <= VAGUE_TERMS or (len(telling) <= POINTING_TERMS and _POINTING.search(query) is not None)
 
 
 def _key_terms(content: str, known: set[str]) -> list[str]:
@@ -162,10 +158,7 @@ class LookingBack:
         """Returns its entry in the receipt."""
         if self.spans is None:
             return {"probability": round(self.probability or 0.0, 2)}
-        return {
-            "phrase": self.phrase,
-            "held_in": [[start.isoformat(), end.isoformat()] for start, end in self.spans],
-        }
+        return {"phrase": self.phrase, "held_in": [[start.isoformat(), end.isoformat()] for start, end in self.spans]}
 
 
 def is_short(query: str) -> bool:

@@ -76,7 +76,9 @@ async def _embedded(embedder: Embedder, texts: Sequence[str], path: Path) -> Vec
         except DependencyUnavailable as failure:
             logger.warning(
                 "the embedder does not answer: until the next start abstention falls back to defaults, "
-                "historical queries to the times that they name: %s", failure.message)
+                "historical queries to the times that they name: %s",
+                failure.message,
+            )
             return None
         _cache(path, vectors)
     return vectors
@@ -98,5 +100,4 @@ def _cache(path: Path, vectors: Vectors) -> None:
             np.save(whole, vectors)
             whole.replace(path)
     except OSError as cause:
-        logger.warning("the vectors of the sample queries cannot be cached in %s: %s",
-                       path.parent, cause.strerror)
+        logger.warning("the vectors of the sample queries cannot be cached in %s: %s", path.parent, cause.strerror)

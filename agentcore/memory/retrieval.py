@@ -31,7 +31,15 @@ SHORTEST_NAME = 3
 # The time match of a memory if only its message date is in the window.
 MESSAGE_DATE_MATCH = 0.5
 TERMS = (
-    "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance",
+    "similarity",
+    "words",
+    "session",
+    "neighbours",
+    "speaker",
+    "time",
+    "recency",
+    "frequency",
+    "importance",
     "links",
 )
 # How many top candidates are compared for repetition.
@@ -172,9 +180,7 @@ def _is_the_query(candidate: Candidate, question: Question) -> bool:
     return said and just_now and candidate.text[0] == question.own_text
 
 
-def _similar_enough(
-    candidates: Sequence[Candidate], question: Question, dropped: Counter[str]
-) -> Sequence[Candidate]:
+def _similar_enough(candidates: Sequence[Candidate], question: Question, dropped: Counter[str]) -> Sequence[Candidate]:
     if question.min_score is None or not question.with_vectors:
         return candidates
     kept = [each for each in candidates if (each.similarity or 0.0) >= question.min_score]
@@ -229,9 +235,7 @@ def _values(
     named: Set[str | None],
 ) -> Values:
     now, scale = question.now.timestamp(), question.scale
-    role_factor = np.array(
-        [weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates]
-    )
+    role_factor = np.array([weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
     features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
     bm25, session, age, accesses, idle, importance = features.T
     terms = {
@@ -386,9 +390,7 @@ def _in_order(newest: Places, scores: Values) -> list[int]:
     return in_order
 
 
-def _repeated(
-    candidates: Sequence[Candidate], scores: Values, top: Sequence[int], asked: bytes | None
-) -> Values:
+def _repeated(candidates: Sequence[Candidate], scores: Values, top: Sequence[int], asked: bytes | None) -> Values:
     """Returns the overlap of each top candidate with a better one; stored copies of the query are skipped."""
     repeated = np.zeros(len(candidates))
     others = [at for at in top if not (candidates[at].asks and candidates[at].text[0] == asked)]
@@ -397,9 +399,7 @@ def _repeated(
     return repeated
 
 
-def freshness(
-    scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]
-) -> Values:
+def freshness(scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]) -> Values:
     """Returns score changes for pairs of top hits of which one probably makes the other outdated.
 
     Both are shares of the lower score, times the root of the link's probability. The older one loses
@@ -417,9 +417,7 @@ def freshness(
     return gains - losses
 
 
-def lifted(
-    scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]
-) -> Values:
+def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]) -> Values:
     """Returns the scores, raised for candidates that make a top hit outdated.
 
     Such a candidate often shares no word with the query. The lift is LIFT times the score distance, times the
@@ -447,9 +445,7 @@ def _relative_scores(scores: Values) -> Values:
     return np.clip((scores - middle) / (top - middle), 0.0, 1.0)
 
 
-def _outdated(
-    candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[Tie]
-) -> dict[UUID, UUID]:
+def _outdated(candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[Tie]) -> dict[UUID, UUID]:
     ranks = {candidates[place].memory_id: rank for rank, place in enumerate(order)}
     found: dict[UUID, UUID] = {}
     for tie in sorted(changes, key=lambda each: each.weight):

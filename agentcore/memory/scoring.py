@@ -58,9 +58,7 @@ def recency(moment: datetime, now: datetime, half_life_days: float) -> float:
     return half_life_decay((now - moment).total_seconds(), half_life_days)
 
 
-def frequency(
-    access_count: int, last_accessed: datetime | None, now: datetime, half_life_days: float
-) -> float:
+def frequency(access_count: int, last_accessed: datetime | None, now: datetime, half_life_days: float) -> float:
     """Returns log(1 + accesses), scaled to 1 at 100 accesses, decaying with the time since the last one."""
     if access_count <= 0 or last_accessed is None:
         return 0.0

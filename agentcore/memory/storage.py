@@ -24,14 +24,7 @@ from agentcore.memory.columns import NEW, TEXT, MemoryColumns, NewColumns, Store
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
 from agentcore.memory.params.agent_settings import OwnRules
 from agentcore.memory.rows.archive_rows import ArchiveRows, EraseRows
-from agentcore.memory.rows.derived_rows import (
-    EMBED_PASSAGES,
-    ClusterRows,
-    FactRows,
-    LlmRows,
-    PassageRows,
-    SummaryRows,
-)
+from agentcore.memory.rows.derived_rows import EMBED_PASSAGES, ClusterRows, FactRows, LlmRows, PassageRows, SummaryRows
 from agentcore.memory.rows.memory_rows import (
     HistoryRows,
     LifeRows,
@@ -69,12 +62,7 @@ class JobRows(OwnedRows):
     """The jobs of one agent in one transaction. Enqueue last: its locks block others until the commit."""
 
     async def enqueue(
-        self,
-        name: str,
-        *,
-        lock: str | None = None,
-        not_before: datetime | None = None,
-        **ids: str | int | UUID,
+        self, name: str, *, lock: str | None = None, not_before: datetime | None = None, **ids: str | int | UUID
     ) -> None:
         """Enqueues the job with these ids; it can start after the commit.
 
@@ -89,9 +77,7 @@ class JobRows(OwnedRows):
         rows = await self._rows("job_waits", lock=lock)
         return bool(rows[0]["waits"])
 
-    async def over_capacity(
-        self, capacities: Mapping[str, int], locks: Sequence[str]
-    ) -> list[tuple[str, int]]:
+    async def over_capacity(self, capacities: Mapping[str, int], locks: Sequence[str]) -> list[tuple[str, int]]:
         """Returns layers above their capacity, with the capacity; omits those whose job, by its lock, is
         pending.
 
@@ -111,6 +97,7 @@ class JobRows(OwnedRows):
         """Blocks until the transactions that saw a job with this lock as pending have ended."""
         await self._rows("await_enqueuers", lock=lock)
 
+
 def job_lock(name: str, **ids: str | int | UUID) -> str:
     """Returns the default lock of a job: its name with its ids."""
     return json.dumps([name, _plain(ids)], sort_keys=True)
@@ -122,11 +109,7 @@ def _plain(ids: Mapping[str, str | int | UUID]) -> dict[str, str | int]:
 
 _RECORD_FIELDS = set(MemoryRecord.model_fields) - {"embedding"}
 _DIRECTIONS = {True: (sql.SQL("DESC"), sql.SQL("<")), False: (sql.SQL("ASC"), sql.SQL(">"))}
-_LISTS = {
-    "timestamp": "list_by_timestamp",
-    "importance": "list_by_importance",
-    "access_count": "list_by_access_count",
-}
+_LISTS = {"timestamp": "list_by_timestamp", "importance": "list_by_importance", "access_count": "list_by_access_count"}
 _UPDATED = ("content", "flagged", "tags", "relevance_score", "pinned")
 DELETE_CHUNK = 5_000
 _WORKING = sql.SQL("m.memory_id, m.version, m.token_count, m.relevance_score, m.pinned")
@@ -195,9 +178,7 @@ class MemoryTransaction(OwnedRows):
 
     async def known_keys(self, keys: Sequence[str]) -> dict[str, Row]:
         """Returns the request digest and memory id recorded under each unexpired idempotency key."""
-        return {
-            row["idempotency_key"]: row for row in await self._rows("find_idempotency_keys", keys=list(keys))
-        }
+        return {row["idempotency_key"]: row for row in await self._rows("find_idempotency_keys", keys=list(keys))}
 
     async def point_key(self, key: str, memory_id: UUID) -> None:
         """Points a claimed idempotency key to another memory."""
@@ -285,9 +266,7 @@ class MemoryTransaction(OwnedRows):
         rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
         return await self._forget([*made_of, *rows])
 
-    async def chosen(
-        self, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], limit: int
-    ) -> list[UUID]:
+    async def chosen(self, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], limit: int) -> list[UUID]:
         """Returns the visible ones of these memories; if none are passed, up to `limit` that match."""
         if memory_ids:
             return sorted(await self.existing(memory_ids))
@@ -305,9 +284,7 @@ class MemoryTransaction(OwnedRows):
 
     async def lock_prunable(self, versions: Mapping[UUID, int]) -> list[UUID]:
         """Locks and returns those of these memories that are unpinned and unchanged in version."""
-        rows = await self._rows(
-            "lock_prunable", memory_ids=list(versions), versions=list(versions.values())
-        )
+        rows = await self._rows("lock_prunable", memory_ids=list(versions), versions=list(versions.values()))
         return [row["memory_id"] for row in rows]
 
     async def whole_rows(self, memory_ids: Sequence[UUID]) -> list[Row]:
@@ -316,9 +293,7 @@ class MemoryTransaction(OwnedRows):
 
     async def delete_versions(self, versions: Mapping[UUID, int]) -> list[Row]:
         """Deletes the memories that are unpinned and unchanged in version; returns a row for each."""
-        rows = await self._rows(
-            "delete_versions", memory_ids=list(versions), versions=list(versions.values())
-        )
+        rows = await self._rows("delete_versions", memory_ids=list(versions), versions=list(versions.values()))
         return await self._forget(rows)
 
     async def _forget(self, rows: list[Row]) -> list[Row]:
@@ -377,13 +352,9 @@ class MemoryStorage:
         rows = await self._read(agent_id, "get_memories", primary=primary, **values)
         return {row["memory_id"]: as_record(row) for row in rows}
 
-    async def summaries(
-        self, agent_id: str, memory_ids: Sequence[UUID]
-    ) -> tuple[dict[UUID, MemorySummary], int]:
+    async def summaries(self, agent_id: str, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, MemorySummary], int]:
         """Returns existing memories as unscored search hits, up to MAX_PAGE_BYTES, and the number omitted."""
-        rows = await self._read(
-            agent_id, "get_summaries", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES
-        )
+        rows = await self._read(agent_id, "get_summaries", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES)
         read = {
             row["memory_id"]: MemorySummary.model_construct(
                 **{**row, "memory_type": MemoryType(row["memory_type"])}
@@ -426,9 +397,7 @@ class MemoryStorage:
         rows = await self._read(agent_id, "count_flagged", filter=Jsonb(conditions))
         return int(rows[0]["count"])
 
-    async def history(
-        self, agent_id: str, memory_id: UUID, before_number: int | None, limit: int
-    ) -> list[Row]:
+    async def history(self, agent_id: str, memory_id: UUID, before_number: int | None, limit: int) -> list[Row]:
         """Returns changes of a memory before this number, newest first; `found`: how many up to `limit`."""
         values: Row = {"before_number": before_number, "limit": limit, "max_bytes": MAX_PAGE_BYTES}
         return await self._read(agent_id, "list_history", memory_id=memory_id, **values)

@@ -41,10 +41,14 @@ class _Table:
 
 
 _TABLES = {
-    "o200k_base": _Table("https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
-                         "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
-    "cl100k_base": _Table("https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
-                          "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
+    "o200k_base": _Table(
+        "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
+        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+    ),
+    "cl100k_base": _Table(
+        "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
+        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    ),
 }
 
 
@@ -65,9 +69,9 @@ class TokenCounter:
 
     def __init__(self, cache_directory: Path, encoding: str = DEFAULT_ENCODING) -> None:
         if encoding not in _TABLES:
-            raise ConfigurationError([
-                f"TOKEN_ENCODING: there is no offline table for {encoding!r}; "
-                f"choose {' or '.join(sorted(_TABLES))}."])
+            raise ConfigurationError(
+                [f"TOKEN_ENCODING: there is no offline table for {encoding!r}; choose {' or '.join(sorted(_TABLES))}."]
+            )
         self.encoding = encoding
         self._cache_directory = cache_directory
         self._loaded: tiktoken.Encoding | None = None
@@ -145,7 +149,7 @@ def _breaks(text: str) -> Iterator[int]:
 
 
 def _between_words(text: str, length: int) -> str:
-    if not 0 < length < len(text) or not text[length - 1:length + 1].isalnum():
+    if not 0 < length < len(text) or not text[length - 1 : length + 1].isalnum():
         return text[:length]
     start = length
     while start > 0 and length - start <= MAX_WORD_CHARACTERS and text[start - 1].isalnum():
@@ -190,8 +194,7 @@ def _unpack(name: str, directory: Path) -> None:
             whole.write(ranks)
         Path(whole.name).replace(unpacked)
     except OSError as cause:
-        raise StartupError(
-            f"The token table of {name} cannot be written to {directory}: {cause.strerror}.") from cause
+        raise StartupError(f"The token table of {name} cannot be written to {directory}: {cause.strerror}.") from cause
 
 
 def _carried(name: str) -> bytes:
@@ -204,7 +207,8 @@ def _carried(name: str) -> bytes:
                 return gzip.decompress(packed.read_bytes())
             except (OSError, EOFError) as cause:
                 raise StartupError(
-                    f"The token table of {name} is damaged: install the package bpe-openai again.") from cause
+                    f"The token table of {name} is damaged: install the package bpe-openai again."
+                ) from cause
     raise StartupError(f"The token table of {name} is missing: install the package bpe-openai.")
 
 

@@ -105,11 +105,7 @@ class VectorStore(Protocol):
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics: ...
 
     async def search_words(
-        self,
-        agent_id: str,
-        term_weights: Mapping[int, float],
-        conditions: Conditions,
-        breadth: int = 1,
+        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int = 1
     ) -> WordHits: ...
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
@@ -123,9 +119,7 @@ class PgVectorStore:
 
     name = "pgvector"
 
-    def __init__(
-        self, database: Database, dimensions: int, limits: SearchLimits, place: VectorPlace = SETTLED
-    ) -> None:
+    def __init__(self, database: Database, dimensions: int, limits: SearchLimits, place: VectorPlace = SETTLED) -> None:
         self._database = database
         self._limits = limits
         self._place = place
@@ -144,9 +138,7 @@ class PgVectorStore:
         counts = ("lexical_totals", "lexical_frequencies")
         if self._database.users is not None:
             counts = ("bound_totals", "bound_frequencies")
-        [[total], frequencies] = await self._database.fetch(
-            agent_id, [(query(name), values) for name in counts]
-        )
+        [[total], frequencies] = await self._database.fetch(agent_id, [(query(name), values) for name in counts])
         count = max(0, int(total["memory_count"]))
         return LexicalStatistics(
             memory_count=count,
@@ -156,11 +148,7 @@ class PgVectorStore:
         )
 
     async def search_words(
-        self,
-        agent_id: str,
-        term_weights: Mapping[int, float],
-        conditions: Conditions,
-        breadth: int = 1,
+        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int = 1
     ) -> WordHits:
         """Returns the memories that contain any of the terms, the best by BM25 first."""
         if not term_weights:
@@ -259,8 +247,9 @@ class PgVectorStore:
             best: sql.SQL | sql.Composed = query("no_passage")
             if passages != "none":
                 passage_distance = shaped_query(name, stored=PASSAGE)
-                best = shaped_query("best_passage", passage_distance=passage_distance, distance=distance,
-                                    held=self._place.held)
+                best = shaped_query(
+                    "best_passage", passage_distance=passage_distance, distance=distance, held=self._place.held
+                )
             temporal = "temporal_arm" if timely else "temporal_arm_none"
             self._statements[shape] = shaped_query(
                 "candidates",
@@ -296,9 +285,7 @@ class PgVectorStore:
             arm = shaped_query("vector_arm_with_passages", own=arm, passages=passage_arm)
         return shaped_query("vector_arm_several", arm=arm) if several else arm
 
-    async def _serving(
-        self, agent_id: str, request: SearchRequest
-    ) -> tuple[ServingIndex | None, ServingIndex | None]:
+    async def _serving(self, agent_id: str, request: SearchRequest) -> tuple[ServingIndex | None, ServingIndex | None]:
         """Returns the indexes of the agent's memories and passages; None: exact search."""
         limit = self._limits.exact_search_limit
         index = passage_index = None
@@ -314,13 +301,7 @@ class PgVectorStore:
         index = await self._indexes.of(agent_id, self._place.index_model(model))
         if index is None:
             return 1.0
-        values = {
-            "agent_id": agent_id,
-            "filter": Jsonb({}),
-            "model": model,
-            "vector": HalfVector(vector),
-            "limit": k,
-        }
+        values = {"agent_id": agent_id, "filter": Jsonb({}), "model": model, "vector": HalfVector(vector), "limit": k}
         [exact] = await self._database.fetch(agent_id, [(self._nearest("exact", several=False), values)])
         settings = index_settings(index, filtered=False)
         [_, indexed] = await self._database.fetch(
@@ -330,9 +311,7 @@ class PgVectorStore:
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
 
-def _modes(
-    request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None
-) -> tuple[str, str]:
+def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None) -> tuple[str, str]:
     """Returns how the vectors of memories and those of passages are searched."""
     mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
     passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"

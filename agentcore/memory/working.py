@@ -130,27 +130,19 @@ class WorkingMemory:
         script, keys = self._generation, [_generation_key(agent_id)]
         if script is None:
             return None
-        found = await _or_none(
-            lambda: cast(Awaitable[Any], script(keys=keys, args=[uuid4().hex, self.ttl_seconds])))
+        found = await _or_none(lambda: cast(Awaitable[Any], script(keys=keys, args=[uuid4().hex, self.ttl_seconds])))
         return cast(bytes | None, found)
 
     async def end_generation(self, agent_id: str) -> None:
         """Invalidates the generation: writes with it are refused. Raises DependencyUnavailable."""
         await self.drop([_generation_key(agent_id).encode()])
 
-    async def add(
-        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], generation: bytes | None
-    ) -> bool:
+    async def add(self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], generation: bytes | None) -> bool:
         """Adds entries, newest first, to an existing copy and resets its TTL; returns whether it did."""
         return await self._script(agent_id, task_id, entries, self.ttl_seconds, generation, make="0")
 
     async def make(
-        self,
-        agent_id: str,
-        task_id: str,
-        entries: Sequence[WorkingEntry],
-        ttl_seconds: int,
-        generation: bytes | None,
+        self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, generation: bytes | None
     ) -> bool:
         """Creates a copy from entries, newest first, unless one exists; returns whether it did."""
         return await self._script(agent_id, task_id, entries, ttl_seconds, generation, make="1")

@@ -79,8 +79,9 @@ class BertGraph(ABC):
         weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
         return self.node("Gemm", [rows, weight, bias], transB=1)
 
-    def node(self, operator: str, inputs: Sequence[str], *, output: str = "", domain: str = "",
-             **attributes: float) -> str:
+    def node(
+        self, operator: str, inputs: Sequence[str], *, output: str = "", domain: str = "", **attributes: float
+    ) -> str:
         output = output or f"{operator}.{len(self._nodes)}"
         node = helper.make_node(operator, inputs, [output], domain=domain)
         node.attribute.extend(helper.make_attribute(name, value) for name, value in attributes.items())
@@ -94,16 +95,16 @@ class BertGraph(ABC):
     def _embed(self, words: str) -> str:
         first, second = self.integers("first", 0), self.integers("second", 1)
         length = self.node("Shape", ["attention_mask"], start=1, end=2)
-        positions = self.node(
-            "Slice", [self.weight("embeddings.position_embeddings.weight"), first, length, first])
-        segment = self.node(
-            "Slice", [self.weight("embeddings.token_type_embeddings.weight"), first, second, first])
+        positions = self.node("Slice", [self.weight("embeddings.position_embeddings.weight"), first, length, first])
+        segment = self.node("Slice", [self.weight("embeddings.token_type_embeddings.weight"), first, second, first])
         added = self.node("Add", [words, self.node("Add", [positions, segment])])
         return self._normalize(self.node("Reshape", [added, self._rows()]), "embeddings.LayerNorm")
 
     def _layer(self, name: str, hidden: str, batch: str, mask: str) -> str:
-        heads = [self.node("Reshape", [self.dense(hidden, f"{name}.attention.self.{part}"), batch])
-                 for part in ("query", "key", "value")]
+        heads = [
+            self.node("Reshape", [self.dense(hidden, f"{name}.attention.self.{part}"), batch])
+            for part in ("query", "key", "value")
+        ]
         attended = self.node("MultiHeadAttention", [*heads, "", mask], domain=CONTRIBUTED, num_heads=HEADS)
         mixed = self.dense(self.node("Reshape", [attended, self._rows()]), f"{name}.attention.output.dense")
         hidden = self._normalize(self.node("Add", [mixed, hidden]), f"{name}.attention.output.LayerNorm")
@@ -129,12 +130,20 @@ class BertGraph(ABC):
 
 # Hugging Face's names of weights, and the file's.
 SHORT_NAMES = (
-    ("embeddings.position_embeddings.weight", "emb.pos"), ("embeddings.LayerNorm", "emb.ln"),
-    ("embeddings.token_type_embeddings.weight", "emb.type"), ("encoder.layer.", "l"),
-    ("attention.self.query", "q"), ("attention.self.key", "k"), ("attention.self.value", "v"),
-    ("attention.output.dense", "ao"), ("attention.output.LayerNorm", "aln"),
-    ("intermediate.dense", "fi"), ("output.dense", "fo"), ("output.LayerNorm", "oln"),
-    (".weight", ".w"), (".bias", ".b"),
+    ("embeddings.position_embeddings.weight", "emb.pos"),
+    ("embeddings.LayerNorm", "emb.ln"),
+    ("embeddings.token_type_embeddings.weight", "emb.type"),
+    ("encoder.layer.", "l"),
+    ("attention.self.query", "q"),
+    ("attention.self.key", "k"),
+    ("attention.self.value", "v"),
+    ("attention.output.dense", "ao"),
+    ("attention.output.LayerNorm", "aln"),
+    ("intermediate.dense", "fi"),
+    ("output.dense", "fo"),
+    ("output.LayerNorm", "oln"),
+    (".weight", ".w"),
+    (".bias", ".b"),
 )
 
 
@@ -191,8 +200,16 @@ class _E5Graph(BertGraph):
         packed, scale = f"{name}.packed", f"{name}.scales"
         self.initializers[packed] = numpy_helper.from_array(codes[..., ::2] | codes[..., 1::2] << 4, packed)
         self.initializers[scale] = numpy_helper.from_array(scales.reshape(-1), scale)
-        projected = self.node("MatMulNBits", [rows, packed, scale, "", "", bias], domain=CONTRIBUTED, K=width,
-                              N=outputs, bits=4, block_size=BLOCK_VALUES, accuracy_level=4)
+        projected = self.node(
+            "MatMulNBits",
+            [rows, packed, scale, "", "", bias],
+            domain=CONTRIBUTED,
+            K=width,
+            N=outputs,
+            bits=4,
+            block_size=BLOCK_VALUES,
+            accuracy_level=4,
+        )
         down, up = (f"{_short(name)}.{part}" for part in ("down", "up"))
         if down not in self._adapter:
             return projected
@@ -206,8 +223,10 @@ class _PairGraph(_E5Graph):
     output = ("relation", 3)
 
     def more_inputs(self) -> list[ValueInfoProto]:
-        return [helper.make_tensor_value_info(each, TensorProto.FLOAT, ["texts", "tokens"])
-                for each in ("first_text", "second_text")]
+        return [
+            helper.make_tensor_value_info(each, TensorProto.FLOAT, ["texts", "tokens"])
+            for each in ("first_text", "second_text")
+        ]
 
     def pool(self, hidden: str) -> None:
         first, second = self.integers("first_token", 0), self.integers("second", 1)
@@ -253,16 +272,19 @@ class _MiniLmGraph(BertGraph):
 
     def words(self) -> tuple[ValueInfoProto, str]:
         input_ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["texts", "tokens"])
-        return input_ids, self.node(
-            "Gather", [self.weight("embeddings.word_embeddings.weight"), "input_ids"])
+        return input_ids, self.node("Gather", [self.weight("embeddings.word_embeddings.weight"), "input_ids"])
 
     def weight(self, name: str) -> str:
         entry = self._entries[name]
         start, end = entry["data_offsets"]
-        tensor = TensorProto(name=name, data_type=TensorProto.FLOAT, dims=entry["shape"],
-                             data_location=TensorProto.EXTERNAL)
-        for key, value in (("location", self._file_name), ("offset", self._data_start + start),
-                           ("length", end - start)):
+        tensor = TensorProto(
+            name=name, data_type=TensorProto.FLOAT, dims=entry["shape"], data_location=TensorProto.EXTERNAL
+        )
+        for key, value in (
+            ("location", self._file_name),
+            ("offset", self._data_start + start),
+            ("length", end - start),
+        ):
             tensor.external_data.add(key=key, value=str(value))
         self.initializers[name] = tensor
         return name

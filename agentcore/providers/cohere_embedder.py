@@ -52,16 +52,25 @@ class CohereEmbedder(RemoteEmbedder):
             # The SDK has no public way to close the connections that it opens itself.
             self._connections = httpx.AsyncClient(timeout=self._options.timeout_seconds)
             self._client = AsyncClientV2(
-                self._options.api_key, base_url=self._options.base_url, httpx_client=self._connections,
-                timeout=self._options.timeout_seconds, log_warning_experimental_features=False)
+                self._options.api_key,
+                base_url=self._options.base_url,
+                httpx_client=self._connections,
+                timeout=self._options.timeout_seconds,
+                log_warning_experimental_features=False,
+            )
 
     async def _ask(self, texts: Sequence[str], kind: EmbeddingKind) -> ArrayLike:
         if self._client is None:
             raise DependencyUnavailable("The Cohere embedder is not open.")
         try:
             answer = await self._client.embed(
-                model=self._options.model_name, input_type=f"search_{kind}", texts=texts,
-                embedding_types=["float"], truncate="END", request_options=self._request_options)
+                model=self._options.model_name,
+                input_type=f"search_{kind}",
+                texts=texts,
+                embedding_types=["float"],
+                truncate="END",
+                request_options=self._request_options,
+            )
         except ApiError as cause:
             if cause.status_code is None or cause.status_code < 400:
                 raise self._failures.unreadable() from cause

@@ -21,14 +21,7 @@ from tokenizers import Encoding, Tokenizer
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.llm import RerankerOptions
 from agentcore.providers.local_models import TOKENIZER, graph_in, missing_in
-from agentcore.providers.onnx_models import (
-    ONNX_FAILURES,
-    Optimization,
-    Session,
-    chunks,
-    cores,
-    open_session,
-)
+from agentcore.providers.onnx_models import ONNX_FAILURES, Optimization, Session, chunks, cores, open_session
 
 # Keys of the model's maximum input length, by file.
 LENGTHS = {"config.json": "max_position_embeddings", "tokenizer_config.json": "model_max_length"}
@@ -93,8 +86,12 @@ class CrossEncoder:
         await asyncio.gather(*(work_off() for _ in range(_thread_count())))
         return [float(score) for score in scores]
 
-    async def _run(self, work: Callable[Concatenate[_Model, Arguments], Result],
-                   *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    async def _run(
+        self,
+        work: Callable[Concatenate[_Model, Arguments], Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
         model = self._model
         if model is None:
             raise DependencyUnavailable("The cross-encoder is not loaded.")
@@ -157,8 +154,13 @@ def _load(directory: Path) -> _Model:
     kinds = {each.name: each.type for each in session.get_inputs()}
     if "input_ids" not in kinds or not set(kinds) <= set(INPUTS) or not set(kinds.values()) <= set(NUMBERS):
         raise _wrong(directory, f"is no cross-encoder: it takes {', '.join(sorted(kinds))}")
-    model = _Model(tokenizer, padding_id, session, {name: NUMBERS[kind] for name, kind in kinds.items()},
-                   ThreadPoolExecutor(_thread_count(), "rerank"))
+    model = _Model(
+        tokenizer,
+        padding_id,
+        session,
+        {name: NUMBERS[kind] for name, kind in kinds.items()},
+        ThreadPoolExecutor(_thread_count(), "rerank"),
+    )
     try:
         _inferred(model, _encoded(model, "a query", ["a text", "another, longer text"]))
     except UNFIT as cause:
@@ -193,6 +195,9 @@ def _max_tokens(directory: Path) -> int:
 
 
 def _wrong(directory: Path, what: str) -> ConfigurationError:
-    return ConfigurationError([
-        f"RERANKER_PATH={directory} {what}: it must be a directory with a cross-encoder's model.onnx and "
-        f"tokenizer.json; or set RERANKER=none."])
+    return ConfigurationError(
+        [
+            f"RERANKER_PATH={directory} {what}: it must be a directory with a cross-encoder's model.onnx and "
+            f"tokenizer.json; or set RERANKER=none."
+        ]
+    )

@@ -107,7 +107,7 @@ class UnigramTokenizer:
                     ids.append(each)
             if len(ids) > MAX_TOKENS:
                 break
-        return [START, *ids[:MAX_TOKENS - 2], END]
+        return [START, *ids[: MAX_TOKENS - 2], END]
 
     def _split(self, text: str) -> Iterator[str]:
         line = _SPACES.sub(SPACE, text.translate(self._normalized))

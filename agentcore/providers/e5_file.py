@@ -72,7 +72,7 @@ class E5File:
 
     def _take(self, count: int) -> Bytes:
         start, self._at = self._at, self._at + count
-        return self._bytes[start:self._at]
+        return self._bytes[start : self._at]
 
     def _replacement(self) -> tuple[int, str]:
         character, count = self._unpack("<IB")
@@ -82,7 +82,7 @@ class E5File:
         [name_bytes] = self._unpack("<H")
         name = self._take(name_bytes).tobytes().decode()
         _, _, start, count = self._unpack("<BIQQ")
-        return name, self._bytes[start:start + count]
+        return name, self._bytes[start : start + count]
 
 
 def _split(utf8: Bytes, offsets: NDArray[np.uint32]) -> list[str]:

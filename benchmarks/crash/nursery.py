@@ -77,9 +77,7 @@ class Nursery:
         self._begin(SERVE, environment, telling)
         return (await self._heard(LISTENS))[1]
 
-    async def run(
-        self, arguments: Sequence[str], environment: Mapping[str, str], *, telling: str = "rightly"
-    ) -> int:
+    async def run(self, arguments: Sequence[str], environment: Mapping[str, str], *, telling: str = "rightly") -> int:
         """Runs a command; returns its exit status, -9 if it was killed."""
         self._begin(arguments, environment, telling)
         return await self.ended()
@@ -120,9 +118,15 @@ def nursery() -> Iterator[Nursery]:
     settings = {name.upper() for name in Settings.model_fields}
     environment = {name: value for name, value in os.environ.items() if name not in settings}
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.crash.nursery"], cwd=ROOT, start_new_session=True, text=True,
-        env=environment | {"PYTHONPATH": str(ROOT)}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT)
+        [sys.executable, "-m", "benchmarks.crash.nursery"],
+        cwd=ROOT,
+        start_new_session=True,
+        text=True,
+        env=environment | {"PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     with process:
         try:
             made = Nursery(process)

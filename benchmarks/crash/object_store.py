@@ -14,7 +14,10 @@ import httpx
 
 BUCKET = "archive"
 CREDENTIALS: Mapping[str, str] = {
-    "AWS_ACCESS_KEY_ID": "testing", "AWS_SECRET_ACCESS_KEY": "testing", "AWS_DEFAULT_REGION": "us-east-1"}
+    "AWS_ACCESS_KEY_ID": "testing",
+    "AWS_SECRET_ACCESS_KEY": "testing",
+    "AWS_DEFAULT_REGION": "us-east-1",
+}
 START_SECONDS = 60.0
 
 
@@ -31,7 +34,9 @@ class ObjectStore:
         """Starts the endpoint; returns once it responds and has an empty bucket."""
         self._process = subprocess.Popen(
             [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self._port)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         deadline = time.monotonic() + START_SECONDS
         with httpx.Client(trust_env=False) as http:
             while True:
@@ -46,8 +51,13 @@ class ObjectStore:
 
     def client(self) -> Any:
         """Returns boto3's client for it."""
-        return boto3.client("s3", endpoint_url=self.url, region_name="us-east-1",
-                            aws_access_key_id="testing", aws_secret_access_key="testing")  # noqa: S106
+        return boto3.client(
+            "s3",
+            endpoint_url=self.url,
+            region_name="us-east-1",
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",  # noqa: S106
+        )
 
     def kill(self) -> None:
         """Kills the process, as in an outage."""

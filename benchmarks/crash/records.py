@@ -13,8 +13,7 @@ from psycopg.rows import dict_row
 ROWS = {
     "memories": "SELECT m.memory_id, m::text AS row FROM memories m",
     "memory_usage": "SELECT m.memory_id, m::text AS row FROM memory_usage m",
-    "memory_history": "SELECT m.memory_id, m::text AS row FROM memory_history m "
-                      "WHERE m.operation <> 'restore'",
+    "memory_history": "SELECT m.memory_id, m::text AS row FROM memory_history m WHERE m.operation <> 'restore'",
     "memory_links": "SELECT m.source_id AS memory_id, m::text AS row FROM memory_links m",
 }
 Records = Mapping[UUID, Sequence[str]]

@@ -34,8 +34,7 @@ SIZES = (64, 96)
 AGENTS: Mapping[str, int] = {"reembedded-large": 60, "reembedded-few": 7, "reembedded-one": 1}
 PATIENCE_SECONDS = 30.0
 # The pass at which to kill, for points that are passed once per batch or index.
-PASSES: Mapping[str, int] = {
-    "reembed.embedded": 4, "reembed.written": 4, "reembed.moved": 4, "reembed.built": 2}
+PASSES: Mapping[str, int] = {"reembed.embedded": 4, "reembed.written": 4, "reembed.moved": 4, "reembed.built": 2}
 ROWS = """
 SELECT agent_id, memory_id, content, speaker, embedding, embedding_model, next_embedding,
        next_embedding_model, (to_jsonb(m) - ARRAY[
@@ -64,8 +63,7 @@ class Reembedding:
     """Trials on a separate database, from one model to the other and back."""
 
     def __init__(
-        self, runtime: Runtime, place: Place, nursery: Nursery, chance: random.Random,
-        *, telling: str = "in a hurry",
+        self, runtime: Runtime, place: Place, nursery: Nursery, chance: random.Random, *, telling: str = "in a hurry"
     ) -> None:
         self._runtime = runtime
         self._place = place
@@ -128,14 +126,14 @@ class Reembedding:
         return Remains(
             lost=len(before.keys() - now.keys()) + len(blind),
             doubled=len(now.keys() - before.keys()),
-            altered=altered + wrong)
+            altered=altered + wrong,
+        )
 
     async def _unfinished(self, size: int) -> int:
         """Counts leftovers that a finished run would not have."""
         model = self._model_of(size).embedder.model
         rows = await self._rows()
-        left = sum(row["embedding_model"] != model or row["next_embedding_model"] is not None
-                   for row in rows.values())
+        left = sum(row["embedding_model"] != model or row["next_embedding_model"] is not None for row in rows.values())
         stages = [(each.model, each.stage) for each in await known_models(self._runtime.database)]
         policy = self._runtime.parts.policy
         keeper = IndexKeeper(self._runtime.database, model, size, policy.indexes)
@@ -160,9 +158,14 @@ class Reembedding:
 
     async def _store(self, agent_id: str, count: int) -> None:
         items = [
-            StoreParams(content=sentence(self._chance), speaker=self._chance.choice([None, "Ada"]),
-                        force=True, timestamp=FIRST + timedelta(minutes=number))
-            for number in range(count)]
+            StoreParams(
+                content=sentence(self._chance),
+                speaker=self._chance.choice([None, "Ada"]),
+                force=True,
+                timestamp=FIRST + timedelta(minutes=number),
+            )
+            for number in range(count)
+        ]
         await self._manager(agent_id).store_batch(StoreBatchParams(items=items))
 
     async def _change(self) -> None:

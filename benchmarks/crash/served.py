@@ -53,11 +53,25 @@ class Served:
         """Starts the server; returns once it is ready."""
         settings = {name.upper() for name in Settings.model_fields}
         environment = {name: value for name, value in os.environ.items() if name not in settings}
-        environment |= {"PYTHONPATH": str(ROOT), "AGENTCORE_HOME": str(self.home.path),
-                        "EMBEDDING_MODEL": "hashing", "RATE_LIMIT_PER_MINUTE": "0", "LOG_LEVEL": "WARNING"}
+        environment |= {
+            "PYTHONPATH": str(ROOT),
+            "AGENTCORE_HOME": str(self.home.path),
+            "EMBEDDING_MODEL": "hashing",
+            "RATE_LIMIT_PER_MINUTE": "0",
+            "LOG_LEVEL": "WARNING",
+        }
         self._process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "agentcore", "serve", "--port", "0", cwd=self.home.path.parent,
-            env=environment, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+            sys.executable,
+            "-m",
+            "agentcore",
+            "serve",
+            "--port",
+            "0",
+            cwd=self.home.path.parent,
+            env=environment,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
         told: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._listening = asyncio.create_task(self._listen(self._process, told))
         self.url = await asyncio.wait_for(told, START_SECONDS)

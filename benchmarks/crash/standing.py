@@ -28,12 +28,23 @@ async def standing() -> AsyncIterator[tuple[Runtime, Place]]:
         database_url, redis_url = urls.database_url or "", urls.redis_url or ""
         await asyncio.to_thread(migration.upgrade, database_url)
         settings = bench_settings(
-            root / "home", database_url=database_url, redis_url=redis_url, embedding_model="hashing",
-            embedding_dimensions=64, maintenance_in_server=False)
+            root / "home",
+            database_url=database_url,
+            redis_url=redis_url,
+            embedding_model="hashing",
+            embedding_dimensions=64,
+            maintenance_in_server=False,
+        )
         environment = {
-            "DATABASE_URL": database_url, "REDIS_URL": redis_url,
-            "AGENTCORE_HOME": str(root / "home"), "EMBEDDING_MODEL": "hashing", "EMBEDDING_DIMENSIONS": "64",
-            "JWT_SECRET_KEY": SECRET, "MAINTENANCE_IN_SERVER": "false", "LOG_LEVEL": "ERROR"}
+            "DATABASE_URL": database_url,
+            "REDIS_URL": redis_url,
+            "AGENTCORE_HOME": str(root / "home"),
+            "EMBEDDING_MODEL": "hashing",
+            "EMBEDDING_DIMENSIONS": "64",
+            "JWT_SECRET_KEY": SECRET,
+            "MAINTENANCE_IN_SERVER": "false",
+            "LOG_LEVEL": "ERROR",
+        }
         async with open_runtime(settings, log=lambda line: None) as runtime:
             assert runtime.parts.archive is not None
             yield runtime, Place(runtime.parts, runtime.parts.archive, database_url, environment)

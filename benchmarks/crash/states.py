@@ -10,13 +10,7 @@ from datetime import UTC, datetime, timedelta
 from agentcore.memory.api import Caller
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.memories import (
-    DeleteParams,
-    ListParams,
-    PruneParams,
-    StoreBatchParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams, StoreBatchParams, StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
 from benchmarks.corpus import sentence
@@ -53,8 +47,11 @@ async def _state(parts: MemoryParts, chance: random.Random) -> tuple[int, int, i
         await transaction.life.count_accesses(used, {each: _moment(chance) for each in used})
     target = chance.choice([None, chance.randint(1, MOST), 1.0, max(0.01, round(chance.random(), 2))])
     params = PruneParams(
-        memory_layer=chance.choice([MemoryType.EPISODIC, MemoryType.SEMANTIC]), target=target,
-        strategy=chance.choice(sorted(STRATEGIES)), dry_run=True)
+        memory_layer=chance.choice([MemoryType.EPISODIC, MemoryType.SEMANTIC]),
+        target=target,
+        strategy=chance.choice(sorted(STRATEGIES)),
+        dry_run=True,
+    )
     said = (await memory.prune(params)).memory_ids
     taken = (await memory.prune(params.model_copy(update={"dry_run": False}))).memory_ids
     left = {each.memory_id for each in (await memory.list(ListParams(limit=100))).memories}
@@ -64,9 +61,13 @@ async def _state(parts: MemoryParts, chance: random.Random) -> tuple[int, int, i
 
 def _item(chance: random.Random, number: int) -> StoreParams:
     return StoreParams(
-        content=f"State {number}: {sentence(chance)}", pinned=chance.random() < 0.25,
-        importance=chance.choice([0.0, 0.5, 1.0, chance.random()]), timestamp=_moment(chance), force=True,
-        memory_type=chance.choice([MemoryType.EPISODIC, MemoryType.SEMANTIC]))
+        content=f"State {number}: {sentence(chance)}",
+        pinned=chance.random() < 0.25,
+        importance=chance.choice([0.0, 0.5, 1.0, chance.random()]),
+        timestamp=_moment(chance),
+        force=True,
+        memory_type=chance.choice([MemoryType.EPISODIC, MemoryType.SEMANTIC]),
+    )
 
 
 def _moment(chance: random.Random) -> datetime:

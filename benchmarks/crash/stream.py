@@ -55,8 +55,7 @@ class Account:
         linked = bool(targets) and chance.random() < LINK_SHARE
         links = [Link(target_id=chance.choice(targets), relation="after")] if linked else []
         task_id = f"task-{chance.randrange(5)}" if chance.random() < TASK_SHARE else None
-        return StoreParams(
-            content=content, external_id=name, idempotency_key=name, links=links, task_id=task_id)
+        return StoreParams(content=content, external_id=name, idempotency_key=name, links=links, task_id=task_id)
 
     def next_write(self, targets: Sequence[UUID]) -> Write:
         """Returns a single store or a batch."""
@@ -96,8 +95,9 @@ class Stream:
     async def until(self, *, answered: int, failed: int | None = None) -> None:
         """Waits until this many writes are answered, or this many have failed."""
         async with asyncio.timeout(LONGEST_WAIT_SECONDS), self._changed:
-            await self._changed.wait_for(lambda: len(self.answered) >= answered or (
-                failed is not None and len(self.unanswered) >= failed))
+            await self._changed.wait_for(
+                lambda: len(self.answered) >= answered or (failed is not None and len(self.unanswered) >= failed)
+            )
 
     async def stop(self) -> None:
         """Stops each writer after its current write."""

@@ -79,9 +79,7 @@ class Place:
 class Tearing:
     """Trials on one place, each with a separate agent."""
 
-    def __init__(
-        self, place: Place, nursery: Nursery, chance: random.Random, *, telling: str = "rightly"
-    ) -> None:
+    def __init__(self, place: Place, nursery: Nursery, chance: random.Random, *, telling: str = "rightly") -> None:
         self._place = place
         self._nursery = nursery
         self._chance = chance
@@ -116,11 +114,17 @@ class Tearing:
         count = chance.randint(FEWEST, MOST)
         pinned = [chance.random() < PINNED_SHARE for _ in range(count - 1)] + [False]
         items = [
-            StoreParams(content=f"Note {number}, of Heron {number} (H{number}x): {sentence(chance)}",
-                        pinned=pinned[number], importance=round(chance.random(), 3),
-                        task_id=chance.choice([None, "task"]), tags=["a"], metadata={"n": chance.random()},
-                        timestamp=FIRST + timedelta(minutes=number))
-            for number in range(count)]
+            StoreParams(
+                content=f"Note {number}, of Heron {number} (H{number}x): {sentence(chance)}",
+                pinned=pinned[number],
+                importance=round(chance.random(), 3),
+                task_id=chance.choice([None, "task"]),
+                tags=["a"],
+                metadata={"n": chance.random()},
+                timestamp=FIRST + timedelta(minutes=number),
+            )
+            for number in range(count)
+        ]
         results = (await memory.store_batch(StoreBatchParams(items=items))).results
         ids = [each.memory_id for each in results if each.memory_id is not None]
         async with self._place.parts.storage.transaction(agent_id) as transaction:
@@ -150,8 +154,12 @@ class Tearing:
         return survived
 
     async def _finish(
-        self, agent_id: str, memory: MemoryManager, operation: Operation,
-        before: Mapping[UUID, Sequence[str]], going: Sequence[UUID],
+        self,
+        agent_id: str,
+        memory: MemoryManager,
+        operation: Operation,
+        before: Mapping[UUID, Sequence[str]],
+        going: Sequence[UUID],
     ) -> Remains:
         """Repeats the interrupted operation and restores everything; all must be complete and unchanged."""
         await operation(memory)

@@ -15,11 +15,7 @@ TOLD_EVERY = 50
 
 
 async def in_turn(
-    kind: str,
-    names: Sequence[str],
-    count: int,
-    trial: Callable[[str], Awaitable[Remains]],
-    tell: Callable[[str], None],
+    kind: str, names: Sequence[str], count: int, trial: Callable[[str], Awaitable[Remains]], tell: Callable[[str], None]
 ) -> dict[str, Any]:
     """Runs this many trials with the points in turn, and returns their figures."""
     started, total, hit = time.perf_counter(), Remains(), Counter[str]()

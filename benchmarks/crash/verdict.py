@@ -76,8 +76,7 @@ class Verdict:
     @property
     def wrong(self) -> int:
         """Returns the total of violations."""
-        return (self.lost + self.doubled + self.altered + self.torn + self.half_written + self.dangling
-                + self.miscounted)
+        return self.lost + self.doubled + self.altered + self.torn + self.half_written + self.dangling + self.miscounted
 
 
 async def judge(database_url: str, agent_id: str, account: Account, unanswered: Sequence[Write]) -> Verdict:
@@ -111,14 +110,19 @@ def _altered(found: Sequence[Mapping[str, Any]], account: Account) -> int:
     return sum(
         account.contents.get(row["external_id"]) != row["content"]
         or account.acknowledged.get(row["external_id"], row["memory_id"]) != row["memory_id"]
-        for row in found)
+        for row in found
+    )
 
 
 def _unlinked(links: set[tuple[UUID, UUID]], held: Mapping[str, UUID], writes: Sequence[Write]) -> int:
     """Counts links that were not stored with their memory."""
-    return sum((held[item.external_id or ""], link.target_id) not in links
-               for write in writes for item in write.items if (item.external_id or "") in held
-               for link in item.links)
+    return sum(
+        (held[item.external_id or ""], link.target_id) not in links
+        for write in writes
+        for item in write.items
+        if (item.external_id or "") in held
+        for link in item.links
+    )
 
 
 def _is_torn(write: Write, held: Mapping[str, UUID]) -> bool:

@@ -17,10 +17,13 @@ from agentcore.memory.forgetting import erasing, removing
 from agentcore.memory.rows import vector_index
 from agentcore.memory.rows.archive_rows import Tombstone
 
-_NAME = sql.SQL("UPDATE {} SET embedding_model = next_embedding_model "
-                "WHERE next_embedding_model IS NOT NULL RETURNING memory_id")
-_MOVE = sql.SQL("UPDATE {} SET embedding = next_embedding, next_embedding = NULL, "
-                "next_embedding_model = NULL WHERE next_embedding_model IS NOT NULL RETURNING memory_id")
+_NAME = sql.SQL(
+    "UPDATE {} SET embedding_model = next_embedding_model WHERE next_embedding_model IS NOT NULL RETURNING memory_id"
+)
+_MOVE = sql.SQL(
+    "UPDATE {} SET embedding = next_embedding, next_embedding = NULL, "
+    "next_embedding_model = NULL WHERE next_embedding_model IS NOT NULL RETURNING memory_id"
+)
 
 
 class Nowhere:
@@ -63,10 +66,17 @@ class ArchiveAfterDelete(removing.Pruning):
             place = await archival.archive_id(archive)
             await transaction.delete_versions({row["memory_id"]: row["version"] for row in rows})
             await transaction.archived.write_tombstones(
-                Tombstone(**{name: row[name] for name in removing._CHOSEN_BY}, reason=self._strategy,
-                          object_key=copy.object_key, sha256=copy.sha256, size_bytes=copy.size_bytes,
-                          archive_id=place, users=row["provenance"].get("users", []))
-                for row, copy in zip(rows, copies, strict=True))
+                Tombstone(
+                    **{name: row[name] for name in removing._CHOSEN_BY},
+                    reason=self._strategy,
+                    object_key=copy.object_key,
+                    sha256=copy.sha256,
+                    size_bytes=copy.size_bytes,
+                    archive_id=place,
+                    users=row["provenance"].get("users", []),
+                )
+                for row, copy in zip(rows, copies, strict=True)
+            )
         failpoint("prune.committed")
         await archival.archive_memories(archive, agent_id, rows)
         return [row["memory_id"] for row in rows]
@@ -105,8 +115,14 @@ def hurry() -> None:
     """Uses small batches, indexes over few rows and short waits for other processes."""
     settings: Mapping[Any, Mapping[str, Any]] = {
         index_keeper: {"MIN_ROWS": 40, "QUERIES": 10},
-        reembedding: {"MIN_ROWS": 40, "ROWS_A_BATCH": 20, "MOVED_A_BATCH": 20, "SETTLE_SECONDS": 0.2,
-                      "LIFE_SECONDS": 0.05, "PAUSE_SECONDS": 0.02},
+        reembedding: {
+            "MIN_ROWS": 40,
+            "ROWS_A_BATCH": 20,
+            "MOVED_A_BATCH": 20,
+            "SETTLE_SECONDS": 0.2,
+            "LIFE_SECONDS": 0.05,
+            "PAUSE_SECONDS": 0.02,
+        },
         vector_index: {"LEAST_ROWS_READ": 1},
     }
     for module, values in settings.items():

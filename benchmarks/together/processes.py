@@ -53,9 +53,7 @@ class Member:
 
 
 @asynccontextmanager
-async def together(
-    environment: Mapping[str, str], servers: int, workers: int
-) -> AsyncIterator[list[Member]]:
+async def together(environment: Mapping[str, str], servers: int, workers: int) -> AsyncIterator[list[Member]]:
     """Starts the processes and stops them at the end of the block; none may exit before."""
     commands = [("serve", "--port", "0")] * servers + [("worker",)] * workers
     settings = {name.upper() for name in Settings.model_fields}
@@ -64,9 +62,15 @@ async def together(
     try:
         for command in commands:
             process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "agentcore", *command, cwd=ROOT,
+                sys.executable,
+                "-m",
+                "agentcore",
+                *command,
+                cwd=ROOT,
                 env={**clean, "PYTHONPATH": str(ROOT), **environment},
-                stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT)
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+            )
             members.append(Member(process))
         async with asyncio.timeout(START_SECONDS), asyncio.TaskGroup() as starting:
             for member in members:

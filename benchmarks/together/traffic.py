@@ -47,7 +47,11 @@ class Client:
     """One caller of one agent, which uses the servers in turn."""
 
     def __init__(
-        self, agent_id: str, servers: Sequence[MemoryClient], counted: Sequence[UUID], account: Account,
+        self,
+        agent_id: str,
+        servers: Sequence[MemoryClient],
+        counted: Sequence[UUID],
+        account: Account,
         chance: random.Random,
     ) -> None:
         self._agent_id = agent_id
@@ -57,9 +61,16 @@ class Client:
         self._chance = chance
         self._known: list[UUID] = []
         self._work: list[tuple[str, int, Callable[[MemoryClient], Awaitable[object]]]] = [
-            ("count", 25, self._count), ("store", 14, self._store), ("state", 5, self._state),
-            ("retrieve", 18, self._retrieve), ("cross", 15, self._cross), ("judge", 8, self._judge),
-            ("correct", 8, self._correct), ("delete", 4, self._delete), ("prune", 3, self._prune)]
+            ("count", 25, self._count),
+            ("store", 14, self._store),
+            ("state", 5, self._state),
+            ("retrieve", 18, self._retrieve),
+            ("cross", 15, self._cross),
+            ("judge", 8, self._judge),
+            ("correct", 8, self._correct),
+            ("delete", 4, self._delete),
+            ("prune", 3, self._prune),
+        ]
 
     async def run(self, until: float) -> None:
         """Runs sequential calls until this time.monotonic value."""
@@ -112,8 +123,10 @@ class Client:
         self._account.versions[place].append(int(getattr(result, "version")))  # noqa: B009 - two results have it
 
     async def _store(self, memory: MemoryClient) -> None:
-        items = [StoreParams(content=f"{sentence(self._chance)} ({self._chance.random()})", force=True)
-                 for _ in range(self._chance.randint(1, 6))]
+        items = [
+            StoreParams(content=f"{sentence(self._chance)} ({self._chance.random()})", force=True)
+            for _ in range(self._chance.randint(1, 6))
+        ]
         results = (await memory.store_batch(StoreBatchParams(items=items))).results
         self._known = [*self._known, *(each.memory_id for each in results if each.memory_id)][-50:]
 
@@ -129,8 +142,10 @@ class Client:
 
     async def _correct(self, memory: MemoryClient) -> None:
         if changing := self._others():
-            updates = {"content": sentence(self._chance), "links": [
-                {"target_id": str(self._chance.choice(self._counted)), "relation": "beside"}]}
+            updates = {
+                "content": sentence(self._chance),
+                "links": [{"target_id": str(self._chance.choice(self._counted)), "relation": "beside"}],
+            }
             await memory.update(_updates(self._chance.choice(changing), **updates))
 
     async def _delete(self, memory: MemoryClient) -> None:
@@ -152,8 +167,16 @@ def _updates(memory_id: UUID, **updates: object) -> UpdateParams:
 
 async def counted_memories(memory: MemoryClient, agent_id: str) -> list[UUID]:
     """Stores counters at 0, version 1, which no call deletes."""
-    items = [StoreParams(content=f"Meter {number} of {agent_id} stands at 0.", pinned=True, force=True,
-                         memory_type=MemoryType.SEMANTIC, metadata={"count": 0}, supersede=False)
-             for number in range(COUNTED)]
+    items = [
+        StoreParams(
+            content=f"Meter {number} of {agent_id} stands at 0.",
+            pinned=True,
+            force=True,
+            memory_type=MemoryType.SEMANTIC,
+            metadata={"count": 0},
+            supersede=False,
+        )
+        for number in range(COUNTED)
+    ]
     results = (await memory.store_batch(StoreBatchParams(items=items))).results
     return [each.memory_id for each in results if each.memory_id is not None]

@@ -61,9 +61,7 @@ def _streams() -> dict[str, list[dict[str, Any]]]:
 def _nearest(messages: list[dict[str, Any]], vectors: Any, number: int) -> list[tuple[int, int]]:
     speaker = messages[number]["speaker"]
     near = [
-        (float(vectors[old] @ vectors[number]), old)
-        for old in range(number)
-        if messages[old]["speaker"] == speaker
+        (float(vectors[old] @ vectors[number]), old) for old in range(number) if messages[old]["speaker"] == speaker
     ]
     best = sorted(near, reverse=True)[:COMPARED]
     return [(old, number) for cosine, old in best if cosine >= MIN_SIMILARITY]
@@ -79,8 +77,10 @@ def main() -> None:
     probabilities = 1 / (1 + np.exp(-(rows @ np.array(weights) + bias)))
     for least in (0.05, 0.2, 0.4, 0.6):
         kept = probabilities >= least
-        print(f"from {least}: {kept.sum()} pairs, precision {labels[kept].mean():.2f}, "
-              f"recall {labels[kept].sum() / labels.sum():.2f}")
+        print(
+            f"from {least}: {kept.sum()} pairs, precision {labels[kept].mean():.2f}, "
+            f"recall {labels[kept].sum() / labels.sum():.2f}"
+        )
 
 
 if __name__ == "__main__":

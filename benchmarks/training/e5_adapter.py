@@ -128,10 +128,7 @@ def loss_of(model: Encoder, batch: Sequence[Example]) -> Tensor:
     stored = model([model.tokens(text, "document", MAX_TOKENS) for text in texts])
     cosines = asked @ stored.T / TEMPERATURE
     also = torch.tensor(
-        [
-            [text in each.answers and text != own for text in texts]
-            for each, own in zip(batch, chosen, strict=True)
-        ]
+        [[text in each.answers and text != own for text in texts] for each, own in zip(batch, chosen, strict=True)]
     )
     target = torch.tensor([texts.index(own) for own in chosen])
     return functional.cross_entropy(cosines.masked_fill(also, -1e4), target)

@@ -37,8 +37,9 @@ def main() -> None:
     total = sum(network.vectors([network.tokens(text, "document")])[0].astype(float) for text in texts)
     mean = [round(float(each), DECIMALS) for each in np.asarray(total) / len(texts)]
     place = Path(e5.__file__).with_name(e5.MEAN)
-    place.write_text(json.dumps({"of": "passages of talks.jsonl", "texts": len(texts), "mean": mean}) + "\n",
-                     encoding="utf-8")
+    place.write_text(
+        json.dumps({"of": "passages of talks.jsonl", "texts": len(texts), "mean": mean}) + "\n", encoding="utf-8"
+    )
     print(f"{len(texts)} passages, length of the mean {np.linalg.norm(mean):.4f}: {place.name}")
 
 

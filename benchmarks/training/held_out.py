@@ -6,6 +6,5 @@ from pathlib import Path
 
 STREAMS = Path(__file__).resolve().parent.parent / "data" / "streams"
 HELD_OUT = frozenset(
-    ("a03", "b04", "c02", "d05", "e06", "f07", "g03", "h09",
-     "i05", "j04", "k06", "l08", "m05", "n05", "o05", "p05")
+    ("a03", "b04", "c02", "d05", "e06", "f07", "g03", "h09", "i05", "j04", "k06", "l08", "m05", "n05", "o05", "p05")
 )

@@ -65,8 +65,11 @@ class Classifier(Encoder):
 
 def pairs_of_relations() -> list[Pair]:
     """Returns the scenes of data/relations."""
-    rows = [json.loads(line) for path in sorted((DATA / "relations").glob("*.jsonl"))
-            for line in path.read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for path in sorted((DATA / "relations").glob("*.jsonl"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+    ]
     return [(row["earlier"], row["later"], RELATIONS.get(row["relation"], NEITHER)) for row in rows]
 
 
@@ -91,9 +94,7 @@ def pairs_of_streams(encoder: Encoder) -> tuple[list[Pair], list[Pair]]:
     return learned, held_out
 
 
-def _pairs(
-    rows: Sequence[dict[str, Any]], texts: dict[str, str], stored: Tensor, *, every: bool
-) -> list[Pair]:
+def _pairs(rows: Sequence[dict[str, Any]], texts: dict[str, str], stored: Tensor, *, every: bool) -> list[Pair]:
     ids, found, outdated = [*texts], [], defaultdict(set)
     for place, row in enumerate(rows[1:], 1):
         changed, repeated = set(row["changes"]), set(row["repeats"])
@@ -167,8 +168,14 @@ def main() -> None:
     print(f"{len(pairs)} pairs, {len(held_out)} held out", flush=True)
     train(model, pairs)
     print(f"area under the curve, held-out streams: {area_under_curve(model, held_out):.3f}")
-    own = {"segment": model.second, **{f"head.{number}.{part}": getattr(model.head[layer], part)
-           for number, layer in enumerate((0, 3)) for part in ("weight", "bias")}}
+    own = {
+        "segment": model.second,
+        **{
+            f"head.{number}.{part}": getattr(model.head[layer], part)
+            for number, layer in enumerate((0, 3))
+            for part in ("weight", "bias")
+        },
+    }
     place = Path(e5.__file__).with_name(e5.RELATIONS_ADAPTER)
     arrays = {name: each.detach().numpy().astype(np.float16) for name, each in own.items()}
     np.savez(place, **model.adapter(), **arrays)

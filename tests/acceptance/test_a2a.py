@@ -33,8 +33,14 @@ QUESTION = "What bird did I like?"
 SECRET = "the librarian's own, of which the memory service knows nothing"
 
 
-def calling(caller: str, secret: str = SECRET, ttl_seconds: float = 600, *,
-            issuer: str = "librarian", audience: str = "librarian") -> str:
+def calling(
+    caller: str,
+    secret: str = SECRET,
+    ttl_seconds: float = 600,
+    *,
+    issuer: str = "librarian",
+    audience: str = "librarian",
+) -> str:
     """Returns a caller's token for the librarian agent."""
     return mint_token(secret, caller, (), ttl_seconds, issuer=issuer, audience=audience)
 
@@ -42,13 +48,20 @@ def calling(caller: str, secret: str = SECRET, ttl_seconds: float = 600, *,
 @contextmanager
 def librarian(serving: Serving, agent_id: str) -> Iterator[str]:
     """Starts the example agent as a process and yields its URL."""
-    own = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id),
-           "LIBRARIAN_SECRET": SECRET,
-           # This home has no service secret: the agent must work without it.
-           "AGENTCORE_HOME": str(serving.home / "nowhere")}
+    own = {
+        "AGENTCORE_URL": serving.url,
+        "AGENTCORE_TOKEN": serving.token(agent_id),
+        "LIBRARIAN_SECRET": SECRET,
+        # This home has no service secret: the agent must work without it.
+        "AGENTCORE_HOME": str(serving.home / "nowhere"),
+    }
     process = subprocess.Popen(
-        [sys.executable, str(EXAMPLES / "a2a_agent.py"), "--port", "0"], text=True, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**serving.environment, **own})
+        [sys.executable, str(EXAMPLES / "a2a_agent.py"), "--port", "0"],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**serving.environment, **own},
+    )
     try:
         assert process.stdout is not None
         match = re.search(r"listens on (\S+)", process.stdout.readline())
@@ -67,7 +80,8 @@ async def asked(url: str, token: str | None, text: str) -> str:
         agent = await create_client(url, ClientConfig(streaming=False, httpx_client=http))
         request = SendMessageRequest(
             message=new_text_message(text, role=Role.ROLE_USER),
-            metadata={A2A_CONTEXT: {"session_id": "s-1", "source_agent": "somebody else"}})
+            metadata={A2A_CONTEXT: {"session_id": "s-1", "source_agent": "somebody else"}},
+        )
         return "".join([get_stream_response_text(event) async for event in agent.send_message(request)])
 
 
@@ -121,8 +135,11 @@ async def test_the_agent_answers_nobody_without_a_good_token_and_keeps_who_calle
 @pytest.mark.shows("issue6-5-A2A-agent")
 async def test_a_token_made_for_something_else_calls_nobody(serving: Serving, agent_id: str) -> None:
     others = [
-        serving.token("planner"), calling("planner", audience="archivist"),
-        calling("planner", issuer="archivist"), mint_token(SECRET, "planner", ("memory:read",), 600)]
+        serving.token("planner"),
+        calling("planner", audience="archivist"),
+        calling("planner", issuer="archivist"),
+        mint_token(SECRET, "planner", ("memory:read",), 600),
+    ]
     with librarian(serving, agent_id) as url:
         for token in others:
             with pytest.raises(A2AClientError, match="401"):
@@ -141,8 +158,11 @@ async def test_a_callers_token_opens_no_memory(serving: Serving) -> None:
 
 @pytest.mark.shows("issue6-5-A2A-agent")
 def test_the_commands_of_the_guide_work_as_printed(serving: Serving, agent_id: str, tmp_path: Path) -> None:
-    [calls] = [block for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
-               if "a2a_caller.py" in block]
+    [calls] = [
+        block
+        for block in re.findall(r"^```sh\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
+        if "a2a_caller.py" in block
+    ]
     with librarian(serving, agent_id) as url:
         done = run(calls.replace("http://127.0.0.1:9000", url), serving, tmp_path)
     assert done.returncode == 0, done.stderr
@@ -157,10 +177,17 @@ def test_the_commands_of_the_guide_work_as_printed(serving: Serving, agent_id: s
 def run(script: str, serving: Serving, directory: Path) -> Done:
     """Runs the guide's script unchanged, with this Python and these examples."""
     lines = script.replace(".venv/bin/agentcore", f"{sys.executable} -m agentcore").replace(
-        ".venv/bin/python examples", f"{sys.executable} {EXAMPLES}")
+        ".venv/bin/python examples", f"{sys.executable} {EXAMPLES}"
+    )
     return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=120,
-        env={**serving.environment, "AGENTCORE_URL": serving.url, "LIBRARIAN_SECRET": SECRET}, check=False)
+        ["bash", "-euo", "pipefail", "-c", lines],
+        cwd=directory,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        env={**serving.environment, "AGENTCORE_URL": serving.url, "LIBRARIAN_SECRET": SECRET},
+        check=False,
+    )
 
 
 @pytest.mark.shows("issue6-shows-lines")

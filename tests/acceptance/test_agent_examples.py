@@ -20,8 +20,14 @@ HAWAII = "My budget for the Hawaii trip is $10,000"
 def said(serving: Serving, example: str, *words: str, **environment: str) -> list[str]:
     """Returns the lines that an example prints in a separate process."""
     done = subprocess.run(
-        [sys.executable, EXAMPLES / example, *words], cwd=serving.home.parent, text=True, capture_output=True,
-        env={**serving.environment, **environment}, timeout=120, check=False)
+        [sys.executable, EXAMPLES / example, *words],
+        cwd=serving.home.parent,
+        text=True,
+        capture_output=True,
+        env={**serving.environment, **environment},
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -34,9 +40,7 @@ def test_an_agent_of_a_service_remembers_in_a_second_process(serving: Serving, a
 
 
 @pytest.mark.shows("issue6-shows-restart")
-def test_an_agent_with_a_memory_of_its_own_remembers_after_a_restart(
-    new_serving: Callable[..., Serving]
-) -> None:
+def test_an_agent_with_a_memory_of_its_own_remembers_after_a_restart(new_serving: Callable[..., Serving]) -> None:
     home = new_serving(EMBEDDING_MODEL="local")
     assert said(home, "agent.py", PARROTS, HAWAII)[1::2] == ["Noted.", "Noted."]
     [_, bird, _, budget] = said(home, "agent.py", "What bird did I like?", "What's my budget for the trip?")
@@ -53,6 +57,5 @@ def test_an_agent_without_a_token_uses_the_parts_of_the_service_that_runs(servin
 
 
 def test_a_model_that_calls_the_tools_itself_remembers(serving: Serving, agent_id: str) -> None:
-    printed = said(serving, "tool_calling.py", AGENTCORE_URL=serving.url,
-                   AGENTCORE_TOKEN=serving.token(agent_id))
+    printed = said(serving, "tool_calling.py", AGENTCORE_URL=serving.url, AGENTCORE_TOKEN=serving.token(agent_id))
     assert printed[1::2] == ["Saved.", "The budget for the Hawaii trip is 10,000 dollars."]

@@ -26,9 +26,13 @@ def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
 async def test_what_was_pruned_is_listed_checked_and_brought_back(
     run: Callable[..., Done], serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:
-    await memory.store_batch(StoreBatchParams(items=[
-        StoreParams(content=f"Ada saw heron {number}.", session_id=f"day-{number % 2}")
-        for number in range(6)]))
+    await memory.store_batch(
+        StoreBatchParams(
+            items=[
+                StoreParams(content=f"Ada saw heron {number}.", session_id=f"day-{number % 2}") for number in range(6)
+            ]
+        )
+    )
     before = (await memory.list(ListParams())).memories
     assert run("prune", "episodic", "--strategy", "retention_curve", "--target", "100%").returncode == 0
     listed = run("archive", "list", "--session", "day-1")
@@ -49,7 +53,9 @@ async def test_what_was_pruned_is_listed_checked_and_brought_back(
     assert (checked.returncode, checked.stdout) == (1, "whole 4, missing 1, damaged 1\n")
     told = json.loads(serving.cli("archive", "verify", "--of", agent_id, "--json").stdout)
     assert {(each["memory_id"], each["kind"]) for each in told["findings"]} == {
-        (str(first), "missing"), (str(second), "damaged")}
+        (str(first), "missing"),
+        (str(second), "damaged"),
+    }
     some = run("archive", "restore", "--all", "--dry-run")
     assert (some.returncode, some.stdout.splitlines()[0]) == (1, "would come back: 4")
     assert "2 stay archived: the copy is missing, damaged" in some.stderr
@@ -66,9 +72,7 @@ async def test_what_was_pruned_is_listed_checked_and_brought_back(
     assert run("archive", "list").stderr == "nothing archived\n"
 
 
-async def test_the_command_goes_on_until_everything_is_back(
-    run: Callable[..., Done], memory: MemoryClient
-) -> None:
+async def test_the_command_goes_on_until_everything_is_back(run: Callable[..., Done], memory: MemoryClient) -> None:
     items = [StoreParams(content=f"Ada saw heron {number}.") for number in range(MAX_RESTORED + 1)]
     for batch in (items[:1_000], items[1_000:]):
         await memory.store_batch(StoreBatchParams(items=batch))

@@ -19,8 +19,9 @@ from benchmarks.crash.torn import Place, Remains, Tearing, points
 from tests.fixtures.services import Services
 
 SEED = int(os.environ.get("CRASH_SEED", time.time_ns() % 1_000_000))
-IN_A_DIRECTORY = {kind: [each for each in points(kind) if each != "archive.put"]
-                  for kind in ("prune", "archive", "restore")}
+IN_A_DIRECTORY = {
+    kind: [each for each in points(kind) if each != "archive.put"] for kind in ("prune", "archive", "restore")
+}
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +37,21 @@ def place(runtime: Runtime, services: Services) -> Place:
     secret = runtime.settings.jwt_secret_key
     assert secret is not None
     assert runtime.parts.archive is not None
-    return Place(runtime.parts, runtime.parts.archive, services.database_url, {
-        "DATABASE_URL": services.database_url, "REDIS_URL": services.redis_url,
-        "AGENTCORE_HOME": str(services.home), "EMBEDDING_MODEL": "hashing", "EMBEDDING_DIMENSIONS": "64",
-        "JWT_SECRET_KEY": secret.get_secret_value(), "MAINTENANCE_IN_SERVER": "false", "LOG_LEVEL": "ERROR"})
+    return Place(
+        runtime.parts,
+        runtime.parts.archive,
+        services.database_url,
+        {
+            "DATABASE_URL": services.database_url,
+            "REDIS_URL": services.redis_url,
+            "AGENTCORE_HOME": str(services.home),
+            "EMBEDDING_MODEL": "hashing",
+            "EMBEDDING_DIMENSIONS": "64",
+            "JWT_SECRET_KEY": secret.get_secret_value(),
+            "MAINTENANCE_IN_SERVER": "false",
+            "LOG_LEVEL": "ERROR",
+        },
+    )
 
 
 @pytest.mark.shows("issue4-shows-crashes")
@@ -72,8 +84,6 @@ async def test_the_verdict_sees_an_erasure_that_takes_sources_before_what_was_ma
 
 
 @pytest.mark.shows("issue4-shows-crashes")
-async def test_the_verdict_sees_a_prune_that_archives_after_it_deletes(
-    place: Place, forking: Nursery
-) -> None:
+async def test_the_verdict_sees_a_prune_that_archives_after_it_deletes(place: Place, forking: Nursery) -> None:
     tearing = Tearing(place, forking, random.Random(SEED), telling="archive after delete")
     assert (await tearing.trial("prune.committed")).lost > 0

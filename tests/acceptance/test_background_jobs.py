@@ -28,10 +28,13 @@ def ask_for_a_job(serving: Serving, ids: str, *, attempts: int = 0, not_before: 
     with connected(serving) as connection:
         connection.execute("SELECT set_config('agentcore.agent_id', 'ada', true)")
         connection.execute(
-            f"SELECT enqueue_job('ada', 'prune_layer', %s::jsonb, %s, {not_before})".encode(), (ids, ids))
+            f"SELECT enqueue_job('ada', 'prune_layer', %s::jsonb, %s, {not_before})".encode(), (ids, ids)
+        )
         row = connection.execute(
             "UPDATE procrastinate_jobs SET attempts = %s WHERE id = (SELECT max(id) FROM procrastinate_jobs) "
-            "RETURNING id", (attempts,)).fetchone()
+            "RETURNING id",
+            (attempts,),
+        ).fetchone()
     assert row is not None
     return int(row[0])
 
@@ -67,8 +70,7 @@ def test_a_job_that_failed_is_listed_explained_and_tried_again(serving: Serving,
     shown = serving.cli("jobs", "show", str(failed)).stdout
     row = rf"^{failed}\tprune_layer\tfailed\tagent_id=ada no_layer=1\t20\t.*TypeError"
     assert re.search(row, shown, re.MULTILINE)
-    assert [line.split()[-1] for line in shown.splitlines()[-4:]] == [
-        "deferred", "started", "TypeError", "failed"]
+    assert [line.split()[-1] for line in shown.splitlines()[-4:]] == ["deferred", "started", "TypeError", "failed"]
     checked = serving.cli("doctor")
     assert checked.returncode == 1
     assert re.search(r"WRONG\s+jobs\s+\d+ failed", checked.stdout)
@@ -101,7 +103,7 @@ def test_the_metrics_count_jobs_by_state_and_their_runs_by_outcome(serving: Serv
     def told() -> bool:
         metrics = httpx.get(f"{serving.url}/metrics").text
         return bool(re.search(r'^agentcore_jobs\{state="failed"\} [1-9]', metrics, re.MULTILINE)) and bool(
-            re.search(r'^agentcore_jobs_ended_total\{job="prune_layer",outcome="failed"\} [1-9]', metrics,
-                      re.MULTILINE))
+            re.search(r'^agentcore_jobs_ended_total\{job="prune_layer",outcome="failed"\} [1-9]', metrics, re.MULTILINE)
+        )
 
     assert until(told)

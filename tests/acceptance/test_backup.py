@@ -39,9 +39,14 @@ README = (ROOT / "README.md").read_text()
 def shell(lines: str, directory: Path, serving: Serving, **more: str) -> None:
     """Runs lines of the guide in a shell."""
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=300,
-        env={**serving.environment, "PATH": f"{directory / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
-             **more}, check=False)
+        ["bash", "-euo", "pipefail", "-c", lines],
+        cwd=directory,
+        text=True,
+        capture_output=True,
+        timeout=300,
+        env={**serving.environment, "PATH": f"{directory / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", **more},
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
 
@@ -50,8 +55,9 @@ def names(directory: Path) -> set[str]:
 
 
 async def fill(memory: MemoryClient) -> None:
-    stored = await memory.store_batch(StoreBatchParams(items=[
-        StoreParams(content=f"Ada saw heron {number}.") for number in range(5)]))
+    stored = await memory.store_batch(
+        StoreBatchParams(items=[StoreParams(content=f"Ada saw heron {number}.") for number in range(5)])
+    )
     first = stored.results[4].memory_id
     assert first is not None
     await memory.update(UpdateParams(memory_id=first, updates=Updates(content="Ada saw a kingfisher.")))
@@ -166,7 +172,7 @@ async def test_a_stopped_home_that_never_archived_is_backed_up_and_put_back_in_p
     # A changed byte, a truncated file, no backup at all: the home must stay unchanged.
     content, damaged = file.read_bytes(), tmp_path / "damaged"
     middle = len(content) // 2
-    changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1:]
+    changed = content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
     for wrong in (changed, content[:middle], b"no backup"):
         damaged.write_bytes(wrong)
         refused = service.cli("restore-backup", str(damaged), "--force")
@@ -190,8 +196,10 @@ async def test_a_damaged_copy_is_named_in_the_backup_and_the_rest_is_backed_up(
     serving: Serving, memory: MemoryClient, agent_id: str, tmp_path: Path
 ) -> None:
     await fill(memory)
-    assert serving.cli("prune", "episodic", "--strategy", "oldest_first", "--target", "2",
-                       "--agent", agent_id).returncode == 0
+    assert (
+        serving.cli("prune", "episodic", "--strategy", "oldest_first", "--target", "2", "--agent", agent_id).returncode
+        == 0
+    )
     first, second = sorted((Home(serving.home).archive).rglob(f"{agent_id}/*.json"))
     first.write_bytes(b"no copy")
     done = serving.cli("backup", str(tmp_path / "memory.backup"), "--json")
@@ -205,8 +213,12 @@ async def test_a_damaged_copy_is_named_in_the_backup_and_the_rest_is_backed_up(
 
 @pytest.mark.shows("NFR-4.1", "issue13-backup-external")
 async def test_with_a_database_of_ones_own_the_local_rest_is_backed_up_and_a_dump_is_served(
-    new_serving: Callable[..., Serving], serving: Serving, services: Services, memory: MemoryClient,
-    agent_id: str, tmp_path: Path
+    new_serving: Callable[..., Serving],
+    serving: Serving,
+    services: Services,
+    memory: MemoryClient,
+    agent_id: str,
+    tmp_path: Path,
 ) -> None:
     checkout(tmp_path)
     await fill(memory)

@@ -24,8 +24,11 @@ async def test_vectors_that_callers_gave_travel_and_those_of_the_embedder_are_ma
     await memory.store(StoreParams(content="It has a vector of its own.", embedding=own, timestamp=day(2)))
     await memory.store(StoreParams(content="It has the embedder's.", timestamp=day(3)))
     changed = await memory.store(StoreParams(content="It had one.", embedding=own, timestamp=day(4)))
-    await memory.update(UpdateParams.model_validate(
-        {"memory_id": changed.memory_id, "updates": {"content": "Its words are others now."}}))
+    await memory.update(
+        UpdateParams.model_validate(
+            {"memory_id": changed.memory_id, "updates": {"content": "Its words are others now."}}
+        )
+    )
     exported = serving.cli("export", "--agent", agent_id).stdout
     lines = [json.loads(line) for line in exported.splitlines()]
     assert [line.get("embedding") for line in lines] == [own, None, None]
@@ -45,13 +48,22 @@ async def test_when_a_memory_was_valid_and_what_replaced_it_travels(
 ) -> None:
     # Stored newest first: the superseding memory must exist before the superseded one.
     third = await memory.store(StoreParams(content="The budget is 14,000.", timestamp=day(4)))
-    second = await memory.store(StoreParams(
-        content="The budget is 12,000.", timestamp=day(3), valid_to=day(4), superseded_by=third.memory_id))
-    await memory.store(StoreParams(content="The budget is 9,000.", timestamp=day(2), valid_from=day(1),
-                                   valid_to=day(3), superseded_by=second.memory_id))
+    second = await memory.store(
+        StoreParams(content="The budget is 12,000.", timestamp=day(3), valid_to=day(4), superseded_by=third.memory_id)
+    )
+    await memory.store(
+        StoreParams(
+            content="The budget is 9,000.",
+            timestamp=day(2),
+            valid_from=day(1),
+            valid_to=day(3),
+            superseded_by=second.memory_id,
+        )
+    )
     gone = await memory.store(StoreParams(content="It was cancelled.", timestamp=day(6)))
-    await memory.store(StoreParams(content="It goes on.", timestamp=day(5), valid_to=day(6),
-                                   superseded_by=gone.memory_id))
+    await memory.store(
+        StoreParams(content="It goes on.", timestamp=day(5), valid_to=day(6), superseded_by=gone.memory_id)
+    )
     await memory.delete(DeleteParams(memory_ids=[gone.memory_id]))
     exported = serving.cli("export", "--agent", agent_id).stdout
     other = f"agent-{uuid4()}"
@@ -59,8 +71,9 @@ async def test_when_a_memory_was_valid_and_what_replaced_it_travels(
     async with serving.client(other) as copy:
         after = {record.content: record for record in await everything(copy)}
         says: dict[UUID | None, str] = {record.memory_id: record.content for record in after.values()}
-        assert {text: (record.valid_from, record.valid_to, says.get(record.superseded_by))
-                for text, record in after.items()} == {
+        assert {
+            text: (record.valid_from, record.valid_to, says.get(record.superseded_by)) for text, record in after.items()
+        } == {
             "The budget is 14,000.": (day(4), None, None),
             "The budget is 12,000.": (day(3), day(4), "The budget is 14,000."),
             "The budget is 9,000.": (day(1), day(3), "The budget is 12,000."),

@@ -41,8 +41,9 @@ def stopped(new_serving: Callable[..., Serving]) -> Serving:
 
 
 def test_every_wrong_choice_is_told_before_anything_is_made(stopped: Serving) -> None:
-    done = stopped.cli("serve", "--port", "0", EMBEDDING_MODEL="foo", RERANKER="bar",
-                       MEMORY_PRUNIG_STRATEGY="oldest_first")
+    done = stopped.cli(
+        "serve", "--port", "0", EMBEDDING_MODEL="foo", RERANKER="bar", MEMORY_PRUNIG_STRATEGY="oldest_first"
+    )
     assert done.returncode == 1
     assert "'foo'" in done.stderr
     assert "'bar'" in done.stderr
@@ -51,7 +52,7 @@ def test_every_wrong_choice_is_told_before_anything_is_made(stopped: Serving) ->
 
 
 async def test_the_doctor_tells_a_name_in_the_file_of_settings_that_no_setting_has(
-    new_serving: Callable[..., Serving]
+    new_serving: Callable[..., Serving],
 ) -> None:
     stopped = new_serving()
     (stopped.home.parent / ".env").write_text("EMBEDING_MODEL=none\n")
@@ -67,9 +68,7 @@ async def test_the_doctor_tells_a_name_in_the_file_of_settings_that_no_setting_h
 
 
 @pytest.mark.shows("issue2-5-tokens")
-def test_a_token_made_before_the_first_start_opens_the_service_afterwards(
-    new_serving: Callable[..., Serving],
-) -> None:
+def test_a_token_made_before_the_first_start_opens_the_service_afterwards(new_serving: Callable[..., Serving]) -> None:
     serving = new_serving()
     refused = serving.cli("token", "--agent", "early")
     assert (refused.returncode, refused.stdout) == (1, "")
@@ -128,9 +127,7 @@ def test_the_secret_of_the_settings_makes_the_token(stopped: Serving) -> None:
 
 
 @pytest.mark.shows("B11")
-async def test_a_rotated_secret_of_a_home_ends_no_token_until_the_old_one_is_dropped(
-    stopped: Serving,
-) -> None:
+async def test_a_rotated_secret_of_a_home_ends_no_token_until_the_old_one_is_dropped(stopped: Serving) -> None:
     async def accepted(token: str) -> bool:
         home = Home(stopped.home)
         verifier = make_verifier(Settings(_env_file=None, agentcore_home=home.path), home)
@@ -165,7 +162,9 @@ async def elsewhere(stopped: Serving) -> AsyncIterator[ScriptedServer]:
     """Returns a server that the directory's .env names, together with a secret that signs tokens."""
     file = stopped.home.parent / ".env"
     async with scripted_http(lambda request: Reply({"jsonrpc": "2.0", "id": 1, "result": {}})) as server:
-        file.write_text(f"AGENTCORE_URL={server.url}\nAGENTCORE_TOKEN=t.o.k\nJWT_SECRET_KEY=kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu\n")
+        file.write_text(
+            f"AGENTCORE_URL={server.url}\nAGENTCORE_TOKEN=t.o.k\nJWT_SECRET_KEY=kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu\n"
+        )
         try:
             yield server
         finally:
@@ -193,9 +192,7 @@ async def test_mcp_reads_no_env_file_either(stopped: Serving, elsewhere: Scripte
 
 @pytest.mark.parametrize("url", ["http://memory.example", "http://127.0.0.1.example", "http://localhost.example"])
 @pytest.mark.shows("A5")
-def test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed(
-    stopped: Serving, url: str
-) -> None:
+def test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed(stopped: Serving, url: str) -> None:
     secret = {"JWT_SECRET_KEY": "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu"}
     done = stopped.cli("list", "--agent", "ada", AGENTCORE_URL=url, **secret)
     assert done.returncode == 1
@@ -207,8 +204,9 @@ def test_a_token_made_here_goes_to_another_machine_only_where_its_url_is_typed(
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.10", "[::1]", "localhost", "LOCALHOST"])
 @pytest.mark.shows("A5")
 def test_this_machine_may_have_a_token_made_here(stopped: Serving, host: str) -> None:
-    done = stopped.cli("list", "--agent", "ada", AGENTCORE_URL=f"http://{host}:9",
-                       JWT_SECRET_KEY="kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu")
+    done = stopped.cli(
+        "list", "--agent", "ada", AGENTCORE_URL=f"http://{host}:9", JWT_SECRET_KEY="kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu"
+    )
     assert "No service answers at" in done.stderr
 
 
@@ -219,8 +217,7 @@ async def test_a_stored_text_is_found_listed_and_put_into_context(
     run: Callable[..., Done], memory: MemoryClient
 ) -> None:
     told = ("--tag", "drinks", "--speaker", "Ada", "--importance", "0.8", "--session", "monday")
-    stored = run("store", "Ada prefers tea over coffee", *told, "--ttl", "30d",
-                 "--metadata", '{"mood": "glad"}')
+    stored = run("store", "Ada prefers tea over coffee", *told, "--ttl", "30d", "--metadata", '{"mood": "glad"}')
     assert stored.returncode == 0
     [record] = (await memory.list(ListParams())).memories
     assert stored.stdout.strip() == str(record.memory_id)
@@ -259,13 +256,16 @@ def test_what_is_held_back_ends_with_1_and_force_stores_it(run: Callable[..., Do
     assert run("store", "hi", "--force").returncode == 0
 
 
-@pytest.mark.parametrize(("arguments", "member"), [
-    (["store", "Ada rides the blue bicycle"], "memory_id"),
-    (["retrieve", "bicycle"], "memories"),
-    (["context", "bicycle"], "token_count"),
-    (["list"], "next_cursor"),
-    (["prune", "episodic", "--dry-run"], "pruned_count"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "member"),
+    [
+        (["store", "Ada rides the blue bicycle"], "memory_id"),
+        (["retrieve", "bicycle"], "memories"),
+        (["context", "bicycle"], "token_count"),
+        (["list"], "next_cursor"),
+        (["prune", "episodic", "--dry-run"], "pruned_count"),
+    ],
+)
 def test_json_is_the_whole_result(run: Callable[..., Done], arguments: list[str], member: str) -> None:
     done = run(*arguments, "--json")
     assert (done.returncode, done.stderr) == (0, "")
@@ -296,8 +296,11 @@ def test_a_page_tells_how_to_go_on(run: Callable[..., Done]) -> None:
 
 
 async def test_a_command_that_waits_for_the_rate_limit_says_so(stopped: Serving) -> None:
-    limited = Reply({"jsonrpc": "2.0", "id": 1, "error": {"code": -32004, "message": "Too many requests."}},
-                    status=429, headers={"Retry-After": "1"})
+    limited = Reply(
+        {"jsonrpc": "2.0", "id": 1, "error": {"code": -32004, "message": "Too many requests."}},
+        status=429,
+        headers={"Retry-After": "1"},
+    )
     page = Reply({"jsonrpc": "2.0", "id": 1, "result": {"memories": [], "next_cursor": None, "receipt": {}}})
     async with scripted_http(lambda request: page) as service:
         service.script.append(limited)
@@ -325,8 +328,15 @@ def test_serve_says_where_it_listens_and_what_it_prints_works(new_serving: Calla
     welcome = "".join(serving.welcome)
     [block] = re.findall(r"\n\n(  export .*?)\n\n", welcome, re.DOTALL)
     assert shutil.which("curl")
-    done = subprocess.run(["/bin/sh", "-c", block], cwd=serving.home.parent, env=serving.environment,
-                          text=True, capture_output=True, check=False, timeout=60)
+    done = subprocess.run(
+        ["/bin/sh", "-c", block],
+        cwd=serving.home.parent,
+        env=serving.environment,
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
     assert json.loads(done.stdout)["result"]["status"] == "stored", done.stderr
     assert serving.stop(by=signal.SIGINT) == 0
     assert serving.left_over() == []

@@ -28,9 +28,10 @@ def test_a_memory_is_shown_corrected_counted_and_deleted_by_its_id(run: Callable
     assert "version 2" in run("update", memory_id, "--content", "The kiln is fired on Fridays.").stderr
     assert json.loads(run("get", memory_id, "--json").stdout)["content"] == "The kiln is fired on Fridays."
     assert "1 in all" in run("stats").stderr
-    assert [run("count", *filters).stdout for filters in (
-        (), ("--tag", "pottery"), ("--type", "semantic"), ("--consistent", "--after", "1d"))] == [
-        "1\n", "1\n", "0\n", "1\n"]
+    assert [
+        run("count", *filters).stdout
+        for filters in ((), ("--tag", "pottery"), ("--type", "semantic"), ("--consistent", "--after", "1d"))
+    ] == ["1\n", "1\n", "0\n", "1\n"]
     assert json.loads(run("count", "--json").stdout)["count"] == 1
     assert run("delete", memory_id, said="n\n").returncode == 1
     assert run("delete", memory_id, "--yes").stderr == "1 deleted\n"
@@ -109,8 +110,7 @@ def test_a_prune_that_takes_nothing_says_why(run: Callable[..., Done]) -> None:
     for day in ("Monday", "Tuesday", "Friday"):
         run("store", f"On {day} the kiln is fired.")
     few = run("prune", "episodic", "--target", "20%", "--dry-run")
-    assert (few.stdout, few.stderr) == (
-        "would go: 0\n", "20 % of 3 memories is less than one: --target 1 takes one\n")
+    assert (few.stdout, few.stderr) == ("would go: 0\n", "20 % of 3 memories is less than one: --target 1 takes one\n")
 
 
 @pytest.mark.shows("B8")
@@ -152,9 +152,7 @@ def test_the_past_is_searched_as_of_a_time(run: Callable[..., Done]) -> None:
     assert "kiln" not in run("context", "when is the kiln fired", "--as-of", "2026-04-01").stdout
 
 
-def test_a_file_that_holds_no_messages_is_named_with_the_form_wanted(
-    run: Callable[..., Done], tmp_path: Path
-) -> None:
+def test_a_file_that_holds_no_messages_is_named_with_the_form_wanted(run: Callable[..., Done], tmp_path: Path) -> None:
     for text in ("{broken", '{"role": "user"}', "[7]"):
         file = tmp_path / "bad.json"
         file.write_text(text)

@@ -67,9 +67,15 @@ async def live_a_little(memory: MemoryApi) -> None:
     """Calls every method once, in the order of a memory's lifecycle."""
     tea = await memory.store(StoreParams(content=TEA, speaker="Ada", tags=["drinks"], task_id="breakfast"))
     assert tea.memory_id is not None
-    batch = await memory.store_batch(StoreBatchParams(items=[
-        StoreParams(content=BIKE), StoreParams(content="hello there"),
-        StoreParams(interaction=Interaction(query="Where is the key?", response="Under the mat."))]))
+    batch = await memory.store_batch(
+        StoreBatchParams(
+            items=[
+                StoreParams(content=BIKE),
+                StoreParams(content="hello there"),
+                StoreParams(interaction=Interaction(query="Where is the key?", response="Under the mat.")),
+            ]
+        )
+    )
     assert [result.status for result in batch.results] == ["stored", "rejected", "stored"]
     found = await memory.retrieve(RetrieveParams(query="what does Ada drink, tea or coffee?", explain=True))
     assert found.memories[0].content == TEA
@@ -166,9 +172,7 @@ async def test_a_token_of_another_secret_is_refused(serving: Serving, agent_id: 
             await forger.count(CountParams())
 
 
-async def test_an_expired_token_is_replaced_without_the_caller_noticing(
-    serving: Serving, agent_id: str
-) -> None:
+async def test_an_expired_token_is_replaced_without_the_caller_noticing(serving: Serving, agent_id: str) -> None:
     tokens = iter([serving.token(agent_id, ttl_seconds=-60), serving.token(agent_id)])
     async with MemoryClient(serving.url, lambda: next(tokens)) as memory:
         assert (await memory.count(CountParams())).count == 0
@@ -177,8 +181,10 @@ async def test_an_expired_token_is_replaced_without_the_caller_noticing(
 @pytest.mark.shows("AC-7")
 async def test_a_conversation_and_a_trace_reach_the_memorys_provenance(memory: MemoryClient) -> None:
     trace_id = uuid4().hex
-    traced = memory.traced(traceparent=f"00-{trace_id}-00f067aa0ba902b7-01",
-                           a2a_context={"source_agent": "planner", "conversation_id": "c-1"})
+    traced = memory.traced(
+        traceparent=f"00-{trace_id}-00f067aa0ba902b7-01",
+        a2a_context={"source_agent": "planner", "conversation_id": "c-1"},
+    )
     stored = await traced.store(StoreParams(content=TEA))
     assert stored.memory_id is not None
     provenance = (await memory.get(GetParams(memory_id=stored.memory_id))).memory.provenance
@@ -241,7 +247,8 @@ async def test_the_real_local_model_finds_what_shares_no_word(
 
 
 def test_a_script_that_sets_up_no_logging_sees_its_error_and_no_lines_of_a_library() -> None:
-    done = subprocess.run([sys.executable, "-c", WITHOUT_LOGGING], text=True, capture_output=True,
-                          check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_LOGGING], text=True, capture_output=True, check=False, timeout=60
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("No service answers at http://127.0.0.1:9")

@@ -57,9 +57,7 @@ async def judged(stored: tuple[Agent, Account, list[Write]], damage: str = "") -
     return await judge(url, agent.agent_id, account, writes)
 
 
-async def test_the_verdict_finds_nothing_where_nothing_happened(
-    stored: tuple[Agent, Account, list[Write]]
-) -> None:
+async def test_the_verdict_finds_nothing_where_nothing_happened(stored: tuple[Agent, Account, list[Write]]) -> None:
     verdict = await judged(stored)
     assert verdict.memories == 30 + 4 * 1 + 4 * 10
     assert verdict.wrong == 0
@@ -72,23 +70,30 @@ COPIED = (
 )
 
 
-@pytest.mark.parametrize(("damage", "seen"), [
-    ("DELETE FROM memories WHERE agent_id = %(agent)s AND external_id = 'write-3'",
-     {"lost", "torn", "dangling", "miscounted"}),
-    (f"INSERT INTO memories (agent_id, memory_id, {COPIED}) "  # noqa: S608 - constants
-     f"SELECT agent_id, gen_random_uuid(), {COPIED} FROM memories "
-     "WHERE agent_id = %(agent)s AND external_id = 'write-3'",
-     {"doubled", "altered", "dangling", "miscounted"}),
-    ("UPDATE memories SET content = 'x' WHERE agent_id = %(agent)s AND external_id = 'write-3'", {"altered"}),
-    ("UPDATE memories SET embedding = NULL WHERE agent_id = %(agent)s AND external_id = 'write-3'",
-     {"half_written"}),
-    ("DELETE FROM memory_links WHERE agent_id = %(agent)s", {"altered"}),
-    ("DELETE FROM idempotency_keys WHERE agent_id = %(agent)s AND idempotency_key = 'write-3'", {"dangling"}),
-    ("UPDATE lexical_deltas SET memory_count = memory_count + 1 WHERE agent_id = %(agent)s", {"miscounted"}),
-])
-async def test_the_verdict_sees(
-    stored: tuple[Agent, Account, list[Write]], damage: str, seen: set[str]
-) -> None:
+@pytest.mark.parametrize(
+    ("damage", "seen"),
+    [
+        (
+            "DELETE FROM memories WHERE agent_id = %(agent)s AND external_id = 'write-3'",
+            {"lost", "torn", "dangling", "miscounted"},
+        ),
+        (
+            f"INSERT INTO memories (agent_id, memory_id, {COPIED}) "  # noqa: S608 - constants
+            f"SELECT agent_id, gen_random_uuid(), {COPIED} FROM memories "
+            "WHERE agent_id = %(agent)s AND external_id = 'write-3'",
+            {"doubled", "altered", "dangling", "miscounted"},
+        ),
+        ("UPDATE memories SET content = 'x' WHERE agent_id = %(agent)s AND external_id = 'write-3'", {"altered"}),
+        (
+            "UPDATE memories SET embedding = NULL WHERE agent_id = %(agent)s AND external_id = 'write-3'",
+            {"half_written"},
+        ),
+        ("DELETE FROM memory_links WHERE agent_id = %(agent)s", {"altered"}),
+        ("DELETE FROM idempotency_keys WHERE agent_id = %(agent)s AND idempotency_key = 'write-3'", {"dangling"}),
+        ("UPDATE lexical_deltas SET memory_count = memory_count + 1 WHERE agent_id = %(agent)s", {"miscounted"}),
+    ],
+)
+async def test_the_verdict_sees(stored: tuple[Agent, Account, list[Write]], damage: str, seen: set[str]) -> None:
     verdict = await judged(stored, damage)
     found = {name for name in Verdict.__dataclass_fields__ if name != "memories" and getattr(verdict, name)}
     assert found == seen

@@ -28,15 +28,18 @@ def room() -> Iterator[Path]:
 @pytest.fixture(scope="module")
 def done(room: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "agentcore", "demo", "--json"], cwd=room, timeout=300, check=False,
+        [sys.executable, "-m", "agentcore", "demo", "--json"],
+        cwd=room,
+        timeout=300,
+        check=False,
         env={**os.environ, "TMPDIR": str(room), "PYTHONPATH": str(DATA.parents[2])},
-        capture_output=True, text=True)
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.mark.shows("issue2-15-demo", "B7")
-def test_a_question_counts_only_where_a_current_answer_is_shown(
-    done: subprocess.CompletedProcess[str]
-) -> None:
+def test_a_question_counts_only_where_a_current_answer_is_shown(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stderr
     texts = [json.loads(line)["text"] for line in (DATA / "conversation.jsonl").read_text().splitlines()]
     questions = json.loads((DATA / "questions.json").read_text())
@@ -56,10 +59,14 @@ def test_the_demonstration_leaves_nothing_behind(room: Path, done: subprocess.Co
     assert str(room) not in running
 
 
-@pytest.mark.parametrize(("shown", "printed"), [
-    ([True, True], "2 of 2 questions: a current answer is among the 3 memories shown."),
-    ([True, False], "1 of 2 questions: a current answer is among the 3 memories shown.\nmissed: Q1"),
-], ids=["all", "missed"])
+@pytest.mark.parametrize(
+    ("shown", "printed"),
+    [
+        ([True, True], "2 of 2 questions: a current answer is among the 3 memories shown."),
+        ([True, False], "1 of 2 questions: a current answer is among the 3 memories shown.\nmissed: Q1"),
+    ],
+    ids=["all", "missed"],
+)
 @pytest.mark.shows("B7")
 def test_the_count_is_the_number_found_and_names_what_was_missed(shown: list[bool], printed: str) -> None:
     results = [{"question": f"Q{number}", "current_shown": each} for number, each in enumerate(shown)]

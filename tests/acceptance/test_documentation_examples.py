@@ -22,14 +22,18 @@ from tests.fixtures.serving import ROOT, Serving
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>python|sh)\n(?P<code>.*?)^```$"
-    r"(?:\n\n^```output\n(?P<output>.*?)^```$)?", re.MULTILINE | re.DOTALL)
+    r"(?:\n\n^```output\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
 MOST_NOT_RUN = 20
 # Pages whose examples are all run by other tests, with stricter assertions.
 OF_OTHER_TESTS = {
     "README.md": "test_readme.py",
     "docs/session-memory.md": "test_session_memory_page.py",
-    **{f"docs/integrations/{framework}.md": "test_framework_examples.py"
-       for framework in ("google_adk", "langchain", "langgraph", "openai_agents")},
+    **{
+        f"docs/integrations/{framework}.md": "test_framework_examples.py"
+        for framework in ("google_adk", "langchain", "langgraph", "openai_agents")
+    },
 }
 PRINTED_URL = "http://127.0.0.1:8080"
 END_OF_BLOCK = "--- end of block ---"
@@ -52,13 +56,16 @@ def blocks(page: Path) -> Iterator[Block]:
     text = page.read_text(encoding="utf-8")
     for found in BLOCK.finditer(text):
         line = text.count("\n", 0, found.start("code"))
-        yield Block(str(page.relative_to(ROOT)), line, found["language"], found["code"], found["output"],
-                    found["reason"])
+        yield Block(
+            str(page.relative_to(ROOT)), line, found["language"], found["code"], found["output"], found["reason"]
+        )
 
 
 BLOCKS = [block for page in PAGES for block in blocks(page)]
-RUN = {name: [block for block in BLOCKS if block.page == name and block.reason is None]
-       for name in dict.fromkeys(block.page for block in BLOCKS)}
+RUN = {
+    name: [block for block in BLOCKS if block.page == name and block.reason is None]
+    for name in dict.fromkeys(block.page for block in BLOCKS)
+}
 
 
 def script(of: list[Block], directory: Path) -> str:
@@ -88,9 +95,12 @@ def checkout(directory: Path) -> None:
 def printed_as_told(output: str, printed: str) -> bool:
     """Checks that the expected lines occur in order; `...` matches any text."""
     lines = iter(printed.splitlines())
-    return all(any(fnmatch.fnmatchcase(line, pattern) for line in lines) for pattern in (
-        "*".join(re.sub(r"([][*?])", r"[\1]", part) for part in told.split("..."))
-        for told in output.splitlines()))
+    return all(
+        any(fnmatch.fnmatchcase(line, pattern) for line in lines)
+        for pattern in (
+            "*".join(re.sub(r"([][*?])", r"[\1]", part) for part in told.split("...")) for told in output.splitlines()
+        )
+    )
 
 
 @pytest.mark.parametrize("page", [name for name, of in RUN.items() if of and name not in OF_OTHER_TESTS])
@@ -101,20 +111,42 @@ def test_the_examples_of_a_page_run_as_printed(
     if shutil.which("curl") is None or shutil.which("bash") is None:
         pytest.skip("the examples are for bash and curl")
     checkout(tmp_path)
-    own = [Block(**{**vars(block), "code": block.code.replace(PRINTED_URL, serving.url).replace(
-        "my-agent", agent_id).replace("another-agent", f"another-{agent_id}")}) for block in RUN[page]]
+    own = [
+        Block(
+            **{
+                **vars(block),
+                "code": block.code.replace(PRINTED_URL, serving.url)
+                .replace("my-agent", agent_id)
+                .replace("another-agent", f"another-{agent_id}"),
+            }
+        )
+        for block in RUN[page]
+    ]
     environment = {
-        **serving.environment, "AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id),
-        "PATH": f"{tmp_path / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}", "COLUMNS": "200",
-        "REDIS_URL": services.agents_redis_url()}
+        **serving.environment,
+        "AGENTCORE_URL": serving.url,
+        "AGENTCORE_TOKEN": serving.token(agent_id),
+        "PATH": f"{tmp_path / '.venv' / 'bin'}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "200",
+        "REDIS_URL": services.agents_redis_url(),
+    }
     lines = script(own, tmp_path)
     done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", lines], cwd=tmp_path, env=environment, text=True,
-        capture_output=True, timeout=PAGE_SECONDS, check=False)
+        ["bash", "-euo", "pipefail", "-c", lines],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=PAGE_SECONDS,
+        check=False,
+    )
     parts = done.stdout.split(END_OF_BLOCK)
     assert done.returncode == 0, f"{page}:{own[len(parts) - 1].line}\n{done.stdout}\n{done.stderr}"
-    untrue = [f"{page}:{block.line}: {printed}" for block, printed in zip(own, parts, strict=False)
-              if block.output is not None and not printed_as_told(block.output, printed)]
+    untrue = [
+        f"{page}:{block.line}: {printed}"
+        for block, printed in zip(own, parts, strict=False)
+        if block.output is not None and not printed_as_told(block.output, printed)
+    ]
     assert untrue == []
     answers = [line for line in done.stdout.splitlines() if line.startswith('{"jsonrpc"')]
     assert [answer for answer in answers if '"error"' in answer.partition('"result"')[0]] == []

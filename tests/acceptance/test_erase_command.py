@@ -23,9 +23,15 @@ def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
 
 
 async def _fill(memory: MemoryClient) -> None:
-    await memory.store_batch(StoreBatchParams(items=[
-        StoreParams(content=f"{user_id} saw heron {number}.", user_id=user_id)
-        for user_id in ("ada", "ben") for number in range(3)]))
+    await memory.store_batch(
+        StoreBatchParams(
+            items=[
+                StoreParams(content=f"{user_id} saw heron {number}.", user_id=user_id)
+                for user_id in ("ada", "ben")
+                for number in range(3)
+            ]
+        )
+    )
 
 
 @pytest.mark.shows("issue4-8-receipt")
@@ -68,20 +74,21 @@ async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
 
 
 @pytest.mark.shows("issue13-receipt-totals")
-async def test_each_call_continues_the_one_before_so_that_the_last_receipt_is_of_all(
-    serving: Serving,
-) -> None:
+async def test_each_call_continues_the_one_before_so_that_the_last_receipt_is_of_all(serving: Serving) -> None:
     def answered(request: Received) -> Reply:
         continued = request.json["params"].get("continues")
         complete = continued == "receipt of the first 2"
-        result = {"erased": {"memories": 5 if complete else 2}, "verified": complete, "complete": complete,
-                  "signed_receipt": "receipt of all 5" if complete else "receipt of the first 2",
-                  "receipt": {}}
+        result = {
+            "erased": {"memories": 5 if complete else 2},
+            "verified": complete,
+            "complete": complete,
+            "signed_receipt": "receipt of all 5" if complete else "receipt of the first 2",
+            "receipt": {},
+        }
         return Reply({"jsonrpc": "2.0", "id": request.json["id"], "result": result})
 
     async with scripted_http(answered) as service:
-        done = await asyncio.to_thread(
-            serving.cli, "erase", "--all", "--yes", "--url", service.url, "--token", "t")
+        done = await asyncio.to_thread(serving.cli, "erase", "--all", "--yes", "--url", service.url, "--token", "t")
     assert (done.returncode, done.stdout) == (0, "receipt of all 5\n")
     assert len(service.received) == 2
     assert "memories: 5" in done.stderr

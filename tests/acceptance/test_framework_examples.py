@@ -17,8 +17,10 @@ EXAMPLES, GUIDES = ROOT / "examples", ROOT / "docs" / "integrations"
 FRAMEWORKS = ("google_adk", "langgraph", "openai_agents", "langchain")
 # The setup that each example needs, and the extra that provides it.
 NEEDED = {
-    "google_adk": ("google.adk", "google-adk"), "langgraph": ("langgraph", "langgraph"),
-    "openai_agents": ("agents", "openai-agents"), "langchain": ("langchain_core", "langchain"),
+    "google_adk": ("google.adk", "google-adk"),
+    "langgraph": ("langgraph", "langgraph"),
+    "openai_agents": ("agents", "openai-agents"),
+    "langchain": ("langchain_core", "langchain"),
 }
 PARROTS = "I love African Grey parrots"
 HAWAII = "My budget for the Hawaii trip is $10,000"
@@ -29,8 +31,14 @@ OTHERS = ("The tax office wants the papers by June.", "Bruno plays cello on Sund
 def run(serving: Serving, *command: str, **environment: str) -> list[str]:
     """Returns the lines on stdout; only a Redis circuit message is allowed on stderr."""
     done = subprocess.run(
-        [sys.executable, *command], cwd=serving.home.parent, text=True, capture_output=True,
-        env={**serving.environment, **environment}, timeout=120, check=False)
+        [sys.executable, *command],
+        cwd=serving.home.parent,
+        text=True,
+        capture_output=True,
+        env={**serving.environment, **environment},
+        timeout=120,
+        check=False,
+    )
     said = [line for line in done.stderr.splitlines() if not line.startswith("redis: circuit ")]
     assert (done.returncode, said) == (0, [])
     return done.stdout.splitlines()
@@ -65,9 +73,7 @@ def restarting(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.shows("issue6-shows-restart-frameworks")
-def test_what_one_session_was_told_the_next_answers_from_a_memory_of_its_own(
-    home: Serving, framework: str
-) -> None:
+def test_what_one_session_was_told_the_next_answers_from_a_memory_of_its_own(home: Serving, framework: str) -> None:
     told = said(home, framework, *OTHERS, PARROTS, HAWAII, "What is my name?")
     assert told[:4] == ["Noted."] * 4
     assert remembers(said(home, framework, *QUESTIONS))
@@ -75,12 +81,12 @@ def test_what_one_session_was_told_the_next_answers_from_a_memory_of_its_own(
 
 
 @pytest.mark.shows("issue6-shows-restart-frameworks")
-def test_what_one_session_was_told_the_next_answers_after_the_service_was_restarted(
-    restarting: Serving
-) -> None:
+def test_what_one_session_was_told_the_next_answers_after_the_service_was_restarted(restarting: Serving) -> None:
     serving = restarting
-    own = {framework: {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(framework)}
-           for framework in FRAMEWORKS}
+    own = {
+        framework: {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(framework)}
+        for framework in FRAMEWORKS
+    }
     for framework in FRAMEWORKS:
         assert said(serving, framework, *OTHERS, PARROTS, HAWAII, **own[framework]) == ["Noted."] * 4
     assert serving.stop() == 0
@@ -117,18 +123,19 @@ def test_the_lines_of_the_guide_run_as_they_stand_and_are_as_many_as_it_says(
 def test_the_lines_of_the_agents_page_are_as_many_as_it_says() -> None:
     """test_documentation_examples runs them with the rest of the page."""
     page = (ROOT / "docs" / "agents.md").read_text(encoding="utf-8")
-    marked = [(said, [line for line in block.splitlines() if line.endswith("# memory")], block)
-              for said, block in re.findall(
-                  r"\*\*(\d+) lines\*\* give.*?^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)]
+    marked = [
+        (said, [line for line in block.splitlines() if line.endswith("# memory")], block)
+        for said, block in re.findall(
+            r"\*\*(\d+) lines\*\* give.*?^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+        )
+    ]
     assert [(int(said), len(lines)) for said, lines, _ in marked] == [(6, 6), (8, 8)]
     for _, lines, block in marked:
         assert {line for line in block.splitlines() if "agentcore" in line} <= set(lines)
 
 
 @pytest.mark.shows("issue6-2-beside-a-service")
-def test_the_lines_of_the_guides_run_beside_the_service_of_the_quickstart(
-    restarting: Serving, tmp_path: Path
-) -> None:
+def test_the_lines_of_the_guides_run_beside_the_service_of_the_quickstart(restarting: Serving, tmp_path: Path) -> None:
     for framework in FRAMEWORKS:
         script = tmp_path / f"{framework}_block.py"
         script.write_text(blocks(framework)[0], encoding="utf-8")
@@ -146,7 +153,8 @@ def test_without_its_package_an_integration_says_what_to_install(home: Serving) 
         f"for framework, (package, _) in {NEEDED!r}.items():\n"
         "    sys.modules[package] = None\n"
         "    try:\n        importlib.import_module(f'agentcore.integrations.{framework}')\n"
-        "    except ModuleNotFoundError as missing:\n        print(missing)")
+        "    except ModuleNotFoundError as missing:\n        print(missing)"
+    )
     for line, (package, extra) in zip(run(home, "-c", script), NEEDED.values(), strict=True):
         assert line.startswith(f"This integration needs {extra}, which is not installed (there is no module")
         assert f" {package}" in line

@@ -25,13 +25,23 @@ EXPORTS = ROOT / "tests" / "fixtures" / "exports"
 PORTO = "0f1e2d3c-0000-4000-8000-000000000001"
 # By form: its file, the expected outcomes, and the expected omissions.
 FORMS: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
-    "chatgpt": ("chatgpt.json", {"stored": 5, "failed": 1}, {
-        "another branch of the conversation": 1, "image without text": 1, "tool call": 1, "tool output": 1,
-        "hidden by the app": 1}),
-    "claude": ("claude.json", {"stored": 2, "failed": 1}, {
-        "text of an attachment": 1, "reasoning": 1, "tool call": 1, "tool output": 1, "empty message": 1}),
-    "mem0": ("mem0.json", {"stored": 2, "failed": 1}, {
-        "empty memory": 1, "expired": 1, "relation of the graph": 1}),
+    "chatgpt": (
+        "chatgpt.json",
+        {"stored": 5, "failed": 1},
+        {
+            "another branch of the conversation": 1,
+            "image without text": 1,
+            "tool call": 1,
+            "tool output": 1,
+            "hidden by the app": 1,
+        },
+    ),
+    "claude": (
+        "claude.json",
+        {"stored": 2, "failed": 1},
+        {"text of an attachment": 1, "reasoning": 1, "tool call": 1, "tool output": 1, "empty message": 1},
+    ),
+    "mem0": ("mem0.json", {"stored": 2, "failed": 1}, {"empty memory": 1, "expired": 1, "relation of the graph": 1}),
     "langgraph": ("langgraph.jsonl", {"stored": 3, "failed": 1}, {"empty item": 1}),
     "kagent": ("kagent.json", {"stored": 2}, {"vector of another model: it is made anew": 1, "expired": 1}),
 }
@@ -72,8 +82,10 @@ async def test_every_form_is_stored_once_and_what_was_left_out_is_told(
     assert not [record for record in kept if record.content in report.read_text()]
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
     again = run("--from", form, str(EXPORTS / name))
-    assert outcomes(again) == {"existing": became["stored"], **{
-        name: count for name, count in became.items() if name == "failed"}}
+    assert outcomes(again) == {
+        "existing": became["stored"],
+        **{name: count for name, count in became.items() if name == "failed"},
+    }
     assert await everything(memory) == kept
 
 
@@ -87,7 +99,8 @@ async def test_chatgpts_conversations_keep_their_branch_times_roles_and_titles(
         ("user", "My sister Ada rents a flat in Porto near the river."),
         ("assistant", "The riverside of Porto is called the Ribeira quarter."),
         ("user", "The rent of the flat is 900 euros a month."),
-        ("assistant", "That makes 10,800 euros of rent a year.")]
+        ("assistant", "That makes 10,800 euros of rent a year."),
+    ]
     first, *_, strings = records
     assert first.timestamp == datetime(2026, 1, 1, 10, 0, 0, 250_000, UTC)
     assert (first.external_id, first.relevance_score) == ("n-1", 0.5)
@@ -107,8 +120,7 @@ async def test_claudes_conversations_keep_their_times_senders_and_titles(
     assert "is no conversation: it has no uuid or no chat_messages" in done.stderr
     first, second = await everything(memory)
     assert (first.speaker, first.content) == ("user", "My two hives stand behind the old barn in Mechelen.")
-    assert (second.speaker, second.content) == (
-        "assistant", "Bees behind a barn are sheltered from the west wind.")
+    assert (second.speaker, second.content) == ("assistant", "Bees behind a barn are sheltered from the west wind.")
     assert first.timestamp == datetime(2026, 2, 1, 8, 0, 0, 100_000, UTC)
     assert first.metadata == {"source": "claude", "title": "Beekeeping", "files": ["hives.txt", "barn.jpg"]}
     assert first.session_id == second.session_id == "aa000000-0000-4000-8000-000000000001"
@@ -183,8 +195,15 @@ def test_an_archive_that_is_no_export_is_refused(run: Callable[..., Done], tmp_p
 
 
 def items(count: int) -> list[dict[str, Any]]:
-    return [{"namespace": ["parcels"], "key": f"k-{n}", "created_at": "2026-01-07T10:00:00+00:00",
-             "value": {"text": f"Parcel {n * 7919} lies in locker {n}."}} for n in range(count)]
+    return [
+        {
+            "namespace": ["parcels"],
+            "key": f"k-{n}",
+            "created_at": "2026-01-07T10:00:00+00:00",
+            "value": {"text": f"Parcel {n * 7919} lies in locker {n}."},
+        }
+        for n in range(count)
+    ]
 
 
 @pytest.mark.shows("issue6-6-resumed")
@@ -242,10 +261,11 @@ async def test_a_record_that_was_stored_in_part_is_read_again(
 ) -> None:
     def talk(name: str, count: int, long: int = -1) -> dict[str, Any]:
         """Returns a conversation, optionally with one message above the size limit of a memory."""
-        said = [f"Parcel {n * 7919} of {name} lies in locker {n}." * (20_000 if n == long else 1)
-                for n in range(count)]
-        return {"uuid": name, "chat_messages": [
-            {"uuid": f"{name}-{n}", "sender": "human", "text": text} for n, text in enumerate(said)]}
+        said = [f"Parcel {n * 7919} of {name} lies in locker {n}." * (20_000 if n == long else 1) for n in range(count)]
+        return {
+            "uuid": name,
+            "chat_messages": [{"uuid": f"{name}-{n}", "sender": "human", "text": text} for n, text in enumerate(said)],
+        }
 
     file, state = tmp_path / "conversations.json", tmp_path / "state.json"
     file.write_text(json.dumps([talk("a", 100), talk("b", 200, long=170)]))
@@ -258,9 +278,10 @@ async def test_a_record_that_was_stored_in_part_is_read_again(
     assert (await memory.count(CountParams())).count == 299
 
 
-@pytest.mark.parametrize(("arguments", "problem"), [
-    (("--user", "ada"), "go with --from"), (("--from", "notebook"), "no form of an import named 'notebook'"),
-])
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [(("--user", "ada"), "go with --from"), (("--from", "notebook"), "no form of an import named 'notebook'")],
+)
 def test_what_does_not_go_together_is_refused(
     run: Callable[..., Done], arguments: tuple[str, ...], problem: str
 ) -> None:
@@ -327,4 +348,5 @@ def test_an_archive_or_an_array_of_nobodys_is_refused_with_the_forms_that_there_
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == (
             f"agentcore: The file is {kind}, not a memory a line: if another system exported it, say which "
-            "with --from chatgpt, claude, kagent, langgraph or mem0.\n")
+            "with --from chatgpt, claude, kagent, langgraph or mem0.\n"
+        )

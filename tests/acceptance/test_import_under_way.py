@@ -22,8 +22,7 @@ from tests.fixtures.serving import Serving
 
 
 def conversation(count: int) -> list[str]:
-    return [f"{json.dumps({'text': f'Note {number}: parcel {number * 7919} was sent.'})}\n"
-            for number in range(count)]
+    return [f"{json.dumps({'text': f'Note {number}: parcel {number * 7919} was sent.'})}\n" for number in range(count)]
 
 
 @pytest.mark.shows("issue2-13-import")
@@ -43,10 +42,11 @@ async def test_an_import_that_is_stopped_by_ctrl_c_says_how_far_it_came(
     out, err = stopped.communicate()
     told = re.fullmatch(
         r"agentcore: stopped after line (250|500) by Ctrl-C\. Run the same command again to go on: nothing "
-        r"is stored twice\.\n", err)
+        r"is stored twice\.\n",
+        err,
+    )
     assert told is not None, (stopped.returncode, out, err)
-    assert (stopped.returncode, out) == (
-        130, f"stored {told[1]}, existing 0, reinforced 0, rejected 0, failed 0\n")
+    assert (stopped.returncode, out) == (130, f"stored {told[1]}, existing 0, reinforced 0, rejected 0, failed 0\n")
     again = serving.cli("import", "-", "--agent", agent_id, said="".join(lines))
     assert again.stdout.startswith("stored 100, existing 500, ")
 
@@ -67,7 +67,8 @@ def test_an_import_that_waits_for_input_is_stopped_by_the_first_ctrl_c(
         assert waiting.wait(timeout=20) == 130  # its stdin is still open
         assert waiting.stderr.read() == (
             f"agentcore: stopped after {unit} 250 by Ctrl-C. Run the same command again to go on: nothing is "
-            "stored twice.\n")
+            "stored twice.\n"
+        )
     finally:
         waiting.kill()
         out, _ = waiting.communicate()
@@ -82,9 +83,12 @@ def test_on_a_terminal_an_import_shows_how_far_it_is_and_leaves_nothing_of_it(
     screen, stderr = pty.openpty()
     with os.fdopen(screen, "rb", buffering=0) as shown:
         importing = subprocess.Popen(
-            [sys.executable, "-m", "agentcore", "import", str(file), "--agent", agent_id], stderr=stderr,
-            stdout=subprocess.PIPE, text=True, env={
-                **serving.environment, "AGENTCORE_URL": serving.url, "TERM": "xterm", "COLUMNS": "100"})
+            [sys.executable, "-m", "agentcore", "import", str(file), "--agent", agent_id],
+            stderr=stderr,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**serving.environment, "AGENTCORE_URL": serving.url, "TERM": "xterm", "COLUMNS": "100"},
+        )
         os.close(stderr)
         said = everything_shown(shown).decode()
     out, _ = importing.communicate()

@@ -17,9 +17,7 @@ ATTEMPTS, BUSY_MS = 3, 4 * DELAY_MS
 
 
 @pytest.mark.shows("A2", "A3", "A7")
-def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(
-    new_serving: Callable[..., Serving]
-) -> None:
+def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(new_serving: Callable[..., Serving]) -> None:
     serving = new_serving(**SETTINGS)
     serving.start()
     serving.await_listening()
@@ -27,12 +25,14 @@ def test_no_request_beyond_a_limit_delays_or_enlarges_the_service(
     while len(harmful) < ATTEMPTS and (not harmful or harmful[-1]):
         names = {name: f"{name}-{len(harmful)}" for name in AGENTS}
         baseline_ms, seen = exceed_all(
-            serving.url, serving.process.pid, {name: serving.token(own) for name, own in names.items()})
+            serving.url, serving.process.pid, {name: serving.token(own) for name, own in names.items()}
+        )
         assert {each.limit: each.answer for each in seen if each.limit in ANSWERS} == ANSWERS
         assert [each for each in seen if each.growth_mb > GROWTH_MB] == []
         is_quiet = baseline_ms < QUIET_MS
-        harmful.append({each.limit for each in seen
-                        if (each.delay_ms > DELAY_MS if is_quiet else each.own_ms > BUSY_MS)})
+        harmful.append(
+            {each.limit for each in seen if (each.delay_ms > DELAY_MS if is_quiet else each.own_ms > BUSY_MS)}
+        )
     assert set.intersection(*harmful) == set()
     assert serving.stop() == 0
 

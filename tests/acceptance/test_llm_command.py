@@ -26,18 +26,31 @@ def test_what_models_are_used_for_is_shown_and_set(run: Callable[..., Done]) -> 
     assert shown.stdout.splitlines()[:2] == ["facts: off", "summaries: at a session's end, by extraction"]
     done = run("llm", "set", "--facts", "on", "--summaries", "llm", "--user-turns", "7")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[:2] == [
-        "facts: on", "summaries: llm, user_turns 7, 200 tokens each"]
+    assert done.stdout.splitlines()[:2] == ["facts: on", "summaries: llm, user_turns 7, 200 tokens each"]
     assert done.stderr.count("this service has no language model") == 2
     told = json.loads(run("llm", "show", "--json").stdout)
     assert told["summaries"]["user_turns"] == 7
     assert told["llm_use"]["tokens_a_day"] == 1_000_000
     done = run("llm", "set", "--summaries", "extractive", "--period", "week")
     assert done.stdout.splitlines()[1] == "summaries: extractive, user_turns 5, by week, 200 tokens each"
-    done = run("llm", "set", "--summaries", "llm", "--trigger", "inactivity", "--inactivity", "1h",
-               "--user-turns", "3", "--prompt", "Be brief.\nName everybody.")
+    done = run(
+        "llm",
+        "set",
+        "--summaries",
+        "llm",
+        "--trigger",
+        "inactivity",
+        "--inactivity",
+        "1h",
+        "--user-turns",
+        "3",
+        "--prompt",
+        "Be brief.\nName everybody.",
+    )
     assert done.stdout.splitlines()[1:3] == [
-        "summaries: llm, inactivity 3600 s, 200 tokens each", "prompt: Be brief. Name everybody."]
+        "summaries: llm, inactivity 3600 s, 200 tokens each",
+        "prompt: Be brief. Name everybody.",
+    ]
     assert "user_turns has no effect with the trigger inactivity" in done.stderr
     done = run("llm", "set", "--summaries", "none", "--facts", "off", "--trigger", "session_end")
     assert "none has no rules" in done.stderr
@@ -45,10 +58,16 @@ def test_what_models_are_used_for_is_shown_and_set(run: Callable[..., Done]) -> 
     assert json.loads(run("llm", "show", "--json").stdout)["summaries"] is None
 
 
-@pytest.mark.parametrize("arguments", [
-    (), ("--facts", "perhaps"), ("--user-turns", "5"), ("--summaries", "poetry"),
-    ("--summaries", "llm", "--period", "year"),
-])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        (),
+        ("--facts", "perhaps"),
+        ("--user-turns", "5"),
+        ("--summaries", "poetry"),
+        ("--summaries", "llm", "--period", "year"),
+    ],
+)
 def test_what_cannot_be_set_is_said(run: Callable[..., Done], arguments: tuple[str, ...]) -> None:
     done = run("llm", "set", *arguments)
     assert (done.returncode != 0, done.stdout) == (True, "")

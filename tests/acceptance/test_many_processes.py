@@ -22,9 +22,14 @@ async def test_processes_on_one_database_lose_no_update_and_have_one_leader(serv
     options = argparse.Namespace(**SHORT, seed=secrets.randbelow(1_000_000))
     with migrated_database(services) as own:
         environment = {
-            "DATABASE_URL": own.url, "REDIS_URL": services.redis_url, "AGENTCORE_HOME": str(services.home),
-            "EMBEDDING_MODEL": "hashing", "EMBEDDING_DIMENSIONS": "64", "LOG_LEVEL": "ERROR",
-            "JWT_SECRET_KEY": "a secret of the tests, long enough for HS256"}
+            "DATABASE_URL": own.url,
+            "REDIS_URL": services.redis_url,
+            "AGENTCORE_HOME": str(services.home),
+            "EMBEDDING_MODEL": "hashing",
+            "EMBEDDING_DIMENSIONS": "64",
+            "LOG_LEVEL": "ERROR",
+            "JWT_SECRET_KEY": "a secret of the tests, long enough for HS256",
+        }
         good, figures = await measure(own.url, environment, options, tell=lambda line: None)
     assert good, figures
     assert figures["acknowledged_changes"] > 0

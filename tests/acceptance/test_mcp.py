@@ -34,11 +34,18 @@ Connected = Callable[[], AbstractAsyncContextManager[Client]]
 PARROTS = "I love African Grey parrots"
 QUESTION = "What bird did I like?"
 HAWAII = "My budget for the Hawaii trip is $10,000"
-OTHERS = ["The tax office wants the papers by June.", "Bruno plays cello on Sundays.",
-          "The blue bicycle needs a new chain."]
+OTHERS = [
+    "The tax office wants the papers by June.",
+    "Bruno plays cello on Sundays.",
+    "The blue bicycle needs a new chain.",
+]
 GUIDE = (ROOT / "docs" / "integrations" / "mcp.md").read_text(encoding="utf-8")
-HELLO = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
 
 
 # Behavior common to both transports is tested over HTTP only, to save a process per test.
@@ -115,19 +122,25 @@ async def test_the_tools_are_those_of_the_one_definition_with_the_same_schemas(c
         listed = (await client.list_tools()).tools
         assert tuple(tool.name for tool in listed) == ALL_TOOLS
         assert [(tool.description, tool.input_schema) for tool in listed] == [
-            (tool.description, dict(tool.parameters)) for tool in TOOLS]
+            (tool.description, dict(tool.parameters)) for tool in TOOLS
+        ]
         assert [tool.name for tool in listed if tool.annotations and tool.annotations.destructive_hint] == [
-            "forget_memory"]
+            "forget_memory"
+        ]
         assert {tool.name for tool in listed if tool.annotations and tool.annotations.read_only_hint} == {
-            "recall_memory", "prefetch_memory", "memory_session"}
+            "recall_memory",
+            "prefetch_memory",
+            "memory_session",
+        }
 
 
 @pytest.mark.shows("issue6-5-MCP")
 async def test_a_memory_lives_its_life_by_tools_alone(connected: Connected) -> None:
     async with connected() as client:
         saved = await told(client, "save_memory", content="The Hawaii budget is 3,000 dollars.", tags=["a"])
-        changed = await told(client, "update_memory", memory_id=saved["memory_id"],
-                             content="The Hawaii budget is 4,500 dollars.")
+        changed = await told(
+            client, "update_memory", memory_id=saved["memory_id"], content="The Hawaii budget is 4,500 dollars."
+        )
         assert changed["version"] == 2
         prefetched = await client.call_tool("prefetch_memory", {"message": "What is the budget for Hawaii?"})
         assert "4,500" in text_of(prefetched)
@@ -135,8 +148,9 @@ async def test_a_memory_lives_its_life_by_tools_alone(connected: Connected) -> N
         assert [each["memory_id"] for each in around["memories"]] == [saved["memory_id"]]
         proposed = await told(client, "forget_memory", query="Hawaii budget")
         assert proposed["would_forget"][0]["memory_id"] == saved["memory_id"]
-        forgotten = await told(client, "forget_memory", memory_ids=[saved["memory_id"]],
-                               confirmation=proposed["confirmation"])
+        forgotten = await told(
+            client, "forget_memory", memory_ids=[saved["memory_id"]], confirmation=proposed["confirmation"]
+        )
         assert forgotten["deleted_count"] == 1
         assert "memories" not in await told(client, "recall_memory", query="Hawaii budget")
 
@@ -150,7 +164,8 @@ async def test_a_confirmation_holds_in_another_connection_of_the_same_token_and_
         confirmation = (await told(first, "forget_memory", memory_ids=[memory_id]))["confirmation"]
     async with opened(serving, "http-handshake", other) as stranger:
         assert "Nothing was deleted" in await failure(
-            stranger, "forget_memory", memory_ids=[memory_id], confirmation=confirmation)
+            stranger, "forget_memory", memory_ids=[memory_id], confirmation=confirmation
+        )
     async with opened(serving, "http-handshake", token) as second:
         forgotten = await told(second, "forget_memory", memory_ids=[memory_id], confirmation=confirmation)
     assert forgotten["deleted_count"] == 1
@@ -192,8 +207,7 @@ async def test_the_instructions_are_told_and_there_as_a_prompt(connected: Connec
 async def test_what_a_tool_cannot_do_is_a_result_that_a_model_can_act_on(connected: Connected) -> None:
     async with connected() as client:
         assert await failure(client, "recall_memory", query="") == "query is empty."
-        assert "There is no such memory" in await failure(
-            client, "update_memory", memory_id=str(uuid4()), content="x")
+        assert "There is no such memory" in await failure(client, "update_memory", memory_id=str(uuid4()), content="x")
         assert "there are save_memory" in await failure(client, "read_mind")
         for uri in (f"memory://{uuid4()}", "memory://x", "file:///etc/passwd"):
             with pytest.raises(MCPError, match="There is no such memory"):
@@ -270,11 +284,17 @@ async def test_the_trace_of_a_message_stays_with_what_its_tool_stored(
     serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:
     trace_id = uuid4().hex
-    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
-        "name": "save_memory", "arguments": {"content": PARROTS}}}
-    headers = {"Authorization": f"Bearer {serving.token(agent_id)}",
-               "Accept": "application/json, text/event-stream",
-               "traceparent": f"00-{trace_id}-00f067aa0ba902b7-01"}
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "save_memory", "arguments": {"content": PARROTS}},
+    }
+    headers = {
+        "Authorization": f"Bearer {serving.token(agent_id)}",
+        "Accept": "application/json, text/event-stream",
+        "traceparent": f"00-{trace_id}-00f067aa0ba902b7-01",
+    }
     async with httpx.AsyncClient(headers=headers) as http:
         answer = (await http.post(serving.url + MCP_ENDPOINT, json=call)).json()
     saved = json.loads(answer["result"]["content"][0]["text"])
@@ -307,15 +327,26 @@ def test_stdio_prints_nothing_but_messages_and_ends_when_asked(
     serving: Serving, agent_id: str, end: signal.Signals | str
 ) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "agentcore", "mcp"], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, env={**serving.environment, "AGENTCORE_URL": "http://127.0.0.1:9",
-                                     "AGENTCORE_TOKEN": serving.token(agent_id)})
+        [sys.executable, "-m", "agentcore", "mcp"],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**serving.environment, "AGENTCORE_URL": "http://127.0.0.1:9", "AGENTCORE_TOKEN": serving.token(agent_id)},
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     try:
         said = []
-        for message in (HELLO, {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
-                "name": "recall_memory", "arguments": {"query": "anything"}}}):
+        for message in (
+            HELLO,
+            {
+                "jsonrpc": "2.0",
+                "id": 2,
+                "method": "tools/call",
+                "params": {"name": "recall_memory", "arguments": {"query": "anything"}},
+            },
+        ):
             process.stdin.write(json.dumps(message) + "\n")
             process.stdin.flush()
             said.append(json.loads(process.stdout.readline()))
@@ -348,17 +379,16 @@ def test_a_command_that_cannot_work_says_why_on_stderr_alone(serving: Serving, t
 
 
 @pytest.mark.shows("issue6-5-MCP")
-async def test_the_configuration_of_the_guide_starts_a_server_that_answers(
-    serving: Serving, agent_id: str
-) -> None:
+async def test_the_configuration_of_the_guide_starts_a_server_that_answers(serving: Serving, agent_id: str) -> None:
     [block] = re.findall(r"^```json\n(.*?)^```$", GUIDE, re.MULTILINE | re.DOTALL)
     [entry] = json.loads(block)["mcpServers"].values()
     assert entry["command"] == "agentcore"
     own = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
     assert own.keys() == entry["env"].keys()
     command = shlex.split(f"{shlex.quote(sys.executable)} -m agentcore")
-    program = StdioServerParameters(command=command[0], args=[*command[1:], *entry["args"]],
-                                    env={**serving.environment, **own})
+    program = StdioServerParameters(
+        command=command[0], args=[*command[1:], *entry["args"]], env={**serving.environment, **own}
+    )
     async with Client(program) as client:
         assert (await told(client, "save_memory", content=PARROTS))["status"] == "stored"
 

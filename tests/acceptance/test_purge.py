@@ -41,22 +41,26 @@ def files_with(home: Path, *markers: str) -> dict[str, set[str]]:
 
 async def fill(memory: MemoryClient, marker: str) -> None:
     """Stores the marker in rows, TOAST, history, statistics, Redis and the archive."""
-    short = [StoreParams(content=f"Ada hid key {number} at {marker}.", user_id="ada", tags=[marker],
-                         metadata={"where": marker}) for number in range(30)]
+    short = [
+        StoreParams(
+            content=f"Ada hid key {number} at {marker}.", user_id="ada", tags=[marker], metadata={"where": marker}
+        )
+        for number in range(30)
+    ]
     large = [StoreParams(content=f"{marker} {secrets.token_hex(3_000)}", user_id="ada", force=True)]
     stored = (await memory.store_batch(StoreBatchParams(items=[*short, *large]))).results
     assert stored[0].memory_id is not None
-    await memory.update(UpdateParams(
-        memory_id=stored[0].memory_id, updates=Updates(content=f"Ada moved the key to {marker}-b.")))
-    await memory.add_interaction(Interaction(
-        query=f"Where is {marker}?", response=f"{marker} is at home.", task_id="search", user_id="ada"))
+    await memory.update(
+        UpdateParams(memory_id=stored[0].memory_id, updates=Updates(content=f"Ada moved the key to {marker}-b."))
+    )
+    await memory.add_interaction(
+        Interaction(query=f"Where is {marker}?", response=f"{marker} is at home.", task_id="search", user_id="ada")
+    )
     await memory.get_relevant_context(f"What about {marker}?", task_id="search")
 
 
 @pytest.mark.shows("A12")
-async def test_erased_text_is_in_no_file_of_the_home_after_a_purge(
-    new_serving: Callable[..., Serving]
-) -> None:
+async def test_erased_text_is_in_no_file_of_the_home_after_a_purge(new_serving: Callable[..., Serving]) -> None:
     serving = new_serving()
     serving.start()
     serving.await_listening()
@@ -65,8 +69,12 @@ async def test_erased_text_is_in_no_file_of_the_home_after_a_purge(
         async with serving.client(agent_id) as memory:
             await fill(memory, marker)
     for agent_id in ("ada", "ben", "cleo"):
-        assert serving.cli("prune", "episodic", "--strategy", "oldest_first", "--target", "3",
-                           "--agent", agent_id).returncode == 0
+        assert (
+            serving.cli(
+                "prune", "episodic", "--strategy", "oldest_first", "--target", "3", "--agent", agent_id
+            ).returncode
+            == 0
+        )
     url = json.loads((serving.home / "run" / "urls.json").read_text())["database_url"]
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("ANALYZE")
@@ -122,9 +130,7 @@ def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) ->
 
 
 @pytest.mark.shows("issue13-interrupted-maintenance")
-async def test_a_table_that_another_process_locks_is_named_and_the_others_are_purged(
-    services: Services,
-) -> None:
+async def test_a_table_that_another_process_locks_is_named_and_the_others_are_purged(services: Services) -> None:
     """Uses a lock as strong as autovacuum's, which blocks VACUUM FULL and ANALYZE."""
     with migrated_database(services) as own:
         with psycopg.connect(own.url) as holder:
@@ -133,7 +139,8 @@ async def test_a_table_that_another_process_locks_is_named_and_the_others_are_pu
         assert done.purged["tables"] > 50
         assert [each for each in done.failed if "memory_usage" in each] == [
             "column statistics of memory_usage: another process locks it",
-            "table memory_usage: not rewritten, another process uses it"]
+            "table memory_usage: not rewritten, another process uses it",
+        ]
         assert not any("purge again" in each for each in done.failed)
 
 

@@ -41,11 +41,21 @@ def blocks(text: str, language: str, containing: str) -> list[str]:
 
 def run_as_printed(script: str, serving: Serving, agent_id: str, directory: Path) -> Done:
     """Runs shell lines unchanged against the test's service as its agent."""
-    lines = script.replace(PRINTED_URL, serving.url).replace(".venv/bin/agentcore", COMMAND).replace(
-        "--agent my-agent", f"--agent {agent_id}").replace("another-agent", f"another-{agent_id}")
+    lines = (
+        script.replace(PRINTED_URL, serving.url)
+        .replace(".venv/bin/agentcore", COMMAND)
+        .replace("--agent my-agent", f"--agent {agent_id}")
+        .replace("another-agent", f"another-{agent_id}")
+    )
     return subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", lines], cwd=directory, text=True, capture_output=True, timeout=120,
-        env={**serving.environment, "AGENTCORE_URL": serving.url, "COLUMNS": "200"}, check=False)
+        ["bash", "-euo", "pipefail", "-c", lines],
+        cwd=directory,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        env={**serving.environment, "AGENTCORE_URL": serving.url, "COLUMNS": "200"},
+        check=False,
+    )
 
 
 @pytest.fixture
@@ -62,7 +72,8 @@ def test_each_call_by_curl_is_answered_with_a_result(
     done = run_as_printed(first + five, serving, agent_id, tmp_path)
     assert done.returncode == 0, done.stderr
     stored, interaction, found, context, updated, pruned = (
-        json.loads(line)["result"] for line in done.stdout.splitlines())
+        json.loads(line)["result"] for line in done.stdout.splitlines()
+    )
     assert stored["status"] == interaction["status"] == "stored"
     assert "tea" in found["memories"][0]["content"]
     assert found["memories"][0]["terms"]
@@ -86,7 +97,8 @@ def test_the_answer_printed_has_the_fields_of_the_real_one(
     answer = json.loads(done.stdout)
     assert list(shape) == list(answer)
     assert shape["result"].items() - {("memory_id", "...")} <= {
-        (name, value) for name, value in answer["result"].items() if not isinstance(value, dict | list)}
+        (name, value) for name, value in answer["result"].items() if not isinstance(value, dict | list)
+    }
 
 
 @pytest.mark.shows("issue2-15-readme")
@@ -95,8 +107,15 @@ def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path
     (tmp_path / "example.py").write_text(example)
     service = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
     environment = {**serving.environment, **service}
-    done = subprocess.run([sys.executable, "example.py"], cwd=tmp_path, env=environment, text=True,
-                          capture_output=True, timeout=120, check=False)
+    done = subprocess.run(
+        [sys.executable, "example.py"],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     found, _, context = done.stdout.partition("Quoted records of the past")
     assert "The spare key is in the blue tin" in found
@@ -107,7 +126,7 @@ def test_the_python_example_runs(serving: Serving, agent_id: str, tmp_path: Path
 @pytest.mark.shows("B5")
 def test_the_readme_says_how_to_run_its_python() -> None:
     first = README.index("```python")
-    assert ".venv/bin/python example.py" in README[README.index("## From Python"):first]
+    assert ".venv/bin/python example.py" in README[README.index("## From Python") : first]
     assert len(README.splitlines()) < 200
 
 
@@ -117,8 +136,14 @@ def test_the_example_of_an_agent_runs(serving: Serving, agent_id: str, tmp_path:
     (tmp_path / "example.py").write_text(example)
     service = {"AGENTCORE_URL": serving.url, "AGENTCORE_TOKEN": serving.token(agent_id)}
     done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, env={**serving.environment, **service}, text=True,
-        capture_output=True, timeout=120, check=False)
+        [sys.executable, "example.py"],
+        cwd=tmp_path,
+        env={**serving.environment, **service},
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "African Grey parrots.\n"
 
@@ -128,8 +153,14 @@ def test_the_example_of_an_agent_without_a_service_warns_that_nothing_was_stored
     (tmp_path / "example.py").write_text(example)
     nowhere = {"AGENTCORE_URL": "http://127.0.0.1:9", "AGENTCORE_TOKEN": "t.o.k"}
     done = subprocess.run(
-        [sys.executable, "example.py"], cwd=tmp_path, env={**os.environ, **nowhere}, text=True,
-        capture_output=True, timeout=120, check=False)
+        [sys.executable, "example.py"],
+        cwd=tmp_path,
+        env={**os.environ, **nowhere},
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "Noted.\n")
     [_, stored, *_] = done.stderr.splitlines()
     assert "nothing was confirmed as stored: No service answers at http://127.0.0.1:9" in stored
@@ -182,8 +213,9 @@ def test_a_new_user_follows_the_page_in_order(
 
 def test_every_target_of_make_that_is_named_exists() -> None:
     guides = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    named = {target for guide in guides
-             for target in re.findall(r"(?:`|^)make ([a-z-]+)\b", guide.read_text(), re.MULTILINE)}
+    named = {
+        target for guide in guides for target in re.findall(r"(?:`|^)make ([a-z-]+)\b", guide.read_text(), re.MULTILINE)
+    }
     assert {"serve", "test", "check", "bench"} <= named
     there = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert named - there == set()
@@ -220,8 +252,11 @@ def test_what_lies_in_the_home_is_in_the_operators_guide(serving: Serving) -> No
 @pytest.fixture
 def database(services: Services) -> Iterator[dict[str, str]]:
     """Creates the guide's database objects under unique names, and drops them after the test."""
-    names = {"agentcore_owner": f"owner_{uuid4().hex}", "agentcore_login": f"login_{uuid4().hex}",
-             "memory": f"memory_{uuid4().hex}"}
+    names = {
+        "agentcore_owner": f"owner_{uuid4().hex}",
+        "agentcore_login": f"login_{uuid4().hex}",
+        "memory": f"memory_{uuid4().hex}",
+    }
     yield names
     with psycopg.connect(services.superuser_url(), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE IF EXISTS {names['memory']}")
@@ -247,10 +282,14 @@ def test_a_database_set_up_as_the_guide_says_is_migrated_and_served(
                 except psycopg.errors.DuplicateObject:
                     assert re.match("CREATE ROLE agentcore_(service|bound)", statement)
     query = urlsplit(services.database_url).query
-    external = {"DATABASE_URL": f"postgresql://{owner}:{quote(password)}@/{name}?{query}",
-                "DATABASE_SERVICE_URL": f"postgresql://{login}:{quote(password)}@/{name}?{query}",
-                "REDIS_URL": services.redis_url, "JWT_SECRET_KEY": token_hex(32),
-                "AGENTCORE_HOME": os.devnull, "MEMORY_ARCHIVAL_ENABLED": "false"}
+    external = {
+        "DATABASE_URL": f"postgresql://{owner}:{quote(password)}@/{name}?{query}",
+        "DATABASE_SERVICE_URL": f"postgresql://{login}:{quote(password)}@/{name}?{query}",
+        "REDIS_URL": services.redis_url,
+        "JWT_SECRET_KEY": token_hex(32),
+        "AGENTCORE_HOME": os.devnull,
+        "MEMORY_ARCHIVAL_ENABLED": "false",
+    }
     migrated = serving.cli("migrate", **external)
     assert migrated.returncode == 0, migrated.stderr
     outside = Serving(serving.home, {**serving.environment, **external})

@@ -42,8 +42,10 @@ def asked(serving: Serving, statement: str) -> tuple[Any, ...]:
 async def test_a_killed_run_goes_on_and_the_service_never_stops_answering(own: Serving) -> None:
     async with own.client("ada") as memory:
         for start in range(0, COUNT, 100):
-            items = [StoreParams(content=f"Note {n} is about topic {n * 7919}.", force=True)
-                     for n in range(start, start + 100)]
+            items = [
+                StoreParams(content=f"Note {n} is about topic {n * 7919}.", force=True)
+                for n in range(start, start + 100)
+            ]
             assert (await memory.store_batch(StoreBatchParams(items=items))).success
 
         async def found() -> tuple[bool, list[str]]:
@@ -70,8 +72,11 @@ async def test_a_killed_run_goes_on_and_the_service_never_stops_answering(own: S
         assert again.returncode == 0, told
         assert set(map(str, answers)) == {str((True, []))}
         assert "set EMBEDDING_MODEL=hashing EMBEDDING_DIMENSIONS=768" in " ".join(told.split())
-        assert asked(own, "SELECT count(*), min(vector_dims(embedding)), max(vector_dims(embedding)), "
-                          "count(next_embedding) FROM memories") == (COUNT, 768, 768, 0)
+        assert asked(
+            own,
+            "SELECT count(*), min(vector_dims(embedding)), max(vector_dims(embedding)), "
+            "count(next_embedding) FROM memories",
+        ) == (COUNT, 768, 768, 0)
         assert (await memory.capabilities(CapabilitiesParams())).embedding_dimensions == 768
         assert await found() == (True, [])
 

@@ -44,19 +44,25 @@ async def trials(
             assert runtime.parts.archive is not None
             secret = runtime.settings.jwt_secret_key
             assert secret is not None
-            place = Place(runtime.parts, runtime.parts.archive, own.url, {
-                "DATABASE_URL": own.url, "REDIS_URL": services.redis_url,
-                "AGENTCORE_HOME": str(services.home), "LOG_LEVEL": "ERROR",
-                "JWT_SECRET_KEY": secret.get_secret_value()})
+            place = Place(
+                runtime.parts,
+                runtime.parts.archive,
+                own.url,
+                {
+                    "DATABASE_URL": own.url,
+                    "REDIS_URL": services.redis_url,
+                    "AGENTCORE_HOME": str(services.home),
+                    "LOG_LEVEL": "ERROR",
+                    "JWT_SECRET_KEY": secret.get_secret_value(),
+                },
+            )
             made = Reembedding(runtime, place, forking, random.Random(SEED), telling=telling)
             await made.fill()
             yield made
 
 
 @pytest.mark.shows("issue4-10.2")
-async def test_wherever_it_is_killed_the_next_process_ends_with_every_vector_the_right_one(
-    trials: Reembedding
-) -> None:
+async def test_wherever_it_is_killed_the_next_process_ends_with_every_vector_the_right_one(trials: Reembedding) -> None:
     chosen = random.Random(SEED).sample(points("reembed"), KILLS)
     found = {each: await trials.trial(each) for each in chosen}
     assert found == {each: Remains() for each in chosen}, f"CRASH_SEED={SEED}"

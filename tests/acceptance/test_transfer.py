@@ -16,19 +16,21 @@ import pytest
 from agentcore.client import MemoryClient
 from agentcore.memory.models import Interaction, Link, MemoryRecord, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
-from agentcore.memory.params.memories import (
-    CountParams,
-    DeleteParams,
-    ListParams,
-    StoreBatchParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import CountParams, DeleteParams, ListParams, StoreBatchParams, StoreParams
 from tests.fixtures.forked_commands import Done
 from tests.fixtures.serving import Serving
 
 # Fields that an import sets anew: ids, storage times and access counts.
-OF_THE_STORE = {"memory_id", "created_at", "updated_at", "provenance", "access_count", "last_accessed",
-                "parent_memory_id", "expires_at"}
+OF_THE_STORE = {
+    "memory_id",
+    "created_at",
+    "updated_at",
+    "provenance",
+    "access_count",
+    "last_accessed",
+    "parent_memory_id",
+    "expires_at",
+}
 MONDAY = "2026-03-02T09:{:02}:00Z"
 
 
@@ -37,9 +39,15 @@ def day(number: int) -> datetime:
 
 
 def conversation(count: int) -> list[dict[str, Any]]:
-    return [{"role": "user" if number % 2 else "assistant", "session": "monday",
-             "time": MONDAY.format(number % 60), "text": f"Note {number}: parcel {number * 7919} was sent."}
-            for number in range(count)]
+    return [
+        {
+            "role": "user" if number % 2 else "assistant",
+            "session": "monday",
+            "time": MONDAY.format(number % 60),
+            "text": f"Note {number}: parcel {number * 7919} was sent.",
+        }
+        for number in range(count)
+    ]
 
 
 def write(file: Path, lines: Iterable[Any]) -> Path:
@@ -69,13 +77,31 @@ def as_carried(record: MemoryRecord) -> dict[str, Any]:
 async def test_a_conversation_becomes_memories_with_all_its_lines_say(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
-    file = write(tmp_path / "talk.jsonl", [
-        {"role": "user", "text": "My sister Ada moved to Porto.", "time": "2026-03-02T09:30:00+01:00",
-         "session": 7, "tags": ["family"], "metadata": {"mood": "glad"}, "importance": 0.9},
-        {"speaker": "Bruno", "role": "assistant", "content": "Porto is a lovely city.",
-         "timestamp": "2026-03-02T08:31:00Z", "session_id": "7", "external_id": "m-2",
-         "memory_type": "semantic"},
-        "", {"text": "A line may be nothing but its text."}])
+    file = write(
+        tmp_path / "talk.jsonl",
+        [
+            {
+                "role": "user",
+                "text": "My sister Ada moved to Porto.",
+                "time": "2026-03-02T09:30:00+01:00",
+                "session": 7,
+                "tags": ["family"],
+                "metadata": {"mood": "glad"},
+                "importance": 0.9,
+            },
+            {
+                "speaker": "Bruno",
+                "role": "assistant",
+                "content": "Porto is a lovely city.",
+                "timestamp": "2026-03-02T08:31:00Z",
+                "session_id": "7",
+                "external_id": "m-2",
+                "memory_type": "semantic",
+            },
+            "",
+            {"text": "A line may be nothing but its text."},
+        ],
+    )
     done = run("import", str(file))
     assert (done.returncode, tally(done)) == (0, {"stored": 3})
     first, second, third = sorted(await everything(memory), key=lambda record: record.timestamp)
@@ -141,20 +167,24 @@ async def test_equal_lines_of_one_file_are_asked_to_be_stored_each(
     assert (await memory.count(CountParams())).count == 3
 
 
-@pytest.mark.parametrize(("bad", "reason"), [
-    ("{", "is not JSON"),
-    ("[1, 2]", "is not a JSON object"),
-    ('{"text": NaN}', "NaN is no number"),
-    ('{"role": "user"}', "text: is required"),
-    ('{"text": ""}', "text: is empty"),
-    ('{"text": "nul \\u0000 byte"}', "NUL"),
-    ('{"text": "a", "time": "yesterday"}', "time: "),
-    ('{"text": "a", "colour": "blue"}', "unknown field 'colour'"),
-    ('{"text": "a", "importance": 7}', "importance"),
-    ('{"text": "a", "memory_type": "iconic"}', "memory_type"),
-    ('{"text": "a", "expires_at": "2001-01-01T00:00:00Z"}', "expired at 2001-01-01"),
-    ('{"text": "a", "metadata": ' + '{"a": ' * 200_000 + "1" + "}" * 200_000 + "}", "nested too deeply"),
-], ids=lambda value: str(value)[:24])
+@pytest.mark.parametrize(
+    ("bad", "reason"),
+    [
+        ("{", "is not JSON"),
+        ("[1, 2]", "is not a JSON object"),
+        ('{"text": NaN}', "NaN is no number"),
+        ('{"role": "user"}', "text: is required"),
+        ('{"text": ""}', "text: is empty"),
+        ('{"text": "nul \\u0000 byte"}', "NUL"),
+        ('{"text": "a", "time": "yesterday"}', "time: "),
+        ('{"text": "a", "colour": "blue"}', "unknown field 'colour'"),
+        ('{"text": "a", "importance": 7}', "importance"),
+        ('{"text": "a", "memory_type": "iconic"}', "memory_type"),
+        ('{"text": "a", "expires_at": "2001-01-01T00:00:00Z"}', "expired at 2001-01-01"),
+        ('{"text": "a", "metadata": ' + '{"a": ' * 200_000 + "1" + "}" * 200_000 + "}", "nested too deeply"),
+    ],
+    ids=lambda value: str(value)[:24],
+)
 def test_a_bad_line_is_told_by_number_and_reason_and_the_rest_is_stored(
     run: Callable[..., Done], bad: str, reason: str
 ) -> None:
@@ -178,22 +208,47 @@ def test_what_is_not_worth_storing_is_counted_by_reason_and_can_be_forced(run: C
 async def test_export_and_import_into_another_memory_give_equal_memories(
     serving: Serving, memory: MemoryClient, tmp_path: Path, agent_id: str
 ) -> None:
-    await memory.store_batch(StoreBatchParams(items=[
-        StoreParams(content="Ada prefers tea.", speaker="Ada", session_id="s", task_id="t", user_id="u",
-                    namespace="n", tags=["drinks", "ünïcode"], importance=0.7, external_id="x-1",
-                    metadata={"nested": {"list": [1, 2.5, None, "three"]}}, timestamp=day(1)),
-        StoreParams(content="Pinned: the code is 4711.\nSecond line.", pinned=True, importance=0.0,
-                    memory_type=MemoryType.SEMANTIC, timestamp=day(2)),
-        StoreParams(interaction=Interaction(query="Deploy it", response="Done.", interaction_id="i-1",
-                                            actions=["make build", {"tool": "deploy", "result": "ok"}],
-                                            outcome={"success": True}),
-                    memory_type=MemoryType.PROCEDURAL, timestamp=day(3)),
-        StoreParams(interaction=Interaction(actions=["restart"], outcome=False), force=True,
-                    timestamp=day(4)),
-        StoreParams(content="hello", force=True, timestamp=day(5)),
-        StoreParams(content="hello", force=True, timestamp=day(5)),
-        StoreParams(content="Soon forgotten.", ttl_seconds=86_400, timestamp=day(6)),
-    ]))
+    await memory.store_batch(
+        StoreBatchParams(
+            items=[
+                StoreParams(
+                    content="Ada prefers tea.",
+                    speaker="Ada",
+                    session_id="s",
+                    task_id="t",
+                    user_id="u",
+                    namespace="n",
+                    tags=["drinks", "ünïcode"],
+                    importance=0.7,
+                    external_id="x-1",
+                    metadata={"nested": {"list": [1, 2.5, None, "three"]}},
+                    timestamp=day(1),
+                ),
+                StoreParams(
+                    content="Pinned: the code is 4711.\nSecond line.",
+                    pinned=True,
+                    importance=0.0,
+                    memory_type=MemoryType.SEMANTIC,
+                    timestamp=day(2),
+                ),
+                StoreParams(
+                    interaction=Interaction(
+                        query="Deploy it",
+                        response="Done.",
+                        interaction_id="i-1",
+                        actions=["make build", {"tool": "deploy", "result": "ok"}],
+                        outcome={"success": True},
+                    ),
+                    memory_type=MemoryType.PROCEDURAL,
+                    timestamp=day(3),
+                ),
+                StoreParams(interaction=Interaction(actions=["restart"], outcome=False), force=True, timestamp=day(4)),
+                StoreParams(content="hello", force=True, timestamp=day(5)),
+                StoreParams(content="hello", force=True, timestamp=day(5)),
+                StoreParams(content="Soon forgotten.", ttl_seconds=86_400, timestamp=day(6)),
+            ]
+        )
+    )
     before = await everything(memory)
     file = tmp_path / "out.jsonl"
     exported = serving.cli("export", str(file), "--agent", agent_id)
@@ -206,18 +261,16 @@ async def test_export_and_import_into_another_memory_give_equal_memories(
     async with serving.client(other) as copy:
         after = await everything(copy)
     assert [as_carried(record) for record in after] == [as_carried(record) for record in before]
-    [ends_before], [ends_after] = ([each.expires_at for each in records if each.expires_at]
-                                   for records in (before, after))
+    [ends_before], [ends_after] = (
+        [each.expires_at for each in records if each.expires_at] for records in (before, after)
+    )
     assert abs((ends_after - ends_before).total_seconds()) < 5
     assert tally(serving.cli("import", str(file), "--agent", other)) == {"existing": 7}
 
 
-async def test_a_parent_is_found_again_under_its_new_id(
-    serving: Serving, memory: MemoryClient, agent_id: str
-) -> None:
+async def test_a_parent_is_found_again_under_its_new_id(serving: Serving, memory: MemoryClient, agent_id: str) -> None:
     parent = await memory.store(StoreParams(content="Ada talked about boats.", timestamp=day(1)))
-    await memory.store(StoreParams(content="Ada owns a boat.", parent_memory_id=parent.memory_id,
-                                   timestamp=day(2)))
+    await memory.store(StoreParams(content="Ada owns a boat.", parent_memory_id=parent.memory_id, timestamp=day(2)))
     exported = serving.cli("export", "--agent", agent_id)
     other = f"agent-{uuid4()}"
     assert tally(serving.cli("import", "-", "--agent", other, said=exported.stdout)) == {"stored": 2}
@@ -230,16 +283,18 @@ async def test_a_parent_is_found_again_under_its_new_id(
 def told(memories: list[MemoryRecord]) -> dict[str, set[tuple[str, str, float]]]:
     """Returns each memory's links, keyed by contents instead of ids."""
     says = {record.memory_id: record.content for record in memories}
-    return {record.content: {(says[link.target_id], link.relation, link.weight) for link in record.links}
-            for record in memories}
+    return {
+        record.content: {(says[link.target_id], link.relation, link.weight) for link in record.links}
+        for record in memories
+    }
 
 
-async def test_links_come_back_between_the_same_memories(
-    serving: Serving, memory: MemoryClient, agent_id: str
-) -> None:
+async def test_links_come_back_between_the_same_memories(serving: Serving, memory: MemoryClient, agent_id: str) -> None:
     contents = ["Ada owns a boat.", "The boat lies in Porto.", "Porto has a harbour."]
-    ids = [(await memory.store(StoreParams(content=text, timestamp=day(number)))).memory_id
-           for number, text in enumerate(contents, start=1)]
+    ids = [
+        (await memory.store(StoreParams(content=text, timestamp=day(number)))).memory_id
+        for number, text in enumerate(contents, start=1)
+    ]
     # One link points to a later line of the file, and one pair is mutual.
     for source, target, weight in ((0, 2, 0.9), (1, 0, 0.25), (0, 1, 1.0)):
         memory_id, target_id = ids[source], ids[target]
@@ -258,17 +313,27 @@ async def test_links_come_back_between_the_same_memories(
         assert [record.version for record in await everything(copy)] == [2, 2, 1]
 
 
-async def test_an_import_again_ties_what_is_still_there(
-    serving: Serving, memory: MemoryClient, agent_id: str
-) -> None:
+async def test_an_import_again_ties_what_is_still_there(serving: Serving, memory: MemoryClient, agent_id: str) -> None:
     hub = await memory.store(StoreParams(content="Ada owns a boat.", ttl_seconds=86_400, timestamp=day(1)))
     for number in range(3):
         assert hub.memory_id is not None
-        await memory.store(StoreParams(content=f"Its sail {number} is white.", timestamp=day(2 + number),
-                                       links=[Link(target_id=hub.memory_id)]))
-    await memory.update(UpdateParams(memory_id=hub.memory_id, updates=Updates(
-        links=[Link(target_id=each.memory_id) for each in await everything(memory)
-               if each.memory_id != hub.memory_id])))
+        await memory.store(
+            StoreParams(
+                content=f"Its sail {number} is white.", timestamp=day(2 + number), links=[Link(target_id=hub.memory_id)]
+            )
+        )
+    await memory.update(
+        UpdateParams(
+            memory_id=hub.memory_id,
+            updates=Updates(
+                links=[
+                    Link(target_id=each.memory_id)
+                    for each in await everything(memory)
+                    if each.memory_id != hub.memory_id
+                ]
+            ),
+        )
+    )
     exported = serving.cli("export", "--agent", agent_id).stdout
     other = f"agent-{uuid4()}"
     async with serving.client(other) as copy:
@@ -277,8 +342,9 @@ async def test_an_import_again_ties_what_is_still_there(
         assert whole == told(await everything(memory))
         # Simulates an interruption before the links were created, and a deleted memory.
         boat, first, *others = await everything(copy)
-        await copy.update(UpdateParams(memory_id=boat.memory_id, updates=Updates(
-            unlink=[each.memory_id for each in others])))
+        await copy.update(
+            UpdateParams(memory_id=boat.memory_id, updates=Updates(unlink=[each.memory_id for each in others]))
+        )
         await copy.delete(DeleteParams(memory_ids=[first.memory_id]))
         done = serving.cli("import", "-", "--agent", other, said=exported)
         assert (done.returncode, tally(done)) == (0, {"existing": 4})
@@ -314,12 +380,16 @@ async def test_a_line_without_an_id_may_link_to_lines_and_to_what_is_there(
 ) -> None:
     there = await memory.store(StoreParams(content="Bo sails."))
     other_line = str(uuid4())
-    lines = [{"text": "Ada rows.", "links": [{"target_id": other_line}, {"target_id": str(there.memory_id)}]},
-             {"text": "Cem swims.", "memory_id": other_line}]
+    lines = [
+        {"text": "Ada rows.", "links": [{"target_id": other_line}, {"target_id": str(there.memory_id)}]},
+        {"text": "Cem swims.", "memory_id": other_line},
+    ]
     done = run("import", "-", said="".join(f"{json.dumps(line)}\n" for line in lines))
     assert (done.returncode, tally(done)) == (0, {"stored": 2})
     assert told(await everything(memory))["Ada rows."] == {
-        ("Cem swims.", "relates_to", 1.0), ("Bo sails.", "relates_to", 1.0)}
+        ("Cem swims.", "relates_to", 1.0),
+        ("Bo sails.", "relates_to", 1.0),
+    }
 
 
 async def test_a_link_to_what_was_not_exported_is_left_out_and_counted(
@@ -327,8 +397,7 @@ async def test_a_link_to_what_was_not_exported_is_left_out_and_counted(
 ) -> None:
     far = await memory.store(StoreParams(content="Porto has a harbour.", namespace="far"))
     assert far.memory_id is not None
-    await memory.store(StoreParams(content="Ada owns a boat.", namespace="near",
-                                   links=[Link(target_id=far.memory_id)]))
+    await memory.store(StoreParams(content="Ada owns a boat.", namespace="near", links=[Link(target_id=far.memory_id)]))
     exported = serving.cli("export", "--agent", agent_id, "--namespace", "near").stdout
     done = serving.cli("import", "-", "--agent", f"agent-{uuid4()}", said=exported)
     assert (done.returncode, tally(done)) == (0, {"stored": 1})
@@ -339,9 +408,18 @@ async def test_a_link_to_what_was_not_exported_is_left_out_and_counted(
 async def test_more_memories_than_a_page_come_out_oldest_first_and_filtered(
     serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:
-    await memory.store_batch(StoreBatchParams(items=[
-        StoreParams(content=f"Reading {number}", timestamp=day(1) + timedelta(minutes=number),
-                    namespace="odd" if number % 2 else "even") for number in range(600)]))
+    await memory.store_batch(
+        StoreBatchParams(
+            items=[
+                StoreParams(
+                    content=f"Reading {number}",
+                    timestamp=day(1) + timedelta(minutes=number),
+                    namespace="odd" if number % 2 else "even",
+                )
+                for number in range(600)
+            ]
+        )
+    )
     lines = serving.cli("export", "--agent", agent_id).stdout.splitlines()
     assert [json.loads(line)["text"] for line in lines] == [f"Reading {number}" for number in range(600)]
     assert len(serving.cli("export", "--agent", agent_id, "--namespace", "odd").stdout.splitlines()) == 300

@@ -22,8 +22,13 @@ pytestmark = pytest.mark.skipif(NODE is None, reason="this machine has no node")
 def passed(name: str, **environment: str) -> str:
     """Runs a test file under node, asserts that all tests pass, and returns the output."""
     done = subprocess.run(
-        [NODE or "node", "--test", "--test-reporter=tap", TESTS / name], env={**os.environ, **environment},
-        text=True, capture_output=True, timeout=120, check=False)
+        [NODE or "node", "--test", "--test-reporter=tap", TESTS / name],
+        env={**os.environ, **environment},
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -43,6 +48,6 @@ def test_a_memory_lives_its_whole_life_from_javascript(serving: Serving, agent_i
 @pytest.mark.shows("issue6-1-TypeScript")
 def test_the_compiler_holds_the_declarations_to_what_they_promise() -> None:
     done = subprocess.run(
-        [NODE or "node", COMPILER, "--project", TESTS], text=True, capture_output=True, timeout=120,
-        check=False)
+        [NODE or "node", COMPILER, "--project", TESTS], text=True, capture_output=True, timeout=120, check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr

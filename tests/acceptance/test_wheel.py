@@ -46,8 +46,14 @@ class Environment:
 
     def run(self, *command: str | Path, **variables: str) -> Done:
         return subprocess.run(
-            [str(part) for part in command], cwd=self.path, env={**self.variables, **variables}, text=True,
-            capture_output=True, timeout=INSTALL_SECONDS, check=False)
+            [str(part) for part in command],
+            cwd=self.path,
+            env={**self.variables, **variables},
+            text=True,
+            capture_output=True,
+            timeout=INSTALL_SECONDS,
+            check=False,
+        )
 
     def python(self, script: str, **variables: str) -> str:
         done = self.run(self.bin / "python", "-c", script, **variables)
@@ -57,15 +63,26 @@ class Environment:
     def install(self, *requirements: str) -> None:
         # jsonrpcserver is published as source only; everything else as a wheel.
         done = self.run(
-            UV, "pip", "install", "--quiet", "--python", self.bin / "python", "--only-binary", ":all:",
-            "--no-binary", "jsonrpcserver", "-c", self.path / "constraints.txt", *requirements)
+            UV,
+            "pip",
+            "install",
+            "--quiet",
+            "--python",
+            self.bin / "python",
+            "--only-binary",
+            ":all:",
+            "--no-binary",
+            "jsonrpcserver",
+            "-c",
+            self.path / "constraints.txt",
+            *requirements,
+        )
         assert done.returncode == 0, done.stderr
 
 
 def constraints() -> str:
     """Returns the locked versions without hashes; the wheel's own metadata selects what is installed."""
-    lines = "\n".join((ROOT / "requirements" / f"{name}.txt").read_text()
-                      for name in ("lock", "integrations", "model"))
+    lines = "\n".join((ROOT / "requirements" / f"{name}.txt").read_text() for name in ("lock", "integrations", "model"))
     pins = re.findall(r"^([a-zA-Z0-9._-]+==[^\\\n]+?) *\\?$", lines, re.MULTILINE)
     return "\n".join(dict.fromkeys(pins))
 
@@ -125,8 +142,13 @@ class Installed(Serving):
 
     def start(self, *options: str) -> None:
         self.process = subprocess.Popen(
-            [self.path / "venv" / "bin" / "agentcore", "serve", "--port", "0", *options], cwd=self.path,
-            env=self.environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            [self.path / "venv" / "bin" / "agentcore", "serve", "--port", "0", *options],
+            cwd=self.path,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
         self.listen()
 
 
@@ -146,7 +168,8 @@ def test_the_client_imports_few_modules_and_none_of_the_services_packages(base: 
     script = (
         "import json, sys; import agentcore; light = len(sys.modules)\n"
         "from agentcore import MemoryClient, SyncMemoryClient, MemoryEnabledAgent, open_memory, StoreParams\n"
-        "print(json.dumps([light, StoreParams.__pydantic_complete__, sorted(sys.modules)]))")
+        "print(json.dumps([light, StoreParams.__pydantic_complete__, sorted(sys.modules)]))"
+    )
     light, schema_is_built, modules = json.loads(base.python(script))
     assert light < 120
     assert len(modules) < MOST_MODULES
@@ -159,7 +182,8 @@ def test_the_base_install_names_the_extra_that_commands_and_open_memory_need(bas
     script = (
         "import asyncio\nfrom agentcore import ConfigurationError, open_memory\n"
         "async def main():\n    async with open_memory(agent_id='me'):\n        pass\n"
-        "try:\n    asyncio.run(main())\nexcept ConfigurationError as error:\n    print(error)")
+        "try:\n    asyncio.run(main())\nexcept ConfigurationError as error:\n    print(error)"
+    )
     assert "pip install 'agentcore-memory[server]'" in base.python(script)
     for command in ((), ("serve",), ("retrieve", "tea"), ("--help",)):
         done = base.run(base.bin / "agentcore", *command)
@@ -170,9 +194,7 @@ def test_the_base_install_names_the_extra_that_commands_and_open_memory_need(bas
 
 
 @pytest.mark.shows("B4")
-def test_the_client_of_the_readme_runs_in_the_base_install(
-    base: Environment, server_running: Installed
-) -> None:
+def test_the_client_of_the_readme_runs_in_the_base_install(base: Environment, server_running: Installed) -> None:
     for language, word in (("python", "MemoryClient"), ("python", "MemoryEnabledAgent")):
         [example] = blocks(README, language, word)
         token = {"AGENTCORE_TOKEN": server_running.token(f"base-{word}"), "AGENTCORE_URL": server_running.url}
@@ -184,9 +206,12 @@ def test_the_client_of_the_readme_runs_in_the_base_install(
 def test_each_integration_imports_over_the_base_install(environment: Callable[[str], Environment]) -> None:
     extras = environment("[a2a,google-adk,langchain,langgraph,mcp,openai-agents]")
     script = "".join(f"import agentcore.integrations.{name}\n" for name in FRAMEWORKS)
-    modules = json.loads(extras.python(
-        f"{script}import a2a, agentcore.integrations.own_loop, agentcore.client\n"
-        "import json, sys; print(json.dumps(list(sys.modules)))"))
+    modules = json.loads(
+        extras.python(
+            f"{script}import a2a, agentcore.integrations.own_loop, agentcore.client\n"
+            "import json, sys; print(json.dumps(list(sys.modules)))"
+        )
+    )
     assert HEAVY & {name.partition(".")[0] for name in modules} <= {"starlette"}  # the frameworks' own
 
 
@@ -213,9 +238,7 @@ def server_running(server: Environment) -> Iterator[Installed]:
 
 
 @pytest.mark.shows("B1")
-def test_the_service_of_the_wheel_stores_and_finds_by_meaning(
-    server: Environment, server_running: Installed
-) -> None:
+def test_the_service_of_the_wheel_stores_and_finds_by_meaning(server: Environment, server_running: Installed) -> None:
     token = {"AGENTCORE_TOKEN": server_running.token("me"), "AGENTCORE_URL": server_running.url}
     stored = server.run(server.bin / "agentcore", "store", "Ada prefers tea, never coffee", **token)
     assert stored.returncode == 0, stored.stderr
@@ -227,10 +250,14 @@ def test_the_service_of_the_wheel_stores_and_finds_by_meaning(
 
 @pytest.mark.shows("B2")
 def test_mcp_answers_without_another_extra(server_running: Installed) -> None:
-    headers = {"Authorization": f"Bearer {server_running.token('me')}",
-               "Accept": "application/json, text/event-stream"}
-    listed = httpx.post(f"{server_running.url}/mcp", headers=headers, trust_env=False, timeout=60,
-                        json={"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}})
+    headers = {"Authorization": f"Bearer {server_running.token('me')}", "Accept": "application/json, text/event-stream"}
+    listed = httpx.post(
+        f"{server_running.url}/mcp",
+        headers=headers,
+        trust_env=False,
+        timeout=60,
+        json={"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}},
+    )
     assert listed.status_code == 200, listed.text
     assert "recall_memory" in listed.text
 
@@ -242,7 +269,8 @@ def test_a_memory_in_the_process_needs_no_service(server: Environment, server_ru
         "async def main():\n    async with open_memory(agent_id='own') as memory:\n"
         "        await memory.store('The spare key is in the blue tin', user_id='anna')\n"
         "        found = await memory.retrieve('where is the key?', k=1)\n"
-        "        print(found.memories[0].content)\nasyncio.run(main())")
+        "        print(found.memories[0].content)\nasyncio.run(main())"
+    )
     alone = {"AGENTCORE_HOME": str(server.path / "alone")}
     assert server.python(script, **alone) == "The spare key is in the blue tin\n"
 
@@ -259,5 +287,6 @@ def test_with_all_extras_every_provider_can_be_chosen(
         "for model in ('local', 'openai', 'cohere', 'hashing'):\n"
         "    check_choices(load_settings(embedding_model=model, openai_api_key='k', cohere_api_key='k',\n"
         "                                llm_model='m', query_rewriter='openai'))\n"
-        "    print(model)")
+        "    print(model)"
+    )
     assert server.python(script).split() == ["local", "openai", "cohere", "hashing"]

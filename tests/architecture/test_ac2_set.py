@@ -26,13 +26,13 @@ RARE_SHARE = 0.05
 NEAR_MISSES = 4
 
 every_agent = pytest.mark.parametrize(
-    "conversation", CONVERSATIONS, ids=[each["conversation_id"] for each in CONVERSATIONS])
+    "conversation", CONVERSATIONS, ids=[each["conversation_id"] for each in CONVERSATIONS]
+)
 
 
 def near_misses(conversation: dict[str, Any]) -> dict[str, int]:
     """Counts, for each query, the irrelevant memories that share two of its words or one rare word."""
-    words = {memory["id"]: set(terms(f"{memory['speaker']} {memory['text']}"))
-             for memory in conversation["memories"]}
+    words = {memory["id"]: set(terms(f"{memory['speaker']} {memory['text']}")) for memory in conversation["memories"]}
     frequency = Counter(word for of_memory in words.values() for word in of_memory)
     found = {}
     for query in conversation["queries"]:
@@ -40,7 +40,9 @@ def near_misses(conversation: dict[str, Any]) -> dict[str, int]:
         rare = {word for word in asked if frequency[word] <= RARE_SHARE * len(words)}
         found[query["id"]] = sum(
             len(asked & of_memory) >= 2 or bool(rare & of_memory)
-            for memory_id, of_memory in words.items() if memory_id not in query["relevant_ids"])
+            for memory_id, of_memory in words.items()
+            if memory_id not in query["relevant_ids"]
+        )
     return found
 
 

@@ -20,8 +20,18 @@ from agentcore.memory.forgetting.inventory import CACHES, KeyedBy
 
 PACKAGE = Path(agentcore.__file__).parent
 DECORATORS = {"cache", "lru_cache", "cached"}
-CONTAINERS = {"dict", "OrderedDict", "defaultdict", "Counter", "WeakValueDictionary", "WeakKeyDictionary",
-              "set", "list", "deque", "WeakSet"}
+CONTAINERS = {
+    "dict",
+    "OrderedDict",
+    "defaultdict",
+    "Counter",
+    "WeakValueDictionary",
+    "WeakKeyDictionary",
+    "set",
+    "list",
+    "deque",
+    "WeakSet",
+}
 # Filled within one call, one import, one client object, or at the import of the package.
 NO_CACHES = {
     "agentcore.agents.session_memory.in_memory:InMemorySessionMemory._sessions",
@@ -49,33 +59,32 @@ NO_CACHES = {
 }
 # Values that live as long as one call, command or client object, by module.
 OF_ONE_CALL = {
-    "agentcore.agents.memory_enabled_agent":
-        "AgentTurn.actions AgentTurn.answers AgentTurn.problems MemoryEnabledAgent._said",
+    "agentcore.agents.memory_enabled_agent": "AgentTurn.actions AgentTurn.answers AgentTurn.problems "
+    "MemoryEnabledAgent._said",
     "agentcore.structured_settings": "Keyring.keys",
-    "agentcore.cli.importing":
-        "Import._links Import._superseded Import._waiting Tally.failures Tally.left_out Tally.outcomes "
-        "Tally.places Tally.reasons",
+    "agentcore.cli.importing": "Import._links Import._superseded Import._waiting Tally.failures Tally.left_out "
+    "Tally.outcomes "
+    "Tally.places Tally.reasons",
     "agentcore.cli.imports.export_files": "Opened.others",
     "agentcore.client.memory_client": "Batch._deliveries",
     "agentcore.embedded.parts": "EmbeddedParts._parts",
     "agentcore.integrations.openai_agents": "AgentCoreSession._waiting",
     "agentcore.maintenance.purging": "Purged.failed Purged.purged Purged.remaining",
     "agentcore.memory.columns": "NewColumns.action_outcomes NewColumns.actions NewColumns.subjects",
-    "agentcore.memory.consequences.superseding":
-        "Outcome.superseded Superseding._asking Superseding._tasks Superseding.degraded Superseding.taken",
+    "agentcore.memory.consequences.superseding": "Outcome.superseded Superseding._asking Superseding._tasks "
+    "Superseding.degraded Superseding.taken",
     "agentcore.memory.contexts.filling": "Filling._headed Filling.lines Filling.told",
     "agentcore.memory.contexts.shortening": "_Repeats.doubtful",
-    "agentcore.memory.deriving.consolidating":
-        "Consolidated.archived Consolidated.clusters Consolidating.degraded",
+    "agentcore.memory.deriving.consolidating": "Consolidated.archived Consolidated.clusters Consolidating.degraded",
     "agentcore.memory.deriving.extracting": "Asked.again Asked.read Asked.tried Asked.without",
     "agentcore.memory.deriving.period_summaries": "_Share.last _Share.rows",
     "agentcore.memory.deriving.session_summaries": "SessionSummarizing.kept",
     "agentcore.memory.forgetting.erasing": "Erased.erased Erased.left Erased.unreachable _Plan.loose",
     "agentcore.memory.forgetting.removing": "Deleted.reinstated Removed.memory_ids",
-    "agentcore.memory.forgetting.restoring":
-        "Restored.lost_links Restored.memory_ids Restored.refused_ids Restored.renewed_ids "
-        "Restored.superseded_ids Restored.unreadable_ids Restored.waiting_for_embedding_ids _Page.copies "
-        "_Page.refused_ids _Page.tombstones _Page.unreadable_ids",
+    "agentcore.memory.forgetting.restoring": "Restored.lost_links Restored.memory_ids Restored.refused_ids "
+    "Restored.renewed_ids "
+    "Restored.superseded_ids Restored.unreadable_ids Restored.waiting_for_embedding_ids _Page.copies "
+    "_Page.refused_ids _Page.tombstones _Page.unreadable_ids",
     "agentcore.memory.lexical": "LexicalStatistics.everyday",
     "agentcore.memory.parts": "MemoryPolicy.layers MemoryPolicy.limits_set",
     "agentcore.memory.recall.reranking": "Notes.degraded Notes.searched",
@@ -150,8 +159,9 @@ def _found(source: str) -> Iterator[str]:
             if DECORATORS & {_name(each) for each in node.decorator_list}:
                 yield f"{node.name}()"
         elif isinstance(node, ast.ClassDef):
-            yield from (f"{node.name}.{target.id}" for target in _filled_later(node.body)
-                        if isinstance(target, ast.Name))
+            yield from (
+                f"{node.name}.{target.id}" for target in _filled_later(node.body) if isinstance(target, ast.Name)
+            )
             for target in _filled_later(ast.walk(node)):
                 if isinstance(target, ast.Attribute):
                     yield f"{node.name}.{target.attr}"
@@ -186,12 +196,14 @@ def test_what_agents_share_is_a_pure_function_of_one_word() -> None:
 
 @pytest.mark.shows("issue13-caches")
 def test_a_cache_of_any_form_is_found() -> None:
-    source = ("from functools import lru_cache\n_KNOWN: dict[str, int] = {}\n"
-              "@lru_cache(maxsize=9)\ndef read(text): ...\n"
-              "class A:\n    ALL = []\n    kept: set[int] = field(default_factory=set)\n"
-              "    def __init__(self):\n        self._seen = OrderedDict()\n"
-              "        self._last = deque(maxlen=9)\n        self._by_name = defaultdict(list)\n"
-              "        self._local = [text]\n")
+    source = (
+        "from functools import lru_cache\n_KNOWN: dict[str, int] = {}\n"
+        "@lru_cache(maxsize=9)\ndef read(text): ...\n"
+        "class A:\n    ALL = []\n    kept: set[int] = field(default_factory=set)\n"
+        "    def __init__(self):\n        self._seen = OrderedDict()\n"
+        "        self._last = deque(maxlen=9)\n        self._by_name = defaultdict(list)\n"
+        "        self._local = [text]\n"
+    )
     assert [*_found(source)] == ["_KNOWN", "read()", "A.ALL", "A.kept", "A._seen", "A._last", "A._by_name"]
 
 

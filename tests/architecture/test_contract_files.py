@@ -23,36 +23,68 @@ SCHEMAS: dict[str, Any] = json.loads(WRITTEN["schemas.json"])
 
 # The constraints of OpenRPC 1.3 on the parts that our document uses.
 NAMED = {"type": "string", "minLength": 1}
-REFERENCE_TO = {"type": "object", "required": ["$ref"], "additionalProperties": False,
-                "properties": {"$ref": {"type": "string", "pattern": "^#/components/errors/[A-Za-z]+$"}}}
+REFERENCE_TO = {
+    "type": "object",
+    "required": ["$ref"],
+    "additionalProperties": False,
+    "properties": {"$ref": {"type": "string", "pattern": "^#/components/errors/[A-Za-z]+$"}},
+}
 DESCRIPTOR = {
-    "type": "object", "required": ["name", "schema"], "additionalProperties": False,
-    "properties": {"name": NAMED, "description": {"type": "string"}, "required": {"type": "boolean"},
-                   "schema": {"$ref": Draft202012Validator.META_SCHEMA["$id"]}},
+    "type": "object",
+    "required": ["name", "schema"],
+    "additionalProperties": False,
+    "properties": {
+        "name": NAMED,
+        "description": {"type": "string"},
+        "required": {"type": "boolean"},
+        "schema": {"$ref": Draft202012Validator.META_SCHEMA["$id"]},
+    },
 }
 METHOD = {
-    "type": "object", "required": ["name", "params", "result"], "additionalProperties": False,
+    "type": "object",
+    "required": ["name", "params", "result"],
+    "additionalProperties": False,
     "patternProperties": {"^x-": True},
     "properties": {
-        "name": NAMED, "summary": NAMED, "paramStructure": {"enum": ["by-name", "by-position", "either"]},
-        "params": {"type": "array", "items": DESCRIPTOR}, "result": DESCRIPTOR,
+        "name": NAMED,
+        "summary": NAMED,
+        "paramStructure": {"enum": ["by-name", "by-position", "either"]},
+        "params": {"type": "array", "items": DESCRIPTOR},
+        "result": DESCRIPTOR,
         "errors": {"type": "array", "minItems": 1, "items": REFERENCE_TO},
     },
 }
-ERROR = {"type": "object", "required": ["code", "message"], "additionalProperties": False,
-         "properties": {"code": {"type": "integer"}, "message": NAMED, "data": True}}
+ERROR = {
+    "type": "object",
+    "required": ["code", "message"],
+    "additionalProperties": False,
+    "properties": {"code": {"type": "integer"}, "message": NAMED, "data": True},
+}
 OPENRPC = {
-    "type": "object", "required": ["openrpc", "info", "methods"], "additionalProperties": False,
+    "type": "object",
+    "required": ["openrpc", "info", "methods"],
+    "additionalProperties": False,
     "properties": {
         "openrpc": {"const": "1.3.2"},
-        "info": {"type": "object", "required": ["title", "version"], "additionalProperties": False,
-                 "properties": {"title": NAMED, "version": NAMED}},
+        "info": {
+            "type": "object",
+            "required": ["title", "version"],
+            "additionalProperties": False,
+            "properties": {"title": NAMED, "version": NAMED},
+        },
         "methods": {"type": "array", "minItems": 1, "items": METHOD},
-        "components": {"type": "object", "additionalProperties": False, "properties": {
-            "schemas": {"type": "object", "propertyNames": {"pattern": "^[a-zA-Z0-9._-]+$"},
-                        "additionalProperties": {"$ref": Draft202012Validator.META_SCHEMA["$id"]}},
-            "errors": {"type": "object", "additionalProperties": ERROR},
-        }},
+        "components": {
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "schemas": {
+                    "type": "object",
+                    "propertyNames": {"pattern": "^[a-zA-Z0-9._-]+$"},
+                    "additionalProperties": {"$ref": Draft202012Validator.META_SCHEMA["$id"]},
+                },
+                "errors": {"type": "object", "additionalProperties": ERROR},
+            },
+        },
     },
 }
 
@@ -91,12 +123,18 @@ def test_the_openrpc_document_is_valid() -> None:
     assert list(Draft202012Validator(OPENRPC).iter_errors(DOCUMENT)) == []
 
 
-@pytest.mark.parametrize("broken", [
-    {"methods": []}, {"openrpc": "2"}, {"info": {"title": "x"}}, {"extra": 1},
-    {"methods": [{**DOCUMENT["methods"][0], "params": [{"name": "query"}]}]},
-    {"methods": [{**DOCUMENT["methods"][0], "paramStructure": "any"}]},
-    {"components": {"schemas": {"Bad": {"type": "no such type"}}}},
-])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"methods": []},
+        {"openrpc": "2"},
+        {"info": {"title": "x"}},
+        {"extra": 1},
+        {"methods": [{**DOCUMENT["methods"][0], "params": [{"name": "query"}]}]},
+        {"methods": [{**DOCUMENT["methods"][0], "paramStructure": "any"}]},
+        {"components": {"schemas": {"Bad": {"type": "no such type"}}}},
+    ],
+)
 def test_a_broken_document_would_be_seen(broken: dict[str, Any]) -> None:
     assert not Draft202012Validator(OPENRPC).is_valid({**DOCUMENT, **broken})
 
@@ -122,15 +160,17 @@ def test_each_method_is_there_once_with_its_scope_and_every_error() -> None:
 
 def test_params_by_position_come_first_and_in_the_order_of_the_design() -> None:
     fixed = {
-        "memory.store": ["interaction"], "memory.retrieve": ["query", "k", "memory_types"],
-        "memory.get_context": ["query", "task_id", "max_tokens"], "memory.update": ["memory_id", "updates"],
+        "memory.store": ["interaction"],
+        "memory.retrieve": ["query", "k", "memory_types"],
+        "memory.get_context": ["query", "task_id", "max_tokens"],
+        "memory.update": ["memory_id", "updates"],
         "memory.prune": ["memory_layer", "strategy"],
     }
     declared = {method.name: list(method.positional) for method in METHODS}
     for method in DOCUMENT["methods"]:
         names = [param["name"] for param in method["params"]]
         positional = declared[method["name"]]
-        assert names[:len(positional)] == positional == method["x-positional"]
+        assert names[: len(positional)] == positional == method["x-positional"]
         assert method["paramStructure"] == ("either" if positional else "by-name")
         assert positional == fixed.get(method["name"], positional)
 
@@ -138,14 +178,21 @@ def test_params_by_position_come_first_and_in_the_order_of_the_design() -> None:
 @pytest.mark.shows("FR-2.3", "FR-6.1")
 def test_the_fixed_defaults_and_results_stand() -> None:
     methods = {method["name"]: method for method in DOCUMENT["methods"]}
-    defaults = {(name, param["name"]): param["schema"].get("default")
-                for name, method in methods.items() for param in method["params"]}
+    defaults = {
+        (name, param["name"]): param["schema"].get("default")
+        for name, method in methods.items()
+        for param in method["params"]
+    }
     assert defaults["memory.retrieve", "k"] == 5
     assert defaults["memory.get_context", "max_tokens"] == 2_000
     assert defaults["memory.prune", "strategy"] == "least_relevant"
-    fields = {"memory.store": {"success", "memory_id"}, "memory.retrieve": {"memories"},
-              "memory.get_context": {"context", "token_count"}, "memory.update": {"success"},
-              "memory.prune": {"pruned_count"}}
+    fields = {
+        "memory.store": {"success", "memory_id"},
+        "memory.retrieve": {"memories"},
+        "memory.get_context": {"context", "token_count"},
+        "memory.update": {"success"},
+        "memory.prune": {"pruned_count"},
+    }
     for name, promised in fields.items():
         result = resolve(DOCUMENT, methods[name]["result"]["schema"]["$ref"])
         assert promised <= set(result["required"])
@@ -165,13 +212,16 @@ def test_the_schemas_judge_params() -> None:
 
     Draft202012Validator.check_schema(SCHEMAS)
     assert {name for name in SCHEMAS["$defs"] if name.startswith("memory.")} == {
-        f"{method.name}.{part}" for method in METHODS for part in ("params", "result")}
+        f"{method.name}.{part}" for method in METHODS for part in ("params", "result")
+    }
     assert valid("memory.retrieve.params", {"query": "tea", "k": 3, "memory_types": ["episodic"]})
     assert not valid("memory.retrieve.params", {"query": "tea", "k": "three"})
     assert not valid("memory.retrieve.params", {"query": "tea", "colour": "red"})
     assert not valid("memory.retrieve.params", {})
-    assert valid("memory.update.result", {
-        "success": True, "memory_id": "018f0000-0000-7000-8000-000000000000", "version": 2, "receipt": {}})
+    assert valid(
+        "memory.update.result",
+        {"success": True, "memory_id": "018f0000-0000-7000-8000-000000000000", "version": 2, "receipt": {}},
+    )
     assert not valid("memory.update.result", {"success": True})
 
 

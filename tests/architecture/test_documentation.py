@@ -33,10 +33,31 @@ SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULT
 # Capitalized names in the documents that are not our settings: variables of make and boto3, constants.
 OTHER_NAMES = {
     "OPENBLAS_NUM_THREADS",
-    "FILE", "ARGS", "PYTHON", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "EMBEDDERS",
-    "METHODS", "QUERY_REWRITERS", "RERANKERS", "SUMMARISERS", "VECTOR_STORES", "SIGTERM", "BYPASSRLS",
-    "MAIN", "BLAKE2B", "AGENTCORE_FAILPOINT", "HS256", "INFO", "STANDARD_IA", "INTELLIGENT_TIERING",
-    "GLACIER_IR", "AES256", "LIBRARIAN_SECRET", "LIBRARIAN_TOKEN",
+    "FILE",
+    "ARGS",
+    "PYTHON",
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_DEFAULT_REGION",
+    "EMBEDDERS",
+    "METHODS",
+    "QUERY_REWRITERS",
+    "RERANKERS",
+    "SUMMARISERS",
+    "VECTOR_STORES",
+    "SIGTERM",
+    "BYPASSRLS",
+    "MAIN",
+    "BLAKE2B",
+    "AGENTCORE_FAILPOINT",
+    "HS256",
+    "INFO",
+    "STANDARD_IA",
+    "INTELLIGENT_TIERING",
+    "GLACIER_IR",
+    "AES256",
+    "LIBRARIAN_SECRET",
+    "LIBRARIAN_TOKEN",
 }
 WRITTEN: dict[str, str] = runpy.run_path(str(ROOT / "scripts" / "write_reference.py"))["reference_files"]()
 COMMANDS = {command for commands in MODULES.values() for command in commands}
@@ -107,7 +128,8 @@ def test_weights_layers_and_strategies_are_told_as_they_are() -> None:
     concepts, weights = TEXTS["docs/concepts.md"], RetrievalWeights()
     terms = re.findall(r"^\| `(\w+)` \| .+ \| (0\.\d\d) \|$", concepts, re.MULTILINE)
     assert {name: float(weight) for name, weight in terms} == {
-        each.name: getattr(weights, each.name) for each in fields(weights) if "_" not in each.name}
+        each.name: getattr(weights, each.name) for each in fields(weights) if "_" not in each.name
+    }
     assert {layer for layer in MemoryType if f"| `{layer.value}` |" not in concepts} == set()
     assert {name for name in STRATEGIES if f"`{name}`" not in concepts} == set()
 
@@ -132,7 +154,8 @@ def test_every_command_setting_and_file_that_is_named_exists(name: str) -> None:
     assert commands - COMMANDS == set()
     known = {setting.upper() for setting in Settings.model_fields} | OTHER_NAMES
     named = set(re.findall(r"`([A-Z][A-Z0-9_]{3,})(?==|`)", text)) | set(
-        re.findall(r"^export ([A-Z_0-9]+)=", text, re.MULTILINE))
+        re.findall(r"^export ([A-Z_0-9]+)=", text, re.MULTILINE)
+    )
     assert named - known - {error.name for error in JsonRpcErrorCode} == set()
     files = re.findall(r"`((?:agentcore|alembic|benchmarks|docs|scripts|tests)/[\w./-]+)`", text)
     assert {file for file in files if not (ROOT / file).exists()} == set()
@@ -192,8 +215,11 @@ ROWS = re.findall(r"^\| `(\w+)` \| .+ \| (.+) \| (\S+), (\S+) \|$", TEXTS["docs/
 @pytest.mark.parametrize(("benchmark", "seen", "day", "commit"), ROWS)
 @pytest.mark.shows("issue6-7-figures")
 def test_every_figure_that_is_told_was_seen(benchmark: str, seen: str, day: str, commit: str) -> None:
-    runs = [run for run in map(json.loads, LEDGER.read_text(encoding="utf-8").splitlines())
-            if (run["benchmark"], run["at"][:10], run["commit"]) == (benchmark, day, commit)]
+    runs = [
+        run
+        for run in map(json.loads, LEDGER.read_text(encoding="utf-8").splitlines())
+        if (run["benchmark"], run["at"][:10], run["commit"]) == (benchmark, day, commit)
+    ]
     assert runs, "no run of that day and commit stands in the ledger"
     figures = [each.replace(",", "") for each in re.findall(r"(?<![\w@.])\d[\d,]*(?:\.\d+)?(?![\w.])", seen)]
     assert figures

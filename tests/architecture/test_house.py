@@ -16,8 +16,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = sorted((ROOT / "agentcore").rglob("*.py"))
-OURS = sorted(path for room in ("agentcore", "alembic", "benchmarks", "examples", "scripts", "tests")
-              for path in (ROOT / room).rglob("*.py"))
+OURS = sorted(
+    path
+    for room in ("agentcore", "alembic", "benchmarks", "examples", "scripts", "tests")
+    for path in (ROOT / room).rglob("*.py")
+)
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
 MOST_LINES = 600
 MOST_FUNCTION_LINES = 80
@@ -26,8 +29,10 @@ LONG_FUNCTIONS_SHARE = 0.02
 MOST_CATCH_ALLS = 3
 NAMELESS = {"utils", "util", "helpers", "helper", "common", "base", "misc"}
 # A file or directory in a home or workspace, including this checkout and this user's home.
-PLACES = [rb"/(?:work|root|Users|mnt)/\w[\w.-]*",
-          *(re.escape(bytes(each)) for each in (ROOT, Path.home()) if len(each.parts) > 2)]
+PLACES = [
+    rb"/(?:work|root|Users|mnt)/\w[\w.-]*",
+    *(re.escape(bytes(each)) for each in (ROOT, Path.home()) if len(each.parts) > 2),
+]
 MACHINE_PATH = re.compile(rb"(?<![\w.~:>-])(?:" + b"|".join(PLACES) + b")")
 PACKAGE_INDEX = re.compile(rb"(?:--(?:extra-)?index-url|--find-links|--trusted-host)[ =]")
 
@@ -67,8 +72,11 @@ def name_of(path: Path) -> str:
 def tracked_files() -> list[Path]:
     """Returns the files that git tracks or would add."""
     listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True,
-        capture_output=True).stdout.decode()
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    ).stdout.decode()
     return [path for each in listed.split("\0") if each and (path := ROOT / each).is_file()]
 
 
@@ -94,8 +102,7 @@ def test_no_file_is_too_long() -> None:
 
 @pytest.mark.shows("issue2-code-limits")
 def test_no_function_is_too_long_and_few_are_long() -> None:
-    sizes = {f"{name_of(path)}:{each.lineno} {each.name}": length(each)
-             for path in OURS for each in functions(path)}
+    sizes = {f"{name_of(path)}:{each.lineno} {each.name}": length(each) for path in OURS for each in functions(path)}
     assert {name: size for name, size in sizes.items() if size > MOST_FUNCTION_LINES} == {}
     package = {name: size for name, size in sizes.items() if name.startswith("agentcore/")}
     long = {name: size for name, size in package.items() if size > LONG_FUNCTION_LINES}
@@ -105,13 +112,19 @@ def test_no_function_is_too_long_and_few_are_long() -> None:
 def test_few_handlers_catch_everything_and_each_says_why() -> None:
     found = [(path, handler) for path in PACKAGE for handler in catch_alls(path)]
     assert len(found) <= MOST_CATCH_ALLS, [f"{name_of(path)}:{handler.lineno}" for path, handler in found]
-    assert [f"{name_of(path)}:{handler.lineno}" for path, handler in found
-            if handler.lineno not in comments(path)] == []
+    assert [
+        f"{name_of(path)}:{handler.lineno}" for path, handler in found if handler.lineno not in comments(path)
+    ] == []
 
 
 def test_no_import_hides_in_a_function() -> None:
-    hidden = [f"{name_of(path)}:{node.lineno}" for path in OURS for function in functions(path)
-              for node in ast.walk(function) if isinstance(node, ast.Import | ast.ImportFrom)]
+    hidden = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in OURS
+        for function in functions(path)
+        for node in ast.walk(function)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
     assert hidden == []
 
 
@@ -124,8 +137,12 @@ def test_every_module_says_first_what_it_owns() -> None:
 
 
 def test_nothing_of_ours_is_mocked() -> None:
-    imported = {(name_of(path), ast.unparse(node)) for path in TESTS for node in nodes(path)
-                if isinstance(node, ast.Import | ast.ImportFrom)}
+    imported = {
+        (name_of(path), ast.unparse(node))
+        for path in TESTS
+        for node in nodes(path)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
     assert {each for each in imported if "mock" in each[1] and "moto" not in each[1]} == set()
 
 
@@ -144,24 +161,38 @@ def test_no_test_waits_by_the_clock() -> None:
 @pytest.mark.shows("B23")
 def test_no_test_counts_all_threads_of_the_process() -> None:
     """Executors and other tests start and stop threads of their own."""
-    counted = [f"{name_of(path)}:{node.lineno}" for path in TESTS for node in nodes(path)
-               if isinstance(node, ast.Attribute) and node.attr == "active_count"]
+    counted = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in TESTS
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute) and node.attr == "active_count"
+    ]
     assert counted == []
 
 
 def test_no_file_names_a_place_on_somebodys_machine_or_a_package_index() -> None:
     kinds = (MACHINE_PATH, PACKAGE_INDEX)
-    found = {name_of(path): places for path in tracked_files()
-             if (places := [place for kind in kinds for place in kind.findall(path.read_bytes())])}
+    found = {
+        name_of(path): places
+        for path in tracked_files()
+        if (places := [place for kind in kinds for place in kind.findall(path.read_bytes())])
+    }
     # This file contains the examples below.
     found.pop(name_of(Path(__file__)), None)
     assert found == {}
 
 
-@pytest.mark.parametrize(("text", "is_one"), [
-    (b"cd /" + b"work/main", True), (b"PATH=/Users/ada", True), (b"cd " + bytes(ROOT) + b"/docs", True),
-    (b"https://example.org/work/ada", False), (b"/home/<user>", False), (b"$AGENTCORE_HOME/run", False),
-    (b"benchmarks/mnt/x", False),
-])
+@pytest.mark.parametrize(
+    ("text", "is_one"),
+    [
+        (b"cd /" + b"work/main", True),
+        (b"PATH=/Users/ada", True),
+        (b"cd " + bytes(ROOT) + b"/docs", True),
+        (b"https://example.org/work/ada", False),
+        (b"/home/<user>", False),
+        (b"$AGENTCORE_HOME/run", False),
+        (b"benchmarks/mnt/x", False),
+    ],
+)
 def test_a_place_on_a_machine_is_known_when_it_is_seen(text: bytes, is_one: bool) -> None:
     assert bool(MACHINE_PATH.search(text)) == is_one

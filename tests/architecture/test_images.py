@@ -15,14 +15,16 @@ from tests.architecture.test_locks import locked
 ROOT = Path(__file__).resolve().parents[2]
 DOCKERFILE = (ROOT / "Dockerfile").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "compose.yaml").read_text())
-OURS = {name: service for name, service in COMPOSE["services"].items()
-        if service["image"] == "agentcore-memory:service"}
+OURS = {
+    name: service for name, service in COMPOSE["services"].items() if service["image"] == "agentcore-memory:service"
+}
 
 
 @pytest.mark.shows("issue13-image")
 def test_both_targets_run_the_service_as_an_unprivileged_user() -> None:
-    targets = [name for base, name in re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE)
-               if base == "runtime"]
+    targets = [
+        name for base, name in re.findall(r"^FROM (\S+) AS (\S+)$", DOCKERFILE, re.MULTILINE) if base == "runtime"
+    ]
     assert targets == ["standalone", "service"], "the last stage is the default target"
     runtime = DOCKERFILE.partition(" AS runtime")[2].partition("\nFROM ")[0]
     assert re.search(r"^USER 10001:10001$", runtime, re.MULTILINE)
@@ -31,10 +33,14 @@ def test_both_targets_run_the_service_as_an_unprivileged_user() -> None:
 
 @pytest.mark.shows("issue13-image")
 def test_every_file_that_the_build_copies_is_there_and_not_ignored() -> None:
-    kept = {line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines()
-            if line.startswith("!")}
-    copied = [source for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
-              for source in line.split()[:-1]]
+    kept = {
+        line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
+    }
+    copied = [
+        source
+        for line in re.findall(r"^COPY (?!--from)(.+)$", DOCKERFILE, re.MULTILINE)
+        for source in line.split()[:-1]
+    ]
     assert [source for source in copied if not (ROOT / source).exists()] == []
     assert [source for source in copied if source.split("/")[0] not in kept] == []
 

@@ -21,16 +21,18 @@ ROOMS = {"agentcore", "agentcore.memory"}
 # Reads the encodings that ship with a library.
 READS_FILES = {"agentcore.memory.tokens"}
 # Pure modules in packages whose other modules do I/O.
-PURE_AMONG_OTHERS = {
-    "agentcore.memory.forgetting.erase_receipt",
-    "agentcore.memory.rows.vector_index",
-}
+PURE_AMONG_OTHERS = {"agentcore.memory.forgetting.erase_receipt", "agentcore.memory.rows.vector_index"}
 
 
 def lint(checkout: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [LINT_IMPORTS, "--no-logo", "--no-cache"], cwd=checkout, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "PYTHONPATH": str(checkout)}, check=False,
+        [LINT_IMPORTS, "--no-logo", "--no-cache"],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        check=False,
     )
 
 
@@ -41,8 +43,7 @@ def modules() -> set[str]:
 
 def layer_of(module: str) -> int | None:
     """Returns the index of the module's layer, or None if the contract omits it."""
-    holders = (number for number, names in enumerate(LAYERS)
-               for name in names if f"{module}.".startswith(f"{name}."))
+    holders = (number for number, names in enumerate(LAYERS) for name in names if f"{module}.".startswith(f"{name}."))
     return next(holders, None)
 
 
@@ -61,18 +62,21 @@ def test_all_contracts_are_kept() -> None:
     assert "3 kept, 0 broken" in done.stdout
 
 
-@pytest.mark.parametrize(("importer", "imported", "contract"), [
-    pytest.param("agentcore.errors", "agentcore.config", DOWN, id="upward"),
-    pytest.param("agentcore.memory.models", "agentcore.memory.api", DOWN, id="upward within memory"),
-    pytest.param("agentcore.memory.encoding", "agentcore.memory.pruning", DOWN, id="sibling"),
-    pytest.param("agentcore.config", "agentcore.telemetry", DOWN, id="sibling below"),
-    pytest.param("agentcore.memory.scoring", "socket", PURE, id="socket in a pure module"),
-    pytest.param("agentcore.memory.retrieval", "time", PURE, id="clock in a pure module"),
-    pytest.param("agentcore.memory.encoding", "agentcore.config", PURE, id="settings in a pure module"),
-])
+@pytest.mark.parametrize(
+    ("importer", "imported", "contract"),
+    [
+        pytest.param("agentcore.errors", "agentcore.config", DOWN, id="upward"),
+        pytest.param("agentcore.memory.models", "agentcore.memory.api", DOWN, id="upward within memory"),
+        pytest.param("agentcore.memory.encoding", "agentcore.memory.pruning", DOWN, id="sibling"),
+        pytest.param("agentcore.config", "agentcore.telemetry", DOWN, id="sibling below"),
+        pytest.param("agentcore.memory.scoring", "socket", PURE, id="socket in a pure module"),
+        pytest.param("agentcore.memory.retrieval", "time", PURE, id="clock in a pure module"),
+        pytest.param("agentcore.memory.encoding", "agentcore.config", PURE, id="settings in a pure module"),
+    ],
+)
 @pytest.mark.shows("issue2-code-limits")
 def test_a_planted_import_breaks_its_contract(
-    copied: Path, importer: str, imported: str, contract: dict[str, str],
+    copied: Path, importer: str, imported: str, contract: dict[str, str]
 ) -> None:
     planted = copied.joinpath(*importer.split(".")).with_suffix(".py")
     planted.write_text(f"{planted.read_text()}\nimport {imported}\n")
@@ -99,6 +103,6 @@ def test_every_module_of_the_layers_without_io_is_held_pure() -> None:
     first, last = layer_of("agentcore.memory.intake"), layer_of("agentcore.memory.keys")
     assert first is not None
     assert last is not None
-    without_io = {name for names in LAYERS[first:last + 1] for name in names} & modules()
+    without_io = {name for names in LAYERS[first : last + 1] for name in names} & modules()
     held = {name for name in PURE["source_modules"] if not name.startswith("agentcore.agents.")}
     assert without_io - READS_FILES == held - PURE_AMONG_OTHERS

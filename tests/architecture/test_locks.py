@@ -26,8 +26,11 @@ def environment(python: str) -> dict[str, str]:
 def asked() -> Iterator[Requirement]:
     """Yields the requirements of pyproject.toml with all extras and groups, without the project itself."""
     project = CONFIGURATION["project"]
-    lists = [project["dependencies"], *project["optional-dependencies"].values(),
-             *CONFIGURATION["dependency-groups"].values()]
+    lists = [
+        project["dependencies"],
+        *project["optional-dependencies"].values(),
+        *CONFIGURATION["dependency-groups"].values(),
+    ]
     for text in (text for texts in lists for text in texts):
         requirement = Requirement(text)
         if requirement.name != project["name"]:
@@ -38,8 +41,9 @@ def locked(lock: Path, python: str) -> dict[str, str]:
     """Returns the locked version of each package on that Python."""
     lines = (line for line in lock.read_text().splitlines() if "==" in line and not line.startswith("#"))
     pins = [Requirement(line.rstrip("\\")) for line in lines]
-    return {canonicalize_name(pin.name): str(pin.specifier).removeprefix("==")
-            for pin in pins if holds(pin.marker, python)}
+    return {
+        canonicalize_name(pin.name): str(pin.specifier).removeprefix("==") for pin in pins if holds(pin.marker, python)
+    }
 
 
 def holds(marker: Marker | None, python: str) -> bool:
@@ -50,8 +54,12 @@ def holds(marker: Marker | None, python: str) -> bool:
 @pytest.mark.shows("issue2-1-set-up")
 def test_what_pyproject_asks_for_is_locked_in_a_version_that_fits(python: str) -> None:
     pins = {name: version for lock in LOCKS for name, version in locked(lock, python).items()}
-    unfit = [str(requirement) for requirement in asked() if holds(requirement.marker, python)
-             and not requirement.specifier.contains(pins.get(canonicalize_name(requirement.name), "0"))]
+    unfit = [
+        str(requirement)
+        for requirement in asked()
+        if holds(requirement.marker, python)
+        and not requirement.specifier.contains(pins.get(canonicalize_name(requirement.name), "0"))
+    ]
     assert unfit == []
 
 

@@ -33,8 +33,9 @@ def marks_in(path: Path) -> Iterator[tuple[str, list[str]]]:
 def marks() -> list[tuple[str, str, list[str]]]:
     """Returns file, name and ids of every mark. Reads the syntax trees; an import of all tests is slow."""
     tests = ROOT / "tests"
-    return [(path.relative_to(tests).as_posix(), *mark)
-            for path in sorted(tests.rglob("*.py")) for mark in marks_in(path)]
+    return [
+        (path.relative_to(tests).as_posix(), *mark) for path in sorted(tests.rglob("*.py")) for mark in marks_in(path)
+    ]
 
 
 def shown() -> set[str]:
@@ -79,8 +80,20 @@ def test_every_acceptance_file_shows_a_requirement() -> None:
 
 @pytest.mark.shows("B22")
 def test_every_number_of_the_specification_is_listed_and_no_other() -> None:
-    counts = {"FR-1": 3, "FR-2": 4, "FR-3": 3, "FR-4": 2, "FR-5": 3, "FR-6": 5, "NFR-1": 4, "NFR-2": 3,
-              "NFR-3": 3, "NFR-4": 3, "NFR-5": 3, "NFR-6": 3}
+    counts = {
+        "FR-1": 3,
+        "FR-2": 4,
+        "FR-3": 3,
+        "FR-4": 2,
+        "FR-5": 3,
+        "FR-6": 5,
+        "NFR-1": 4,
+        "NFR-2": 3,
+        "NFR-3": 3,
+        "NFR-4": 3,
+        "NFR-5": 3,
+        "NFR-6": 3,
+    }
     wanted = {f"{group}.{number}" for group, count in counts.items() for number in range(1, count + 1)}
     wanted |= {f"AC-{number}" for number in range(1, 9)}
     assert {each for each in LISTED if each.startswith(("FR-", "NFR-", "AC-"))} == wanted

@@ -41,14 +41,18 @@ def attributes_read() -> set[str]:
     names = set()
     for path in (ROOT / "agentcore").rglob("*.py"):
         if path.name != "config.py":
-            names |= {node.attr for node in ast.walk(ast.parse(path.read_text()))
-                      if isinstance(node, ast.Attribute) and _is_settings(node.value)}
+            names |= {
+                node.attr
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.Attribute) and _is_settings(node.value)
+            }
     return names
 
 
 def _is_settings(node: ast.expr) -> bool:
     return (isinstance(node, ast.Name) and node.id == "settings") or (
-        isinstance(node, ast.Attribute) and node.attr in {"settings", "_settings"})
+        isinstance(node, ast.Attribute) and node.attr in {"settings", "_settings"}
+    )
 
 
 READ = attributes_read()
@@ -88,9 +92,7 @@ def test_a_setting_is_read_somewhere(name: str) -> None:
     assert name in READ
 
 
-def test_the_example_with_its_marks_taken_off_changes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_example_with_its_marks_taken_off_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in FIELDS:
         monkeypatch.delenv(name.upper(), raising=False)
     taken = re.sub(r"^#(?=[A-Z][A-Z0-9_]*=)", "", EXAMPLE, flags=re.MULTILINE)

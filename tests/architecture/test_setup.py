@@ -21,17 +21,28 @@ test -e "$NPM_HOME/registry"
 def checkout(root: Path) -> Path:
     """Builds a checkout in which only the TypeScript compiler is missing, and returns its setup script."""
     setup = root / "scripts" / "setup.py"
-    for file in ("requirements/lock.txt", "clients/typescript/package-lock.json", "pyproject.toml",
-                 ".venv/bin/python", "scripts/setup.py"):
+    for file in (
+        "requirements/lock.txt",
+        "clients/typescript/package-lock.json",
+        "pyproject.toml",
+        ".venv/bin/python",
+        "scripts/setup.py",
+    ):
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).touch()
     shutil.copy(SETUP, setup)
     own = runpy.run_path(str(setup))
-    (root / ".venv" / "setup.json").write_text(json.dumps({
-        "root": str(own["ROOT"]), "python": own["this_python"](),
-        "kinds": "lock.txt model.txt integrations.txt",
-        "locks": own["digest"](setup, root / "requirements" / "lock.txt"),
-        "project": own["digest"](root / "pyproject.toml")}))
+    (root / ".venv" / "setup.json").write_text(
+        json.dumps(
+            {
+                "root": str(own["ROOT"]),
+                "python": own["this_python"](),
+                "kinds": "lock.txt model.txt integrations.txt",
+                "locks": own["digest"](setup, root / "requirements" / "lock.txt"),
+                "project": own["digest"](root / "pyproject.toml"),
+            }
+        )
+    )
     return setup
 
 
@@ -45,8 +56,13 @@ def test_a_compiler_that_could_not_be_had_is_tried_again_until_it_is_there(tmp_p
 
     def made() -> str:
         return subprocess.run(
-            [sys.executable, str(setup), "--integrations"], env=environment, text=True, capture_output=True,
-            check=True, timeout=60).stdout
+            [sys.executable, str(setup), "--integrations"],
+            env=environment,
+            text=True,
+            capture_output=True,
+            check=True,
+            timeout=60,
+        ).stdout
 
     assert "the next make tries again" in made()
     assert "the next make tries again" in made()

@@ -34,10 +34,24 @@ class Loaded(HTMLParser):
 def build(site: Path, *, configuration: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
     """Runs the build of `make docs`."""
     return subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", str(configuration),
-         "--site-dir", str(site)],
-        cwd=ROOT, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, text=True, capture_output=True, timeout=300,
-        check=False)
+        [
+            sys.executable,
+            "-m",
+            "mkdocs",
+            "build",
+            "--strict",
+            "--config-file",
+            str(configuration),
+            "--site-dir",
+            str(site),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +79,11 @@ def test_every_page_is_in_the_menu(site: Path) -> None:
 
 @pytest.mark.shows("issue6-7-site")
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
-    loaded = {(page.name, address) for page in site.rglob("*.html")
-              for address in Loaded(page.read_text(encoding="utf-8")).addresses}
+    loaded = {
+        (page.name, address)
+        for page in site.rglob("*.html")
+        for address in Loaded(page.read_text(encoding="utf-8")).addresses
+    }
     assert len(loaded) > 50
     assert {each for each in loaded if re.match(r"\w+:|//", each[1])} == set()
     styles = [path.read_text(encoding="utf-8") for path in site.rglob("*.css")]
@@ -82,22 +99,27 @@ def test_links_between_the_repository_and_the_site_lead_to_pages(site: Path) -> 
     assert 'href="benchmarks/results/ledger.jsonl"' in (site / "benchmarks.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize(("page", "text", "said"), [
-    ("concepts.md", "\n[there](nowhere.md)\n", "nowhere.md"),
-    ("concepts.md", "\n[there](agents.md#nowhere)\n", "nowhere"),
-    ("reference/unlisted.md", "# Unlisted\n", "reference/unlisted.md"),
-])
+@pytest.mark.parametrize(
+    ("page", "text", "said"),
+    [
+        ("concepts.md", "\n[there](nowhere.md)\n", "nowhere.md"),
+        ("concepts.md", "\n[there](agents.md#nowhere)\n", "nowhere"),
+        ("reference/unlisted.md", "# Unlisted\n", "reference/unlisted.md"),
+    ],
+)
 @pytest.mark.shows("issue6-7-site")
-def test_what_leads_nowhere_or_is_in_no_menu_ends_the_build(
-    tmp_path: Path, page: str, text: str, said: str
-) -> None:
+def test_what_leads_nowhere_or_is_in_no_menu_ends_the_build(tmp_path: Path, page: str, text: str, said: str) -> None:
     shutil.copytree(DOCS, tmp_path / "docs")
     with (tmp_path / "docs" / page).open("a", encoding="utf-8") as file:
         file.write(text)
     broken = tmp_path / "mkdocs.yml"
-    broken.write_text((ROOT / "mkdocs.yml").read_text(encoding="utf-8").replace(
-        "docs_dir: docs", f"docs_dir: {tmp_path / 'docs'}").replace(
-        "scripts/docs_site.py", str(ROOT / "scripts" / "docs_site.py")), encoding="utf-8")
+    broken.write_text(
+        (ROOT / "mkdocs.yml")
+        .read_text(encoding="utf-8")
+        .replace("docs_dir: docs", f"docs_dir: {tmp_path / 'docs'}")
+        .replace("scripts/docs_site.py", str(ROOT / "scripts" / "docs_site.py")),
+        encoding="utf-8",
+    )
     done = build(tmp_path / "site", configuration=broken)
     assert done.returncode != 0
     assert done.stderr.count("WARNING") == 1

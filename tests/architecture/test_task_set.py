@@ -51,8 +51,12 @@ def tellings(agent: Persona, task: Task, slot: Slot) -> list[Turn]:
 def needed(agent: Persona, task: Task) -> list[tuple[str, str]]:
     """Returns pairs of a request and the earlier line that states a value it needs."""
     said = set(agent.said)
-    return [(step.says, told[-1].text) for step in task.steps for slot in step.needs
-            if (told := [turn for turn in tellings(agent, task, slot) if turn in said])]
+    return [
+        (step.says, told[-1].text)
+        for step in task.steps
+        for slot in step.needs
+        if (told := [turn for turn in tellings(agent, task, slot) if turn in said])
+    ]
 
 
 def runs(text: str) -> set[tuple[str, ...]]:
@@ -75,8 +79,12 @@ def test_some_tasks_can_be_done_by_asking_and_many_facts_change() -> None:
 
 
 def test_requests_have_few_words_in_common_with_the_lines_that_tell_what_they_need() -> None:
-    shares = [len(set(terms(asked)) & set(terms(told))) / len(set(terms(asked)))
-              for agent, task in TASKS for asked, told in needed(agent, task) if terms(asked)]
+    shares = [
+        len(set(terms(asked)) & set(terms(told))) / len(set(terms(asked)))
+        for agent, task in TASKS
+        for asked, told in needed(agent, task)
+        if terms(asked)
+    ]
     assert sum(shares) / len(shares) <= MOST_SHARED
 
 
@@ -145,6 +153,5 @@ def test_whoever_reads_everything_does_every_task_and_asks_nothing() -> None:
 
 def test_whoever_remembers_nothing_does_just_the_tasks_that_can_be_done_by_asking() -> None:
     _, none = asyncio.run(outcomes())
-    assert {each.task.name for each in none if each.done} == {
-        task.name for _, task in TASKS if by_asking(task)}
+    assert {each.task.name for each in none if each.done} == {task.name for _, task in TASKS if by_asking(task)}
     assert all(each.turns == len(each.task.steps) + PATIENCE for each in none if not each.done)

@@ -26,10 +26,10 @@ def test_a_derived_file_is_what_the_contract_would_write(name: str) -> None:
 
 
 def test_every_method_has_its_params_and_result_as_types() -> None:
-    signatures = re.findall(
-        r"^  (\w+)\(params\??: (\w+), call\?: CallOptions\): Promise<(\w+)>;$", TYPES, re.MULTILINE)
+    signatures = re.findall(r"^  (\w+)\(params\??: (\w+), call\?: CallOptions\): Promise<(\w+)>;$", TYPES, re.MULTILINE)
     assert {(params, result) for _, params, result in signatures} == {
-        (method.params.__name__, method.result.__name__) for method in METHODS}
+        (method.params.__name__, method.result.__name__) for method in METHODS
+    }
     declared = set(re.findall(r"^export (?:interface|type) (\w+)", TYPES, re.MULTILINE))
     assert {name for _, *both in signatures for name in both} <= declared
 
@@ -37,8 +37,16 @@ def test_every_method_has_its_params_and_result_as_types() -> None:
 def test_every_type_that_is_used_is_declared() -> None:
     code = re.sub(r"/\*\*.*?\*/", "", TYPES)
     built_in = {
-        "Omit", "Record", "Partial", "Promise", "Error", "ErrorOptions", "CallOptions", "ClientOptions",
-        "TokenSource"}
+        "Omit",
+        "Record",
+        "Partial",
+        "Promise",
+        "Error",
+        "ErrorOptions",
+        "CallOptions",
+        "ClientOptions",
+        "TokenSource",
+    }
     declared = set(re.findall(r"^export (?:declare )?(?:interface|type|class) (\w+)", code, re.MULTILINE))
     used = set(re.findall(r"\b[A-Z]\w+\b", re.sub(r'"[^"]*"', "", code.partition("\n")[2])))
     assert used - declared - built_in == set()

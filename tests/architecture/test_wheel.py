@@ -17,8 +17,13 @@ MIGRATIONS = "agentcore/_migrations"
 
 def run(*arguments: str, cwd: Path = ROOT, **environment: str) -> str:
     done = subprocess.run(
-        [sys.executable, *arguments], cwd=cwd, env={**os.environ, **environment}, capture_output=True,
-        text=True, timeout=120, check=False,
+        [sys.executable, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout.strip()

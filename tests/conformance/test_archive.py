@@ -204,13 +204,17 @@ async def test_keys_are_changed_without_writing_anything_again(tmp_path: Path) -
         await new_alone.read("agent/old.json")
 
 
-@pytest.mark.parametrize("change", [
-    lambda data: data[:-1], lambda data: data[:-1] + bytes([data[-1] ^ 1]), lambda data: data[:30],
-    lambda data: data.replace(b"1 2026\n", b"1 2025\n"),
-], ids=["cut off", "one bit", "a stump", "another key's name"])
-async def test_a_sealed_object_that_was_changed_does_not_open(
-    tmp_path: Path, change: Callable[[bytes], bytes]
-) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data[:-1],
+        lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+        lambda data: data[:30],
+        lambda data: data.replace(b"1 2026\n", b"1 2025\n"),
+    ],
+    ids=["cut off", "one bit", "a stump", "another key's name"],
+)
+async def test_a_sealed_object_that_was_changed_does_not_open(tmp_path: Path, change: Callable[[bytes], bytes]) -> None:
     archive = SealedArchive(DirectoryArchive(tmp_path), Keyring(KEYS, "2026"))
     await archive.write({"agent/one.json": b"the heron"})
     path = tmp_path / "agent" / "one.json"
@@ -265,8 +269,7 @@ async def test_s3_is_told_how_to_keep_each_object(bucket: tuple[str, str]) -> No
     await SealedArchive(archive, Keyring(KEYS, "2026")).write({"agent/sealed.json": b"x"})
     await archive.write({"agent/plain.json": gzip.compress(b"{}")})
     client = boto3.client("s3", endpoint_url=bucket[1])
-    sealed, plain = (client.head_object(Bucket=bucket[0], Key=f"agent/{name}.json")
-                     for name in ("sealed", "plain"))
+    sealed, plain = (client.head_object(Bucket=bucket[0], Key=f"agent/{name}.json") for name in ("sealed", "plain"))
     for told in (sealed, plain):
         assert {name: told[name] for name in headers} == headers
     assert (plain["ContentType"], plain["ContentEncoding"]) == ("application/json", "gzip")

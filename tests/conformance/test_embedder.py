@@ -12,13 +12,7 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.embeddings import (
-    EMBEDDERS,
-    BatchingEmbedder,
-    Embedder,
-    EmbedderOptions,
-    EmbeddingKind,
-)
+from agentcore.memory.embeddings import EMBEDDERS, BatchingEmbedder, Embedder, EmbedderOptions, EmbeddingKind
 from agentcore.registry import resolve
 from tests.fixtures.embedding_providers import cohere_answer, openai_answer
 from tests.fixtures.scripted_http import Received, Reply, scripted_http
@@ -38,7 +32,10 @@ LAYERS: dict[str, Callable[[Embedder], Embedder]] = {
     "both": lambda inner: CachingEmbedder(BatchingEmbedder(inner)).for_agent("ada"),
 }
 TEXTS = [
-    "first text", "second, longer text about something else", "", "NUL \0 and \u4e2d\u6587 \U0001f600",
+    "first text",
+    "second, longer text about something else",
+    "",
+    "NUL \0 and \u4e2d\u6587 \U0001f600",
     "w " * 3_000,
 ]
 KINDS: tuple[EmbeddingKind, ...] = ("document", "query")

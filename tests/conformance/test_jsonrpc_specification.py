@@ -44,10 +44,7 @@ EXAMPLES = {
         '[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": "1"}, {"jsonrpc": "2.0", "method"]',
         '{"jsonrpc": "2.0", "error": {"code": -32700, "message": "Parse error"}, "id": null}',
     ),
-    "an empty array": (
-        "[]",
-        '{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null}',
-    ),
+    "an empty array": ("[]", '{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null}'),
     "an invalid batch that is not empty": (
         "[1]",
         '[{"jsonrpc": "2.0", "error": {"code": -32600, "message": "Invalid Request"}, "id": null}]',

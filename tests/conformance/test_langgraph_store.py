@@ -29,14 +29,24 @@ from tests.fixtures.memory_faces import FACES
 PLACES = ("LangGraph's own", "manager", "HTTP client")
 USER = ("users", "ada")
 DEEP = {
-    "text": "Zürich 🦜 \x00 \ud800", "number": 1.0, "large": 10**30, "small": 5e-324, "yes": True,
-    "nothing": None, "list": [1, [2, {"three": [3.5]}], []], "empty": {}, "": "no name", "z": 1, "a": 2,
+    "text": "Zürich 🦜 \x00 \ud800",
+    "number": 1.0,
+    "large": 10**30,
+    "small": 5e-324,
+    "yes": True,
+    "nothing": None,
+    "list": [1, [2, {"three": [3.5]}], []],
+    "empty": {},
+    "": "no name",
+    "z": 1,
+    "a": 2,
     "history": [{"turn": number, "said": f"line {number}"} for number in range(2_000)],
 }
 
 
 def vectors(texts: Sequence[str]) -> list[list[float]]:
     """Returns bag-of-words vectors, hashed by letters: equal words give equal vectors."""
+
     def vector(text: str) -> list[float]:
         counts = [0.0] * 64
         for word in re.findall(r"\w+", text.lower()):
@@ -150,12 +160,13 @@ FILTERS: list[tuple[dict[str, Any], set[str]]] = [
 
 @pytest.mark.shows("issue6-5-LangGraph")
 async def test_filters_mean_the_same(store: BaseStore) -> None:
-    await store.abatch([
-        PutOp(USER, "a", {
-            "color": "red", "score": 4.5, "owner": {"name": "Ada", "age": 3}, "tags": ["x", "y"]}),
-        PutOp(USER, "b", {"color": "blue", "score": 5, "owner": {"name": "Bo"}, "tags": ["x"]}),
-        PutOp(USER, "c", {"color": "red", "score": 7, "done": True}),
-    ])
+    await store.abatch(
+        [
+            PutOp(USER, "a", {"color": "red", "score": 4.5, "owner": {"name": "Ada", "age": 3}, "tags": ["x", "y"]}),
+            PutOp(USER, "b", {"color": "blue", "score": 5, "owner": {"name": "Bo"}, "tags": ["x"]}),
+            PutOp(USER, "c", {"color": "red", "score": 7, "done": True}),
+        ]
+    )
     for wanted, found in FILTERS:
         assert set(keys(await store.asearch(USER, filter=wanted))) == found, wanted
         assert set(keys(await store.asearch(USER, filter=wanted, query="red or blue"))) == found, wanted
@@ -184,12 +195,12 @@ async def test_a_query_puts_what_fits_first_with_a_score(store: BaseStore) -> No
     assert {item.key for item in found} == {"bike", "bird", "tea"}
     assert keys(await store.asearch(USER, query="African Grey parrots", limit=1)) == ["bird"]
     assert {item.namespace for item in await store.asearch(("users",), query="African parrots", limit=2)} == {
-        USER, ("users", "bo")}
+        USER,
+        ("users", "bo"),
+    }
 
 
-async def test_what_is_not_indexed_is_found_by_key_filter_and_listing_but_by_no_query(
-    store: BaseStore
-) -> None:
+async def test_what_is_not_indexed_is_found_by_key_filter_and_listing_but_by_no_query(store: BaseStore) -> None:
     await store.aput(USER, "hidden", {"text": "African Grey parrots"}, index=False)
     await store.aput(USER, "shown", {"text": "The blue bicycle"})
     first, second = await store.asearch(USER, query="African Grey parrots")
@@ -213,13 +224,20 @@ async def test_an_index_of_paths_is_all_that_is_searched(store: BaseStore) -> No
     assert found.key == "bike"
 
 
-SPACES = [
-    ("a", "b", "c"), ("a", "b", "d", "e"), ("a", "b", "d", "i"), ("a", "b", "f"), ("a", "c", "f"), ("b",)]
+SPACES = [("a", "b", "c"), ("a", "b", "d", "e"), ("a", "b", "d", "i"), ("a", "b", "f"), ("a", "c", "f"), ("b",)]
 LISTINGS: list[dict[str, Any]] = [
-    {}, {"prefix": ("a", "b")}, {"prefix": ("a", "b"), "max_depth": 3}, {"suffix": ("f",)},
-    {"prefix": ("a", "*", "f")}, {"suffix": ("*", "e")}, {"prefix": ("a",), "suffix": ("f",)},
+    {},
+    {"prefix": ("a", "b")},
+    {"prefix": ("a", "b"), "max_depth": 3},
+    {"suffix": ("f",)},
+    {"prefix": ("a", "*", "f")},
+    {"suffix": ("*", "e")},
+    {"prefix": ("a",), "suffix": ("f",)},
     {"max_depth": 1},
-    {"limit": 2}, {"limit": 2, "offset": 3}, {"prefix": ("z",)}, {"prefix": ("a", "b", "c", "x")},
+    {"limit": 2},
+    {"limit": 2, "offset": 3},
+    {"prefix": ("z",)},
+    {"prefix": ("a", "b", "c", "x")},
 ]
 
 
@@ -228,27 +246,26 @@ async def test_namespaces_are_listed_the_same(store: BaseStore) -> None:
     reference = InMemoryStore()
     for each in (store, reference):
         # Values differ, because LangGraph's own store fails on equal texts in one batch.
-        await each.abatch([
-            PutOp(space, key, {"is": [*space, key]}) for space in SPACES for key in ("x", "y")])
+        await each.abatch([PutOp(space, key, {"is": [*space, key]}) for space in SPACES for key in ("x", "y")])
     for asked in LISTINGS:
         assert await store.alist_namespaces(**asked) == await reference.alist_namespaces(**asked), asked
 
 
 @pytest.mark.shows("issue6-5-LangGraph")
-async def test_a_batch_answers_in_order_reads_what_was_there_before_and_keeps_the_last_put(
-    store: BaseStore
-) -> None:
+async def test_a_batch_answers_in_order_reads_what_was_there_before_and_keeps_the_last_put(store: BaseStore) -> None:
     await store.aput(USER, "old", {"n": 0})
-    results = await store.abatch([
-        PutOp(USER, "new", {"n": 1}),
-        GetOp(USER, "new"),
-        GetOp(USER, "old"),
-        PutOp(USER, "new", {"n": 2}),
-        SearchOp(USER),
-        PutOp(USER, "old", None),
-        ListNamespacesOp(match_conditions=(MatchCondition("prefix", ("users",)),)),
-        PutOp(("projects",), "p", {"n": 3}),
-    ])
+    results = await store.abatch(
+        [
+            PutOp(USER, "new", {"n": 1}),
+            GetOp(USER, "new"),
+            GetOp(USER, "old"),
+            PutOp(USER, "new", {"n": 2}),
+            SearchOp(USER),
+            PutOp(USER, "old", None),
+            ListNamespacesOp(match_conditions=(MatchCondition("prefix", ("users",)),)),
+            PutOp(("projects",), "p", {"n": 3}),
+        ]
+    )
     assert [results[index] for index in (0, 1, 3, 5, 7)] == [None] * 5
     assert isinstance(results[2], Item)
     assert results[2].value == {"n": 0}
@@ -295,9 +312,12 @@ async def kept_as_it_is(store: BaseStore, text: str) -> bool:
     item = await store.aget((text, "x"), f"../{text}")
     found = keys(await store.asearch((text,), limit=5))
     spaces = set(await store.alist_namespaces())
-    return (item is not None
-            and (item.namespace, item.key, item.value) == ((text, "x"), f"../{text}", {"n": 1})
-            and found == [f"../{text}", text] and {(text,), (text, "x")} <= spaces)
+    return (
+        item is not None
+        and (item.namespace, item.key, item.value) == ((text, "x"), f"../{text}", {"n": 1})
+        and found == [f"../{text}", text]
+        and {(text,), (text, "x")} <= spaces
+    )
 
 
 async def test_code_without_await_is_answered_the_same(store: BaseStore) -> None:
@@ -310,5 +330,3 @@ async def test_code_without_await_is_answered_the_same(store: BaseStore) -> None
         return item.value, keys(store.search(USER, query="n")), store.list_namespaces(), store.get(USER, "b")
 
     assert await asyncio.to_thread(session) == ({"n": 1}, ["a"], [USER], None)
-
-

@@ -94,7 +94,8 @@ async def test_the_named_methods_of_the_specification_are_there(memory: MemoryAp
 async def test_a_context_keeps_to_its_budget_and_names_its_memories(memory: MemoryApi) -> None:
     tea = await memory.store(StoreParams(content=TEA, task_id="breakfast"))
     built = await memory.get_context(
-        GetContextParams(query="green tea in the morning", task_id="breakfast", max_tokens=200))
+        GetContextParams(query="green tea in the morning", task_id="breakfast", max_tokens=200)
+    )
     assert TEA in built.context
     assert 0 < built.token_count <= 200
     assert built.memory_ids == [tea.memory_id]
@@ -103,21 +104,41 @@ async def test_a_context_keeps_to_its_budget_and_names_its_memories(memory: Memo
 
 
 async def test_a_batch_answers_for_each_item(memory: MemoryApi) -> None:
-    batch = await memory.store_batch(StoreBatchParams(items=[
-        StoreParams(content=BIKE), StoreParams(content="hello there"),
-        StoreParams(interaction=Interaction(query="Where is the key?", response="Under the mat."))]))
+    batch = await memory.store_batch(
+        StoreBatchParams(
+            items=[
+                StoreParams(content=BIKE),
+                StoreParams(content="hello there"),
+                StoreParams(interaction=Interaction(query="Where is the key?", response="Under the mat.")),
+            ]
+        )
+    )
     assert [result.status for result in batch.results] == ["stored", "rejected", "stored"]
 
 
 @pytest.mark.shows("issue2-6-batch")
 async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone(memory: MemoryApi) -> None:
-    batch = await memory.store_batch(StoreBatchParams.model_validate({"items": [
-        {"content": BIKE}, {"content": " "}, {"content": "x" * 300_000}, {},
-        {"content": TEA, "importance": 7}, {"content": TEA}]}))
+    batch = await memory.store_batch(
+        StoreBatchParams.model_validate(
+            {
+                "items": [
+                    {"content": BIKE},
+                    {"content": " "},
+                    {"content": "x" * 300_000},
+                    {},
+                    {"content": TEA, "importance": 7},
+                    {"content": TEA},
+                ]
+            }
+        )
+    )
     assert [result.code for result in batch.results] == [None, -32602, -32602, -32602, -32602, None]
     assert [result.reason for result in batch.results[1:5]] == [
-        "content is empty", "content is longer than 262144 characters",
-        "requires either interaction or content, not both", "importance must be less than or equal to 1"]
+        "content is empty",
+        "content is longer than 262144 characters",
+        "requires either interaction or content, not both",
+        "importance must be less than or equal to 1",
+    ]
     assert (batch.success, await count(memory)) == (False, 2)
 
 
@@ -134,31 +155,33 @@ NOT_JSON: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.shows("issue2-6-batch")
-async def test_a_value_that_json_has_no_form_for_refuses_its_item_and_nothing_is_made_of_it(
-    memory: MemoryApi
-) -> None:
+async def test_a_value_that_json_has_no_form_for_refuses_its_item_and_nothing_is_made_of_it(memory: MemoryApi) -> None:
     items = [{"content": BIKE} | wrong for wrong, _ in NOT_JSON]
-    batch = await memory.store_batch(StoreBatchParams.model_validate({
-        "items": [*items, {"content": TEA}]}))
-    added = await memory.add_session(AddSessionParams.model_validate({
-        "session_id": "s", "messages": [*items, {"content": None}, {"content": TEA}]}))
+    batch = await memory.store_batch(StoreBatchParams.model_validate({"items": [*items, {"content": TEA}]}))
+    added = await memory.add_session(
+        AddSessionParams.model_validate({"session_id": "s", "messages": [*items, {"content": None}, {"content": TEA}]})
+    )
     for results in (batch.results, added.results):
         for (_, reason), result in zip(NOT_JSON, results, strict=False):
             assert (result.status, result.code) == ("rejected", -32602)
             assert (result.reason or "").startswith(reason)
-    assert [result.status for result in batch.results[len(items):]] == ["stored"]
-    assert [(result.status, result.code) for result in added.results[len(items):]] == [
-        ("rejected", None), ("stored", None)]
+    assert [result.status for result in batch.results[len(items) :]] == ["stored"]
+    assert [(result.status, result.code) for result in added.results[len(items) :]] == [
+        ("rejected", None),
+        ("stored", None),
+    ]
     assert (batch.success, added.success, added.stored_count, added.session_id) == (False, False, 1, "s")
     assert [record.content for record in (await memory.list(ListParams())).memories] == [TEA, TEA]
 
 
 async def test_where_every_item_is_refused_each_has_its_answer(memory: MemoryApi) -> None:
-    batch = await memory.store_batch(StoreBatchParams.model_validate({"items": [
-        {"content": TEA, "importance": math.nan}]}))
+    batch = await memory.store_batch(
+        StoreBatchParams.model_validate({"items": [{"content": TEA, "importance": math.nan}]})
+    )
     assert (batch.success, [result.code for result in batch.results]) == (False, [-32602])
-    added = await memory.add_session(AddSessionParams.model_validate({
-        "session_id": "s", "messages": [{"content": None, "tool_calls": []}]}))
+    added = await memory.add_session(
+        AddSessionParams.model_validate({"session_id": "s", "messages": [{"content": None, "tool_calls": []}]})
+    )
     assert (added.success, added.stored_count, added.results[0].code) == (True, 0, None)
     assert "it has no text" in (added.results[0].reason or "")
     assert await count(memory) == 0
@@ -214,8 +237,9 @@ async def test_what_is_pruned_can_be_restored(memory: MemoryApi) -> None:
 
 
 async def test_a_session_is_added_summarised_ended_and_cleared(memory: MemoryApi) -> None:
-    added = await memory.add_session(AddSessionParams(
-        session_id="s-1", messages=[Message(content=TEA), Message(content=BIKE, role="assistant")]))
+    added = await memory.add_session(
+        AddSessionParams(session_id="s-1", messages=[Message(content=TEA), Message(content=BIKE, role="assistant")])
+    )
     assert added.stored_count == 2
     summary = await memory.summarize(SummarizeParams(session_id="s-1"))
     assert TEA in summary.summary
@@ -227,8 +251,7 @@ async def test_a_session_is_added_summarised_ended_and_cleared(memory: MemoryApi
 
 
 async def test_rules_of_an_agent_are_set_and_told(memory: MemoryApi) -> None:
-    configured = await memory.configure(
-        ConfigureParams(layers={MemoryType.EPISODIC: LayerRules(capacity=100)}))
+    configured = await memory.configure(ConfigureParams(layers={MemoryType.EPISODIC: LayerRules(capacity=100)}))
     assert configured.success
     told = await memory.settings(SettingsParams())
     assert told.layers[MemoryType.EPISODIC].capacity == 100
@@ -268,8 +291,7 @@ async def test_failures_are_the_same_classes_with_the_same_words(memory: MemoryA
 @pytest.mark.shows("issue6-1-one-suite")
 async def test_what_json_has_no_type_for_is_stored_in_its_form_by_every_face(memory: MemoryApi) -> None:
     said = datetime(2026, 5, 1, 10, tzinfo=UTC)
-    told = Interaction(
-        query=TEA, actions=[{"at": said}], outcome=(NOBODY, 1), metadata={"at": said, "of": NOBODY})
+    told = Interaction(query=TEA, actions=[{"at": said}], outcome=(NOBODY, 1), metadata={"at": said, "of": NOBODY})
     kept = await memory.store(StoreParams(interaction=told))
     assert kept.memory_id is not None
     await memory.update(UpdateParams(memory_id=kept.memory_id, updates=Updates(metadata={"seen": said})))
@@ -283,8 +305,11 @@ async def test_as_deep_as_a_value_may_nest_every_face_stores_it(memory: MemoryAp
     deep: Any = "deep"
     for _ in range(MAX_METADATA_DEPTH - 1):
         deep = [deep]
-    batch = await memory.store_batch(StoreBatchParams(items=[
-        StoreParams(interaction=Interaction(query=TEA, actions=[deep], metadata={"deep": deep}))]))
+    batch = await memory.store_batch(
+        StoreBatchParams(
+            items=[StoreParams(interaction=Interaction(query=TEA, actions=[deep], metadata={"deep": deep}))]
+        )
+    )
     [stored_one] = batch.results
     assert stored_one.memory_id is not None
     assert (await memory.get(GetParams(memory_id=stored_one.memory_id))).memory.metadata == {"deep": deep}
@@ -301,6 +326,9 @@ async def test_what_json_cannot_say_reaches_no_face(memory: MemoryApi) -> None:
 @pytest.mark.shows("issue6-1-one-suite")
 def test_the_suite_calls_every_method() -> None:
     nodes = ast.walk(ast.parse(Path(__file__).read_text()))
-    called = {node.attr for node in nodes if isinstance(node, ast.Attribute)
-              and isinstance(node.value, ast.Name) and node.value.id == "memory"}
+    called = {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "memory"
+    }
     assert {method.attribute for method in METHODS} <= called

@@ -22,8 +22,11 @@ from tests.fixtures.scripted_http import Received, Reply, scripted_http
 QUERY = "When does the green ferry to Ostend leave?"
 # Ordered from worst to best under any way of counting words.
 TEXTS = [
-    "Nobody knows anything.", "A ferry is a boat.", "The green ferry is a boat.",
-    "The green ferry to Ostend is a boat.", "When does the green ferry to Ostend leave? At seven.",
+    "Nobody knows anything.",
+    "A ferry is a boat.",
+    "The green ferry is a boat.",
+    "The green ferry to Ostend is a boat.",
+    "When does the green ferry to Ostend leave? At seven.",
 ]
 SERVERS: dict[str, Callable[[Received], Reply]] = {"http": cohere_rerank, "http texts": tei_rerank}
 
@@ -35,7 +38,8 @@ async def closed_reranker(request: pytest.FixtureRequest, tmp_path: Path) -> Asy
     async with AsyncExitStack() as stack:
         url = (await stack.enter_async_context(scripted_http(SERVERS[name]))).url if name in SERVERS else None
         options = RerankerOptions(
-            directory=write_cross_encoder(tmp_path, [QUERY, *TEXTS]), url=url, timeout_seconds=10.0)
+            directory=write_cross_encoder(tmp_path, [QUERY, *TEXTS]), url=url, timeout_seconds=10.0
+        )
         yield resolve(name.split()[0], RERANKERS, kind="reranker")(options)
 
 

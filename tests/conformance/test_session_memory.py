@@ -29,9 +29,7 @@ from tests.fixtures.session_memories import HOSTILE, MORNING, NO_IDS, TALK, cont
 
 
 @pytest.fixture(params=list(SESSION_MEMORIES))
-async def memory(
-    request: pytest.FixtureRequest, runtime: Runtime, services: Services
-) -> AsyncIterator[SessionMemory]:
+async def memory(request: pytest.FixtureRequest, runtime: Runtime, services: Services) -> AsyncIterator[SessionMemory]:
     """Each implementation, with a unique agent."""
     async with opened(request.param, runtime, services, f"agent-{uuid.uuid4()}") as memory:
         yield memory
@@ -39,8 +37,7 @@ async def memory(
 
 @pytest.mark.shows("issue6-4-interface")
 def test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words(runtime: Runtime) -> None:
-    assert set(SESSION_MEMORIES) == {
-        "in_memory", "in_memory_vector", "redis", "vector", "hierarchical"}
+    assert set(SESSION_MEMORIES) == {"in_memory", "in_memory_vector", "redis", "vector", "hierarchical"}
     parts = SessionParts(runtime.manager_for(Caller("nobody")), Redis(), "nobody", embedder())
     for name in SESSION_MEMORIES:
         made = open_session_memory(name, parts)
@@ -55,9 +52,16 @@ def test_every_implementation_keeps_to_the_interface_and_to_the_seeds_words(runt
 @pytest.mark.shows("issue6-4-interface")
 async def test_messages_come_back_whole_the_newest_first(memory: SessionMemory) -> None:
     stored = await memory.store(
-        "monday", SessionMessage(role="tool", name="weather", content="It rains in Ghent.", timestamp=MORNING,
-                                 metadata={"role": "nested", "depth": [1, {"two": None}]}),
-        {"importance": 0.8, "tags": ["weather", "ghent"], "source": "radio"})
+        "monday",
+        SessionMessage(
+            role="tool",
+            name="weather",
+            content="It rains in Ghent.",
+            timestamp=MORNING,
+            metadata={"role": "nested", "depth": [1, {"two": None}]},
+        ),
+        {"importance": 0.8, "tags": ["weather", "ghent"], "source": "radio"},
+    )
     assert (stored.importance, stored.tags) == (0.8, ["weather", "ghent"])
     assert stored.metadata == {"role": "nested", "depth": [1, {"two": None}], "source": "radio"}
     assert stored.message_id
@@ -85,8 +89,11 @@ async def test_ten_messages_come_back_unless_a_limit_is_given(memory: SessionMem
 
 async def test_messages_of_one_time_stand_in_the_order_of_storing(memory: SessionMemory) -> None:
     for number in range(6):
-        await memory.store("monday", SessionMessage(content=f"Line {number} of the log.", timestamp=MORNING),
-                           {"importance": 0.9 if number % 2 else 0.1})
+        await memory.store(
+            "monday",
+            SessionMessage(content=f"Line {number} of the log.", timestamp=MORNING),
+            {"importance": 0.9 if number % 2 else 0.1},
+        )
     assert await contents(memory) == [f"Line {number} of the log." for number in reversed(range(6))]
 
 
@@ -104,9 +111,11 @@ async def test_the_same_words_again_are_another_message_and_the_same_id_is_not(m
 
 @pytest.mark.shows("issue6-4-interface", "issue6-4-known")
 async def test_a_known_id_answers_the_message_that_is_held(memory: SessionMemory) -> None:
-    first = await memory.store("monday", SessionMessage(
-        content="The first words.", message_id="m|1:0", timestamp=MORNING),
-        {"importance": 0.9, "tags": ["red"]})
+    first = await memory.store(
+        "monday",
+        SessionMessage(content="The first words.", message_id="m|1:0", timestamp=MORNING),
+        {"importance": 0.9, "tags": ["red"]},
+    )
     await memory.store("monday", SessionMessage(content="Some others.", timestamp=MORNING))
     again = await memory.store("monday", SessionMessage(content="Other words.", message_id="m|1:0"))
     same = await memory.store("monday", first)
@@ -130,8 +139,11 @@ async def test_a_range_of_time_gives_the_talk_as_it_stood_then(memory: SessionMe
 @pytest.mark.shows("issue6-4-interface")
 async def test_importance_and_tags_say_which_messages_are_meant(memory: SessionMemory) -> None:
     for number, tags in enumerate([["red"], ["green"], ["red", "blue"], []]):
-        await memory.store("monday", SessionMessage(content=f"Ball number {number} rolls."),
-                           {"importance": 0.7 + number / 10, "tags": tags})
+        await memory.store(
+            "monday",
+            SessionMessage(content=f"Ball number {number} rolls."),
+            {"importance": 0.7 + number / 10, "tags": tags},
+        )
     important = RetrieveOptions(importance_threshold=0.8)
     assert await contents(memory, options=important) == [f"Ball number {n} rolls." for n in (3, 2, 1)]
     tagged = RetrieveOptions(tags=["blue", "green"], limit=1)
@@ -157,8 +169,11 @@ async def test_a_query_finds_what_fits_best_with_scores_that_fall(memory: Sessio
 @pytest.mark.shows("issue6-4-interface")
 async def test_a_query_that_fits_nothing_finds_nothing(memory: SessionMemory) -> None:
     for place, (role, content) in enumerate(TALK):
-        await memory.store("monday", SessionMessage(
-            role=role, content=content, timestamp=MORNING + timedelta(minutes=place)), {"importance": 0.9})
+        await memory.store(
+            "monday",
+            SessionMessage(role=role, content=content, timestamp=MORNING + timedelta(minutes=place)),
+            {"importance": 0.9},
+        )
     for query in ("quark gluon plasma", "volcano eruptions"):
         assert await memory.retrieve_with_scores("monday", query) == []
         assert await contents(memory, options=RetrieveOptions(query=query)) == []
@@ -202,15 +217,18 @@ async def listed(memory: SessionMemory, limit: int) -> list[SessionListing]:
 async def test_sessions_are_listed_by_their_newest_messages(memory: SessionMemory) -> None:
     assert await memory.sessions() == []
     for place, session_id in enumerate(["b", "a", "c", "b"]):
-        await memory.store(session_id, SessionMessage(
-            content=f"Note {place} of the week.", timestamp=MORNING + timedelta(minutes=place)))
+        await memory.store(
+            session_id,
+            SessionMessage(content=f"Note {place} of the week.", timestamp=MORNING + timedelta(minutes=place)),
+        )
     # A message older than the others does not move its session to the front, though it is stored last.
     await memory.store("a", SessionMessage(content="Long ago.", timestamp=MORNING - timedelta(days=1)))
     expected = [("b", 2, 3), ("c", 1, 2), ("a", 2, 1)]
     for limit in (1, 2, 3, 50):
         found = await listed(memory, limit)
         assert [(each.session_id, each.message_count, each.newest) for each in found] == [
-            (name, count, MORNING + timedelta(minutes=place)) for name, count, place in expected]
+            (name, count, MORNING + timedelta(minutes=place)) for name, count, place in expected
+        ]
     await memory.clear("c")
     assert [each.session_id for each in await memory.sessions()] == ["b", "a"]
 
@@ -219,8 +237,7 @@ async def test_sessions_are_listed_by_their_newest_messages(memory: SessionMemor
 async def test_sessions_of_one_time_and_of_any_id_are_listed_once(memory: SessionMemory) -> None:
     for session_id in HOSTILE:
         for content in ("Here.", "And here."):
-            await memory.store(session_id, SessionMessage(content=content, timestamp=MORNING),
-                               {"importance": 0.9})
+            await memory.store(session_id, SessionMessage(content=content, timestamp=MORNING), {"importance": 0.9})
     for limit in (1, 7, 200):
         found = await listed(memory, limit)
         assert [each.session_id for each in found] == sorted(HOSTILE, reverse=True)
@@ -254,9 +271,7 @@ async def test_what_cannot_be_meant_is_refused(memory: SessionMemory) -> None:
 
 @pytest.mark.parametrize("name", list(SESSION_MEMORIES))
 @pytest.mark.shows("issue6-4-ids")
-async def test_two_agents_with_the_same_sessions_never_meet(
-    name: str, runtime: Runtime, services: Services
-) -> None:
+async def test_two_agents_with_the_same_sessions_never_meet(name: str, runtime: Runtime, services: Services) -> None:
     agents = f"a:{uuid.uuid4()}"
     async with (
         opened(name, runtime, services, agents) as ours,

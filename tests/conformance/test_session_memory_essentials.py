@@ -96,14 +96,17 @@ async def test_no_session_says_what_another_was_told(memory: EssentialSessionMem
     await memory.clear("*")
     for session_id in HOSTILE:
         told = await said(memory, session_id, "What is the secret of this session?")
-        assert [word for word in words.values() if word in told] == (
-            [] if session_id == "*" else [words[session_id]])
+        assert [word for word in words.values() if word in told] == ([] if session_id == "*" else [words[session_id]])
 
 
 async def test_what_cannot_be_stored_or_asked_is_refused(memory: EssentialSessionMemory) -> None:
     for session_id in NO_IDS:
-        for call in (memory.store(session_id, SessionMessage(content="A word.")),
-                     memory.retrieve(session_id), memory.summarize(session_id), memory.clear(session_id)):
+        for call in (
+            memory.store(session_id, SessionMessage(content="A word.")),
+            memory.retrieve(session_id),
+            memory.summarize(session_id),
+            memory.clear(session_id),
+        ):
             with pytest.raises(InvalidParams, match="session_id"):
                 await call
     with pytest.raises(ValidationError, match="importance"):

@@ -37,9 +37,7 @@ async def test_every_part_changes_an_answer_or_is_reported(service: Service) -> 
     assert "| from below, per cent |" in "\n".join(report("small", found))
 
 
-async def test_a_stream_is_asked_between_its_stores_with_and_without_what_acts_when_storing(
-    service: Service,
-) -> None:
+async def test_a_stream_is_asked_between_its_stores_with_and_without_what_acts_when_storing(service: Service) -> None:
     quick = Namespace(**{**vars(QUICK), "questions": None, "retrievals": 40})
     found = await ablated(service, sets(quick)["plain wording"], ["statements", "settling"])
     adds = found["adds"]["statements"]

@@ -10,17 +10,28 @@ from tests.fixtures.memory import Agent
 
 MESSAGES = (
     "The nightly deploy failed with ERR-4711 again, Tom restarted the runner.",
-    "Oma's number is 0170 5551234", "Ada prefers green tea over coffee in the morning.",
-    "Seit Mai wohnt meine Schwester in Kassel.", "Standup is at 9:15 in room Kepler",
+    "Oma's number is 0170 5551234",
+    "Ada prefers green tea over coffee in the morning.",
+    "Seit Mai wohnt meine Schwester in Kassel.",
+    "Standup is at 9:15 in room Kepler",
 )
 OFF_TOPIC = (
-    "What is the capital of Mongolia?", "Write a short poem about the sea", "Was ist 17 mal 24?",
-    "\u00bfCu\u00e1ntos lados tiene un hex\u00e1gono?", "Explain how a heat pump works",
-    "thanks!", "Danke!", "hello there", "git status",
+    "What is the capital of Mongolia?",
+    "Write a short poem about the sea",
+    "Was ist 17 mal 24?",
+    "\u00bfCu\u00e1ntos lados tiene un hex\u00e1gono?",
+    "Explain how a heat pump works",
+    "thanks!",
+    "Danke!",
+    "hello there",
+    "git status",
 )
 ANSWERED = {
-    "ERR-4711": 0, "what is grandma's phone number?": 1, "Which drink does Ada like?": 2,
-    "Where does my sister live now?": 3, "Kepler": 4,
+    "ERR-4711": 0,
+    "what is grandma's phone number?": 1,
+    "Which drink does Ada like?": 2,
+    "Where does my sister live now?": 3,
+    "Kepler": 4,
 }
 
 

@@ -35,8 +35,12 @@ ROOM_SECONDS = 2.0
 class Doing(MemoryEnabledAgent):
     """Runs `work` within its turn and answers with its result."""
 
-    def __init__(self, memory: MemoryApi, work: Callable[[Doing], Any] = lambda own: "Done.",
-                 settings: AgentSettings | None = None) -> None:
+    def __init__(
+        self,
+        memory: MemoryApi,
+        work: Callable[[Doing], Any] = lambda own: "Done.",
+        settings: AgentSettings | None = None,
+    ) -> None:
         super().__init__(memory, settings)
         self.work = work
 
@@ -99,9 +103,7 @@ async def test_of_too_many_actions_the_turn_is_kept_and_the_rest_is_told_of(agen
 
 
 @pytest.mark.parametrize(("answer", "text"), [(42, "42"), (None, ""), ({"a": 1}, "{'a': 1}")])
-async def test_an_answer_that_is_no_text_is_given_and_kept_as_its_text(
-    agent: Agent, answer: Any, text: str
-) -> None:
+async def test_an_answer_that_is_no_text_is_given_and_kept_as_its_text(agent: Agent, answer: Any, text: str) -> None:
     own = Doing(agent.memory, lambda own: answer)
     assert await own.run("What is the answer to that?") == text
     assert await own.run("And once more, please?") == text
@@ -169,7 +171,9 @@ async def test_a_note_that_cannot_be_kept_costs_no_answer(
         turn = await own.run_turn(QUESTION)
         assert turn.response == "Done."
         assert [problem.partition(":")[2].split()[0] for problem in turn.problems] == [
-            "ValidationError:", "NotAuthorised"]
+            "ValidationError:",
+            "NotAuthorised",
+        ]
         assert "4711" not in caplog.text
         with pytest.raises(NotAuthorised):
             await own.run(QUESTION)
@@ -390,8 +394,7 @@ async def test_what_one_turn_proposes_to_forget_the_next_confirms(agent: Agent) 
     own = Doing(agent.memory)
     proposed = await own.tools().call("forget_memory", {"memory_ids": [memory_id]})
     confirmation = proposed.partition('"confirmation":"')[2].partition('"')[0]
-    answer = await own.tools().call("forget_memory", {
-        "memory_ids": [memory_id], "confirmation": confirmation})
+    answer = await own.tools().call("forget_memory", {"memory_ids": [memory_id], "confirmation": confirmation})
     assert answer == '{"status":"forgotten","deleted_count":1}'
 
 

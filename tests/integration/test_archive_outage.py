@@ -47,8 +47,12 @@ async def in_s3(store: ObjectStore, services: Services) -> AsyncIterator[Agent]:
     """An agent of a service with an encrypted S3 archive."""
     with migrated_database(services) as own:  # the shared database has copies in directories
         settings = settings_for(
-            services, database_url=own.url, memory_archival_s3_bucket=BUCKET, aws_endpoint_url_s3=store.url,
-            memory_archive_options='{"keys": {"2026": "' + "0f" * 32 + '"}, "storage_class": "STANDARD_IA"}')
+            services,
+            database_url=own.url,
+            memory_archival_s3_bucket=BUCKET,
+            aws_endpoint_url_s3=store.url,
+            memory_archive_options='{"keys": {"2026": "' + "0f" * 32 + '"}, "storage_class": "STANDARD_IA"}',
+        )
         async with open_runtime(settings) as running:
             yield Agent(running)
 
@@ -87,8 +91,9 @@ async def test_while_s3_is_away_nothing_goes_and_nothing_comes_back_and_then_all
     store.start()
     assert (await archive_state(in_s3.runtime))["ok"] is True
     assert (await in_s3.memory.prune(PRUNE)).pruned_count == 20
-    objects = {key: store.client().get_object(Bucket=BUCKET, Key=key)["Body"].read()
-               for key in [*held(store, in_s3), ID_KEY]}
+    objects = {
+        key: store.client().get_object(Bucket=BUCKET, Key=key)["Body"].read() for key in [*held(store, in_s3), ID_KEY]
+    }
     store.kill()
     with pytest.raises(DependencyUnavailable):
         await in_s3.memory.restore(RestoreParams(all=True))
@@ -117,9 +122,7 @@ class ShortLived(S3Archive):
 
 
 @pytest.mark.shows("issue4-shows-S3")
-async def test_an_outage_in_the_middle_of_a_prune_takes_nothing_with_it(
-    store: ObjectStore, in_s3: Agent
-) -> None:
+async def test_an_outage_in_the_middle_of_a_prune_takes_nothing_with_it(store: ObjectStore, in_s3: Agent) -> None:
     await fill(in_s3, 20)
     before = await records(in_s3.runtime.database.url, in_s3.agent_id)
     archive = ShortLived(store)

@@ -20,17 +20,7 @@ from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import messages, rules, summaries, summarised
-from tests.integration.test_facts_follow import (
-    LIKED,
-    VIOLET,
-    YELLOW,
-    about,
-    facts,
-    holding,
-    judged,
-    reader,
-    update,
-)
+from tests.integration.test_facts_follow import LIKED, VIOLET, YELLOW, about, facts, holding, judged, reader, update
 
 
 @pytest.fixture
@@ -119,9 +109,7 @@ async def test_a_restore_ends_in_time_and_its_cursor_leads_behind_what_it_refuse
     assert (await restore(agent, all=True, limit=1)).refused_ids == refused[:1]
 
 
-async def test_a_cursor_of_a_restore_is_one_that_a_restore_gave_and_stands_beside_no_ids(
-    talk: Talking,
-) -> None:
+async def test_a_cursor_of_a_restore_is_one_that_a_restore_gave_and_stands_beside_no_ids(talk: Talking) -> None:
     agent = await reader(talk)
     with pytest.raises(InvalidParams, match="cursor"):
         await restore(agent, all=True, cursor="bm8=")
@@ -129,9 +117,7 @@ async def test_a_cursor_of_a_restore_is_one_that_a_restore_gave_and_stands_besid
         RestoreParams(memory_ids=[UUID(int=1)], cursor="bm8=")
 
 
-async def test_what_is_told_of_refused_memories_has_an_end(
-    talk: Talking, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_is_told_of_refused_memories_has_an_end(talk: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = await reader(talk)
     refused = await refused_facts(talk, agent, 2)
     monkeypatch.setattr(restoring, "MOST_REFUSED_TOLD", 1)
@@ -166,9 +152,7 @@ async def test_a_fact_comes_back_superseded_with_its_memory(talk: Talking) -> No
     assert (back.superseded_by, back.valid_to) == (newer.memory_id, (await agent.get(said)).valid_to)
 
 
-async def test_a_fact_comes_back_superseded_though_the_store_began_before_it_was_archived(
-    talk: Talking
-) -> None:
+async def test_a_fact_comes_back_superseded_though_the_store_began_before_it_was_archived(talk: Talking) -> None:
     """The store is blocked until the fact is archived."""
     agent = await reader(talk)
     other = await agent.stored_id("The bicycle stands behind the house.")

@@ -62,8 +62,7 @@ async def test_a_token_of_each_algorithm_is_verified(server: KeyServer, algorith
 
 async def test_the_public_key_is_no_shared_secret(server: KeyServer) -> None:
     server.publish(jwk(RSA_KEY.public_key(), "RS256", "k1"))
-    pem = RSA_KEY.public_key().public_bytes(
-        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    pem = RSA_KEY.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     unsigned = jwt.encode({"sub": "agent", "exp": time.time() + 60}, "x" * 32, "HS256", {"kid": "k1"})
     signing_input = unsigned.rpartition(".")[0].encode()
     hmac = jwt.get_algorithm_by_name("HS256")
@@ -73,15 +72,18 @@ async def test_the_public_key_is_no_shared_secret(server: KeyServer) -> None:
     assert server.requests == 0
 
 
-@pytest.mark.parametrize("entry", [
-    pytest.param(jwk(new_key("ES256").public_key(), "ES256", "k1"), id="another type"),
-    pytest.param(jwk(RSA_KEY.public_key(), "RS256", "k1", alg="RS512"), id="another algorithm"),
-    pytest.param(jwk(RSA_KEY.public_key(), "RS256", "k1", use="enc"), id="for encryption"),
-    pytest.param(jwk(RSA_KEY, "RS256", "k1"), id="private"),
-    pytest.param({"kty": "oct", "k": "c2VjcmV0", "kid": "k1"}, id="symmetric"),
-    pytest.param({"kty": "RSA", "n": "!", "e": "AQAB", "kid": "k1"}, id="broken"),
-    pytest.param("k1", id="no object"),
-])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(jwk(new_key("ES256").public_key(), "ES256", "k1"), id="another type"),
+        pytest.param(jwk(RSA_KEY.public_key(), "RS256", "k1", alg="RS512"), id="another algorithm"),
+        pytest.param(jwk(RSA_KEY.public_key(), "RS256", "k1", use="enc"), id="for encryption"),
+        pytest.param(jwk(RSA_KEY, "RS256", "k1"), id="private"),
+        pytest.param({"kty": "oct", "k": "c2VjcmV0", "kid": "k1"}, id="symmetric"),
+        pytest.param({"kty": "RSA", "n": "!", "e": "AQAB", "kid": "k1"}, id="broken"),
+        pytest.param("k1", id="no object"),
+    ],
+)
 async def test_a_key_that_does_not_fit_is_as_if_it_were_not_there(server: KeyServer, entry: Any) -> None:
     server.publish(entry, jwk(new_key("RS256").public_key(), "RS256", "other"))
     assert await refusal(verifier(server), bearer(RSA_KEY)) == "The token's key is unknown."
@@ -142,11 +144,20 @@ async def test_a_new_key_is_found_but_unknown_ids_do_not_hammer_the_server(serve
     assert server.requests == 2
 
 
-@pytest.mark.parametrize("fault", [
-    {"status": 500}, {"status": 302}, {"document": b"<html>"}, {"document": []}, {"document": {"keys": {}}},
-    {"document": {"keys": []}}, {"document": {}}, {"document": b'{"keys":' + b"[" * 100_000},
-    {"document": b" " * (MAX_KEY_SET_BYTES + 1) + b"{}"},
-])
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"status": 500},
+        {"status": 302},
+        {"document": b"<html>"},
+        {"document": []},
+        {"document": {"keys": {}}},
+        {"document": {"keys": []}},
+        {"document": {}},
+        {"document": b'{"keys":' + b"[" * 100_000},
+        {"document": b" " * (MAX_KEY_SET_BYTES + 1) + b"{}"},
+    ],
+)
 @pytest.mark.shows("A14-JWKS")
 async def test_the_last_keys_serve_while_the_endpoint_fails(server: KeyServer, fault: dict[str, Any]) -> None:
     clock = Clock()
@@ -189,12 +200,13 @@ async def test_an_address_that_cannot_answer_is_a_missing_part(url: str) -> None
         await TokenVerifier(TokenRules("RS256"), JwksKeys(url, "RS256")).verify(bearer(RSA_KEY))
 
 
-@pytest.mark.parametrize(("claims", "reason"), [
-    ({"exp": time.time() - 600}, "The token has expired."),
-    ({"nbf": time.time() + 36_000}, "The token is not valid yet."),
-])
-async def test_claims_are_checked_as_with_a_secret(
-    server: KeyServer, claims: dict[str, Any], reason: str
-) -> None:
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"exp": time.time() - 600}, "The token has expired."),
+        ({"nbf": time.time() + 36_000}, "The token is not valid yet."),
+    ],
+)
+async def test_claims_are_checked_as_with_a_secret(server: KeyServer, claims: dict[str, Any], reason: str) -> None:
     server.publish(jwk(RSA_KEY.public_key(), "RS256", "k1"))
     assert await refusal(verifier(server), bearer(RSA_KEY, **claims)) == reason

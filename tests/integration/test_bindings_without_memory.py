@@ -88,23 +88,27 @@ READS: dict[str, tuple[Use, Any]] = {
     "Agents SDK's items": (lambda memory: AgentCoreSession("monday", memory).get_items(), []),
     "Agents SDK's new items": (lambda memory: AgentCoreSession("monday", memory).add_items(ASKED), None),
     "session memory": (lambda memory: VectorSessionMemory(memory).retrieve("monday"), []),
-    "session memory's search": (lambda memory: VectorSessionMemory(memory).retrieve(
-        "monday", RetrieveOptions(query=QUESTION)), []),
+    "session memory's search": (
+        lambda memory: VectorSessionMemory(memory).retrieve("monday", RetrieveOptions(query=QUESTION)),
+        [],
+    ),
 }
 # Writes whose loss must raise, as no other store has the data.
 WRITES: dict[str, Use] = {
     "LangGraph's put": lambda memory: AgentCoreStore(memory).aput(MINE, "bird", {"data": "parrot"}),
     "LangGraph's delete": lambda memory: AgentCoreStore(memory).adelete(MINE, "bird"),
     "ADK's events": lambda memory: AgentCoreMemoryService(memory).add_events_to_memory(
-        **USER, events=[Event(author="user", content=types.UserContent(QUESTION))]),
+        **USER, events=[Event(author="user", content=types.UserContent(QUESTION))]
+    ),
     "ADK's facts": lambda memory: AgentCoreMemoryService(memory).add_memory(
-        **USER, memories=[MemoryEntry(content=types.UserContent(QUESTION))]),
-    "ADK's deletion": lambda memory: AgentCoreMemoryService(memory).delete_memory(
-        **USER, memory_id=str(uuid.uuid4())),
+        **USER, memories=[MemoryEntry(content=types.UserContent(QUESTION))]
+    ),
+    "ADK's deletion": lambda memory: AgentCoreMemoryService(memory).delete_memory(**USER, memory_id=str(uuid.uuid4())),
     "Agents SDK's last item": lambda memory: AgentCoreSession("monday", memory).pop_item(),
     "Agents SDK's clearing": lambda memory: AgentCoreSession("monday", memory).clear_session(),
     "session memory's message": lambda memory: VectorSessionMemory(memory).store(
-        "monday", SessionMessage(content=QUESTION)),
+        "monday", SessionMessage(content=QUESTION)
+    ),
     "session memory's clearing": lambda memory: VectorSessionMemory(memory).clear("monday"),
     "session memory's count": lambda memory: VectorSessionMemory(memory).session_count("monday"),
     "session memory's sessions": lambda memory: VectorSessionMemory(memory).sessions(),
@@ -112,8 +116,9 @@ WRITES: dict[str, Use] = {
 
 
 def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
-    told = [record for record in caplog.records
-            if record.name.startswith("agentcore.") and record.levelno > logging.INFO]
+    told = [
+        record for record in caplog.records if record.name.startswith("agentcore.") and record.levelno > logging.INFO
+    ]
     assert {record.levelno for record in told} <= {logging.WARNING}
     return [record.getMessage() for record in told]
 
@@ -214,8 +219,14 @@ def line(runtime: Runtime) -> Line:
 @pytest.fixture
 async def remote(runtime: Runtime, agent: Agent, line: Line) -> AsyncIterator[MemoryApi]:
     """The agent's memory over the line, failing open."""
-    async with MemoryClient("http://in-process", token_of(runtime, agent.agent_id), transport=line,
-                            fail_open=True, max_attempts=1, timeout_seconds=120) as memory:
+    async with MemoryClient(
+        "http://in-process",
+        token_of(runtime, agent.agent_id),
+        transport=line,
+        fail_open=True,
+        max_attempts=1,
+        timeout_seconds=120,
+    ) as memory:
         yield memory
 
 
@@ -317,8 +328,9 @@ async def test_an_item_that_is_found_but_cannot_be_renewed_is_given(
 
 
 async def test_a_search_and_its_renewal_have_one_patience(runtime: Runtime, agent: Agent, line: Line) -> None:
-    async with MemoryClient("http://in-process", token_of(runtime, agent.agent_id), transport=line,
-                            fail_open=True, timeout_seconds=2) as memory:
+    async with MemoryClient(
+        "http://in-process", token_of(runtime, agent.agent_id), transport=line, fail_open=True, timeout_seconds=2
+    ) as memory:
         store = AgentCoreStore(memory)
         await store.aput(MINE, "bird", {"data": "parrot"}, ttl=10)
         line.hung, line.slow = "memory.update", 0.5
@@ -339,8 +351,7 @@ class Deaf(Model):
 
     async def get_response(self, *args: Any, **kwargs: Any) -> ModelResponse:
         part = ResponseOutputText(type="output_text", text="Noted.", annotations=[])
-        message = ResponseOutputMessage(
-            type="message", id="m-1", role="assistant", status="completed", content=[part])
+        message = ResponseOutputMessage(type="message", id="m-1", role="assistant", status="completed", content=[part])
         return ModelResponse(output=[message], usage=Usage(), response_id=None)
 
     def stream_response(self, *args: Any, **kwargs: Any) -> Any:
@@ -353,8 +364,9 @@ async def test_a_run_of_the_agents_sdk_goes_on_without_memory(
 ) -> None:
     session = AgentCoreSession("monday", unreached)
     for words in ("Hello there, I am Ada.", QUESTION):
-        done = await Runner.run(SdkAgent(name="helper", model=Deaf()), words, session=session,
-                                run_config=RunConfig(tracing_disabled=True))
+        done = await Runner.run(
+            SdkAgent(name="helper", model=Deaf()), words, session=session, run_config=RunConfig(tracing_disabled=True)
+        )
         assert done.final_output == "Noted."
     assert len(await session.get_items()) == 4
     assert any("its new items wait" in warning for warning in warnings_of(caplog))

@@ -214,9 +214,7 @@ async def test_a_memory_of_another_user_is_not_found_by_its_id(agent: Agent, bou
     assert len((await anna.history(HistoryParams(memory_id=own.memory_id))).changes) == 1
 
 
-async def test_a_deletion_by_a_bound_token_takes_summaries_of_several_users_with_it(
-    agent: Agent, bound: Bound
-) -> None:
+async def test_a_deletion_by_a_bound_token_takes_summaries_of_several_users_with_it(agent: Agent, bound: Bound) -> None:
     said = {"anna": "Anna sold the blue kiln to Pieter in Ghent.", "bob": "Bob keeps the red kiln in Porto."}
     for number, (user, text) in enumerate(said.items()):
         for suffix in ("", " It was a long talk about clay.", " The glaze was still wet then."):
@@ -232,9 +230,7 @@ async def test_a_deletion_by_a_bound_token_takes_summaries_of_several_users_with
 
 
 @pytest.mark.shows("issue13-users")
-async def test_deleting_all_deletes_what_the_token_may_read_with_its_history(
-    agent: Agent, bound: Bound
-) -> None:
+async def test_deleting_all_deletes_what_the_token_may_read_with_its_history(agent: Agent, bound: Bound) -> None:
     await agent.stored_id("The kiln of bob is hot.", user_id="bob")
     own = await agent.stored_id("The kiln of anna is hot.", user_id="anna")
     anna = bound(agent, "anna")
@@ -274,8 +270,7 @@ async def test_the_words_of_others_neither_correct_nor_weigh_a_query(agent: Agen
 @pytest.mark.shows("issue13-users")
 async def test_a_task_shows_each_user_its_own_part(agent: Agent, bound: Bound) -> None:
     for user in ("anna", "bob"):
-        await agent.stored_id(f"The parcel of {user} has arrived.", user_id=user, task_id="post",
-                              memory_type="working")
+        await agent.stored_id(f"The parcel of {user} has arrived.", user_id=user, task_id="post", memory_type="working")
     asked = GetContextParams(query="Which parcel has arrived?", task_id="post")
     everybody = (await agent.memory.get_context(asked)).context
     assert "anna" in everybody and "bob" in everybody
@@ -289,8 +284,7 @@ async def test_a_task_shows_each_user_its_own_part(agent: Agent, bound: Bound) -
 async def test_a_summary_of_several_users_shows_to_none_of_them_alone(agent: Agent, bound: Bound) -> None:
     summary_id = await _summarized(agent)
     for users in (("anna",), ("anna", None), (None,)):
-        assert summary_id not in {
-            each.memory_id for each in (await bound(agent, *users).list(ListParams())).memories}
+        assert summary_id not in {each.memory_id for each in (await bound(agent, *users).list(ListParams())).memories}
     seen = await bound(agent, "anna", "bob", None).get(GetParams(memory_id=summary_id))
     assert seen.memory.user_id is None
 
@@ -298,18 +292,26 @@ async def test_a_summary_of_several_users_shows_to_none_of_them_alone(agent: Age
 async def _summarized(agent: Agent) -> UUID:
     """Stores a session of anna and bob and returns the id of its summary."""
     for user in ("anna", "bob"):
-        messages = [Message(content=f"The parcel of {user} with the blue ribbon number {each} has arrived in "
-                                    f"Hamburg.") for each in range(4)]
+        messages = [
+            Message(content=f"The parcel of {user} with the blue ribbon number {each} has arrived in Hamburg.")
+            for each in range(4)
+        ]
         await agent.memory.add_session(AddSessionParams(session_id="s-1", messages=messages, user_id=user))
     summary = await agent.memory.end_session(EndSessionParams(session_id="s-1"))
     assert summary.summary_id is not None
     return summary.summary_id
 
 
-@pytest.mark.parametrize(("users", "visible"), [
-    (("anna", "bob", None), {"summary", "own", "shared"}), (("anna", "bob"), {"own"}),
-    (("anna", None), {"own", "shared"}), ((None,), {"shared"}), (("anna",), {"own"}),
-])
+@pytest.mark.parametrize(
+    ("users", "visible"),
+    [
+        (("anna", "bob", None), {"summary", "own", "shared"}),
+        (("anna", "bob"), {"own"}),
+        (("anna", None), {"own", "shared"}),
+        ((None,), {"shared"}),
+        (("anna",), {"own"}),
+    ],
+)
 @pytest.mark.shows("issue13-users")
 async def test_an_archived_summary_of_several_users_is_visible_to_tokens_bound_to_all_of_them(
     agent: Agent, bound: Bound, users: tuple[str | None, ...], visible: set[str]
@@ -326,15 +328,12 @@ async def test_an_archived_summary_of_several_users_is_visible_to_tokens_bound_t
     assert (await agent.memory.stats(StatsParams())).archived == 3
 
 
-async def test_a_tombstone_without_recorded_users_is_hidden_from_bound_tokens(
-    agent: Agent, bound: Bound
-) -> None:
+async def test_a_tombstone_without_recorded_users_is_hidden_from_bound_tokens(agent: Agent, bound: Bound) -> None:
     own = await agent.stored_id("The kiln of anna is hot.", user_id="anna", memory_type="semantic")
     await agent.stored_id("The kiln is hot.", memory_type="semantic")
     await agent.memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1.0))
     async with agent.runtime.database.owner_transaction() as connection:  # as an older version wrote it
-        await connection.execute(
-            "UPDATE archived_memories SET users = NULL WHERE agent_id = %s", (agent.agent_id,))
+        await connection.execute("UPDATE archived_memories SET users = NULL WHERE agent_id = %s", (agent.agent_id,))
     listed = (await bound(agent, "anna", "bob", None).archived(ArchivedParams())).memories
     assert [each.memory_id for each in listed] == [own]
 
@@ -358,8 +357,7 @@ async def test_a_store_by_a_bound_token_that_supersedes_marks_a_summary_of_sever
     old = await agent.stored_id("My phone number is 0151 223344.", session_id="s-1", user_id="anna")
     summary_id = await _summarized(agent)
     assert "223344" in (await agent.get(summary_id)).content
-    new = await bound(agent, "anna").store(
-        StoreParams(content="My phone number is 0170 998877.", session_id="s-2"))
+    new = await bound(agent, "anna").store(StoreParams(content="My phone number is 0170 998877.", session_id="s-2"))
     assert new.superseded == [old]
     await agent.runtime.jobs.run_pending()
     assert "223344" not in (await agent.get(summary_id)).content
@@ -382,6 +380,6 @@ async def test_an_mcp_client_with_a_bound_token_is_bound_too(runtime: Runtime, a
         saved = await called("save_memory", content="The kiln of anna is cold.")
         recalled = await called("recall_memory", query="Whose kiln is hot?")
         updated = await called("update_memory", memory_id=str(theirs), content="It is cold.")
-    assert "isError\":false" in saved.replace(" ", "") and "isError\":true" in updated.replace(" ", "")
+    assert 'isError":false' in saved.replace(" ", "") and 'isError":true' in updated.replace(" ", "")
     assert "anna" in recalled and "bob" not in recalled
     assert (await agent.get(theirs)).version == 1

@@ -18,13 +18,7 @@ import pytest
 from agentcore.maintenance.rounds import enqueue_missed
 from agentcore.memory.archival import object_key
 from agentcore.memory.forgetting import removing
-from agentcore.memory.params.memories import (
-    CountParams,
-    PruneParams,
-    StatsParams,
-    StoreBatchParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import CountParams, PruneParams, StatsParams, StoreBatchParams, StoreParams
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.memory import Agent, fill, settings_for
 from tests.fixtures.services import Services
@@ -36,9 +30,9 @@ CAPACITY = 50
 @pytest.fixture
 async def limited(services: Services) -> AsyncIterator[Runtime]:
     """A service with a limit of fifty episodic memories per agent; jobs run on request."""
-    async with open_runtime(settings_for(
-        services, memory_episodic_capacity=CAPACITY, memory_pruning_strategy="oldest_first"
-    )) as running:
+    async with open_runtime(
+        settings_for(services, memory_episodic_capacity=CAPACITY, memory_pruning_strategy="oldest_first")
+    ) as running:
         async with running.database.owner_transaction() as connection:
             await connection.execute("DELETE FROM procrastinate_jobs")
         yield running
@@ -62,8 +56,7 @@ async def run_jobs(runtime: Runtime) -> None:
 
 async def make_due(runtime: Runtime) -> None:
     async with runtime.database.owner_transaction() as connection:
-        await connection.execute(
-            "UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
+        await connection.execute("UPDATE procrastinate_jobs SET scheduled_at = now() WHERE status = 'todo'")
 
 
 async def count(agent: Agent, layer: str = "episodic") -> int:
@@ -74,8 +67,7 @@ async def count(agent: Agent, layer: str = "episodic") -> int:
 async def test_a_thousand_stores_side_by_side_make_one_job_and_end_at_the_capacity(agent: Agent) -> None:
     async def store(part: int) -> None:
         for n in range(25):
-            items = [StoreParams(content=f"Entry {part}-{n}-{each} of the diary.", force=True)
-                     for each in range(5)]
+            items = [StoreParams(content=f"Entry {part}-{n}-{each} of the diary.", force=True) for each in range(5)]
             await agent.memory.store_batch(StoreBatchParams(items=items))
 
     await asyncio.gather(*(store(part) for part in range(8)))
@@ -132,7 +124,8 @@ async def test_neither_pinned_memories_nor_only_copies_are_taken(agent: Agent) -
         await connection.execute(
             "UPDATE memories SET pinned = memory_id = ANY (%s), "
             "superseded_by = CASE WHEN memory_id = %s THEN %s END WHERE agent_id = %s",
-            (pinned, old, only_copy, agent.agent_id))
+            (pinned, old, only_copy, agent.agent_id),
+        )
     await run_jobs(agent.runtime)
     left = await rows_of(agent)
     assert len(left) == CAPACITY
@@ -140,22 +133,18 @@ async def test_neither_pinned_memories_nor_only_copies_are_taken(agent: Agent) -
     assert old not in left
     assert left == {*pinned, only_copy, *ids[24:]}
     # The memory that it superseded is gone, so no supersession protects it from pruning.
-    pruned = await agent.memory.prune(
-        PruneParams(memory_layer="episodic", strategy="oldest_first", target=1))
+    pruned = await agent.memory.prune(PruneParams(memory_layer="episodic", strategy="oldest_first", target=1))
     assert pruned.memory_ids == [only_copy]
 
 
 async def rows_of(agent: Agent) -> set[UUID]:
     async with agent.runtime.database.owner_transaction() as connection:
-        cursor = await connection.execute(
-            "SELECT memory_id FROM memories WHERE agent_id = %s", (agent.agent_id,))
+        cursor = await connection.execute("SELECT memory_id FROM memories WHERE agent_id = %s", (agent.agent_id,))
         return {row["memory_id"] for row in await cursor.fetchall()}
 
 
 @pytest.mark.shows("issue4-5-automatic")
-async def test_what_one_run_has_no_time_for_the_next_ones_do(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_one_run_has_no_time_for_the_next_ones_do(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     await fill(agent, CAPACITY + removing.PRUNE_CHUNK + 30)
     await run_jobs(agent.runtime)
@@ -198,12 +187,22 @@ async def test_the_leader_finds_the_layers_that_no_store_saw(agent: Agent) -> No
 def worker_process(services: Services) -> Iterator[subprocess.Popen[str]]:
     """Starts a real, idle `agentcore worker`."""
     environment = clean_environment(
-        services.home, DATABASE_URL=services.database_url, REDIS_URL=services.redis_url,
-        EMBEDDING_DIMENSIONS="64", JWT_SECRET_KEY="a secret of the tests, long enough for HS256",
-        MEMORY_EPISODIC_CAPACITY=str(CAPACITY), MEMORY_PRUNING_STRATEGY="oldest_first")
+        services.home,
+        DATABASE_URL=services.database_url,
+        REDIS_URL=services.redis_url,
+        EMBEDDING_DIMENSIONS="64",
+        JWT_SECRET_KEY="a secret of the tests, long enough for HS256",
+        MEMORY_EPISODIC_CAPACITY=str(CAPACITY),
+        MEMORY_PRUNING_STRATEGY="oldest_first",
+    )
     process = subprocess.Popen(
-        [sys.executable, "-m", "agentcore", "worker"], cwd=ROOT, env=environment, text=True,
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        [sys.executable, "-m", "agentcore", "worker"],
+        cwd=ROOT,
+        env=environment,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     yield process
     if process.poll() is None:
         process.kill()
@@ -220,17 +219,17 @@ async def test_a_job_whose_worker_is_killed_in_the_middle_is_done_to_the_same_en
         await blocker.execute(
             "INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, "
             "size_bytes, reason) VALUES (%s, %s, 1, 'episodic', 'none', '', 0, 'test')",
-            (agent.agent_id, ids[removing.PRUNE_CHUNK + 7]))
+            (agent.agent_id, ids[removing.PRUNE_CHUNK + 7]),
+        )
         await _somebody_waits_for(blocker, agent.runtime)
         os.kill(worker_process.pid, signal.SIGKILL)
         worker_process.wait()
         await blocker.rollback()
-    assert await rows_of(agent) == set(ids[removing.PRUNE_CHUNK:])
+    assert await rows_of(agent) == set(ids[removing.PRUNE_CHUNK :])
     # The leader may have enqueued the next prune meanwhile.
     assert "running" in {job["state"] for job in await jobs_of(agent)}
     async with agent.runtime.database.owner_transaction() as connection:
-        await connection.execute(
-            "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
+        await connection.execute("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
     assert (await agent.runtime.maintenance.round())["revive jobs"] >= 1
     assert "running" not in {job["state"] for job in await jobs_of(agent)}
     await run_jobs(agent.runtime)
@@ -250,5 +249,6 @@ async def _somebody_waits_for(blocker: psycopg.AsyncConnection[Any], runtime: Ru
             async with runtime.database.owner_transaction() as connection:
                 cursor = await connection.execute(
                     "SELECT count(*) AS waiting FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))",
-                    (blocker.info.backend_pid,))
+                    (blocker.info.backend_pid,),
+                )
                 waiting = (await cursor.fetchone() or {})["waiting"]

@@ -35,8 +35,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def embedder(cache: Path) -> Any:
-    local = MiniLmEmbedder(
-        EmbedderOptions(model_name="all-MiniLM-L6-v2", dimensions=384, cache_directory=cache))
+    local = MiniLmEmbedder(EmbedderOptions(model_name="all-MiniLM-L6-v2", dimensions=384, cache_directory=cache))
     await local.open()
     yield local
     await local.close()
@@ -52,14 +51,21 @@ async def formed(
 ) -> list[Cluster]:
     turns = [said(each) for each in told]
     vectors = np.asarray(
-        await embedder.embed([embedding_text(content, speaker) for speaker, content in turns], "document"))
+        await embedder.embed([embedding_text(content, speaker) for speaker, content in turns], "document")
+    )
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     episodes = [
         Episode(
-            UUID(int=place), MOMENT + timedelta(hours=place), (None, None, speaker), content,
+            UUID(int=place),
+            MOMENT + timedelta(hours=place),
+            (None, None, speaker),
+            content,
             frozenset(each.casefold() for each in encode(content, speaker=speaker).entities),
-            tuple(encode(content, speaker=speaker).keywords), content)
-        for place, (speaker, content) in enumerate(turns) if rejection(content) is None
+            tuple(encode(content, speaker=speaker).keywords),
+            content,
+        )
+        for place, (speaker, content) in enumerate(turns)
+        if rejection(content) is None
     ]
     ids = [each.memory_id for each in episodes]
     by_id = {each: vectors[each.int] for each in ids}
@@ -76,9 +82,7 @@ def places(found: Sequence[Cluster]) -> list[list[int]]:
 
 @pytest.mark.parametrize(("name", "least_recall"), [("episodes.toml", 0.95), ("episodes_sealed.toml", 0.7)])
 @pytest.mark.shows("issue4-3-clusters")
-async def test_what_stands_together_belongs_together(
-    embedder: MiniLmEmbedder, name: str, least_recall: float
-) -> None:
+async def test_what_stands_together_belongs_together(embedder: MiniLmEmbedder, name: str, least_recall: float) -> None:
     right = wrong = wanted = 0
     for story in stories(name):
         found, expected = pairs(places(await formed(embedder, story["said"]))), pairs(story["clusters"])
@@ -100,12 +104,11 @@ async def test_the_stories_stay_apart_when_they_are_told_together(embedder: Mini
     starts = np.cumsum([0, *(len(story["said"]) for story in stories("episodes.toml"))])
     for group in places(found):
         assert len({int(np.searchsorted(starts, place, side="right")) for place in group}) == 1, [
-            told[place] for place in group]
+            told[place] for place in group
+        ]
 
 
-async def test_what_has_a_summary_gets_no_other_and_takes_in_what_belongs_to_it(
-    embedder: MiniLmEmbedder,
-) -> None:
+async def test_what_has_a_summary_gets_no_other_and_takes_in_what_belongs_to_it(embedder: MiniLmEmbedder) -> None:
     told = [
         "The boiler lost pressure again last night.",
         "I topped up the boiler pressure and it held for an hour.",

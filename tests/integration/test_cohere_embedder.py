@@ -27,8 +27,14 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 @asynccontextmanager
 async def connected(url: str, **changes: object) -> AsyncIterator[CohereEmbedder]:
-    settings = {"model_name": "embed-english-light-v3.0", "dimensions": 384, "api_key": KEY, "base_url": url,
-                "cache_directory": Path("unused"), **changes}
+    settings = {
+        "model_name": "embed-english-light-v3.0",
+        "dimensions": 384,
+        "api_key": KEY,
+        "base_url": url,
+        "cache_directory": Path("unused"),
+        **changes,
+    }
     embedder = CohereEmbedder(EmbedderOptions(**settings))  # type: ignore[arg-type]
     await embedder.open()
     try:
@@ -54,8 +60,13 @@ async def test_it_says_what_a_text_is_embedded_for(server: ScriptedServer, kind:
     (request,) = server.received
     assert (request.method, request.path) == ("POST", "/v2/embed")
     assert request.headers["authorization"] == f"Bearer {KEY}"
-    assert request.json == {"model": "embed-english-light-v3.0", "input_type": f"search_{kind}",
-                            "texts": ["one", "two"], "embedding_types": ["float"], "truncate": "END"}
+    assert request.json == {
+        "model": "embed-english-light-v3.0",
+        "input_type": f"search_{kind}",
+        "texts": ["one", "two"],
+        "embedding_types": ["float"],
+        "truncate": "END",
+    }
     expected = np.array([vector(text, 384, f"search_{kind}") for text in ("one", "two")])
     np.testing.assert_allclose(rows, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-6)
 
@@ -73,10 +84,17 @@ async def test_a_request_holds_no_more_texts_than_cohere_takes(server: ScriptedS
     assert sorted(len(request.json["texts"]) for request in server.received) == [8, 96, 96]
 
 
-@pytest.mark.parametrize("trouble", [
-    Reply({"message": "slow down"}, status=429, headers=SOON), Reply(b"busy", status=503, headers=SOON),
-    Reply({}, status=500, headers=SOON), Reply(b"{broken"), Reply({"nothing": "here"}), Reply(b"[]"),
-])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Reply({"message": "slow down"}, status=429, headers=SOON),
+        Reply(b"busy", status=503, headers=SOON),
+        Reply({}, status=500, headers=SOON),
+        Reply(b"{broken"),
+        Reply({"nothing": "here"}),
+        Reply(b"[]"),
+    ],
+)
 @pytest.mark.shows("NFR-4.2")
 async def test_passing_trouble_is_tried_again(server: ScriptedServer, trouble: Reply) -> None:
     server.script.append(trouble)
@@ -93,13 +111,16 @@ async def test_trouble_that_stays_is_given_up(server: ScriptedServer) -> None:
     assert len(server.received) == 3
 
 
-@pytest.mark.parametrize(("status", "message", "refused"), [
-    (401, "Cohere refused the key (401): check COHERE_API_KEY.", False),
-    (404, "Cohere has no model 'embed-english-light-v3.0' here (404): check EMBEDDING_MODEL_NAME.", False),
-    (400, "Cohere refused to embed a text with 'embed-english-light-v3.0' (400).", True),
-    (422, "Cohere refused to embed a text with 'embed-english-light-v3.0' (422).", True),
-    (498, "Cohere failed to embed (498).", False),
-])
+@pytest.mark.parametrize(
+    ("status", "message", "refused"),
+    [
+        (401, "Cohere refused the key (401): check COHERE_API_KEY.", False),
+        (404, "Cohere has no model 'embed-english-light-v3.0' here (404): check EMBEDDING_MODEL_NAME.", False),
+        (400, "Cohere refused to embed a text with 'embed-english-light-v3.0' (400).", True),
+        (422, "Cohere refused to embed a text with 'embed-english-light-v3.0' (422).", True),
+        (498, "Cohere failed to embed (498).", False),
+    ],
+)
 async def test_what_no_retry_mends_is_said_at_once(
     server: ScriptedServer, status: int, message: str, refused: bool
 ) -> None:
@@ -122,10 +143,13 @@ async def test_a_provider_that_is_away_is_said_to_be() -> None:
         assert (await failure(embedder)).message == "Cohere cannot be reached."
 
 
-@pytest.mark.parametrize(("model_name", "dimensions", "fix"), [
-    ("embed-english-v3.0", 384, "makes 1024; set EMBEDDING_DIMENSIONS=1024"),
-    ("embed-v4.0", 384, "makes 256 or 512 or 1024 or 1536; set EMBEDDING_DIMENSIONS=1536"),
-])
+@pytest.mark.parametrize(
+    ("model_name", "dimensions", "fix"),
+    [
+        ("embed-english-v3.0", 384, "makes 1024; set EMBEDDING_DIMENSIONS=1024"),
+        ("embed-v4.0", 384, "makes 256 or 512 or 1024 or 1536; set EMBEDDING_DIMENSIONS=1536"),
+    ],
+)
 def test_dimensions_a_model_cannot_make_stop_the_start(model_name: str, dimensions: int, fix: str) -> None:
     with pytest.raises(ConfigurationError, match=fix):
         CohereEmbedder(EmbedderOptions(model_name, dimensions, Path("unused"), api_key=KEY))

@@ -46,8 +46,7 @@ BY_MODEL = SummaryRules(provider="llm")
 @pytest.mark.shows("issue5-3-consolidation")
 async def test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them(services: Services) -> None:
     async with talking(services) as talk:
-        talk.model.answers["session_summary"] = lambda document: {
-            "summary": WRITTEN, "topics": [], "key_facts": []}
+        talk.model.answers["session_summary"] = lambda document: {"summary": WRITTEN, "topics": [], "key_facts": []}
         agent, other = await wishing(talk, summaries=BY_MODEL), await wishing(talk)
         await talk.work()
         summary = await made(agent)
@@ -58,10 +57,13 @@ async def test_a_cluster_is_told_in_the_models_words_where_its_agent_wishes_them
         assert len(talk.model.asked) == 1
 
 
-@pytest.mark.parametrize(("answer", "why"), [
-    (Reply(status=500), "The language model failed to summarise (500)."),
-    ({"summary": "It cost 4,711 euros."}, "it told of names or numbers that nobody said"),
-])
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (Reply(status=500), "The language model failed to summarise (500)."),
+        ({"summary": "It cost 4,711 euros."}, "it told of names or numbers that nobody said"),
+    ],
+)
 @pytest.mark.shows("issue5-3-consolidation")
 async def test_what_the_model_does_not_tell_the_sentences_themselves_do(
     services: Services, answer: Any, why: str

@@ -31,9 +31,16 @@ async def listening(connections: int = 100) -> AsyncIterator[int]:
     port = address.getsockname()[1]
     app = create_app(edge_runtime(), stopping=stopping, methods=METHODS)
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(serve(
-            app, address=address, stopping=stopping, grace_seconds=1, connections=connections,
-            on_listening=lambda url: listens.set()))
+        tasks.create_task(
+            serve(
+                app,
+                address=address,
+                stopping=stopping,
+                grace_seconds=1,
+                connections=connections,
+                on_listening=lambda url: listens.set(),
+            )
+        )
         await listens.wait()
         yield port
         stopping.set()
@@ -50,10 +57,16 @@ async def answered(connection: Opened, sent: bytes) -> bytes:
     return await reader.readline()
 
 
-@pytest.mark.parametrize("sent", [
-    HEALTH + b"x: " + b"a" * MAX_HEADER_BYTES, b"GET /" + b"a" * MAX_HEADER_BYTES,
-    HEALTH + b"x: a\r\n" * (MAX_HEADER_BYTES // 6), b"\r\n" * MAX_HEADER_BYTES,
-], ids=["one", "path", "many", "empty lines"])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        HEALTH + b"x: " + b"a" * MAX_HEADER_BYTES,
+        b"GET /" + b"a" * MAX_HEADER_BYTES,
+        HEALTH + b"x: a\r\n" * (MAX_HEADER_BYTES // 6),
+        b"\r\n" * MAX_HEADER_BYTES,
+    ],
+    ids=["one", "path", "many", "empty lines"],
+)
 @pytest.mark.shows("A6")
 async def test_headers_beyond_64_kib_are_answered_with_431_while_they_arrive(sent: bytes) -> None:
     async with listening() as port:
@@ -80,7 +93,7 @@ async def test_trailers_behind_a_body_are_headers_too() -> None:
         writer.write(b"1\r\na\r\n0\r\n")
         writer.write(b"x: " + b"a" * 4 * MAX_HEADER_BYTES)
         told = await reader.read()
-        assert b" 431 " in told or told.endswith(b"Method Not Allowed\"}")
+        assert b" 431 " in told or told.endswith(b'Method Not Allowed"}')
         writer.close()
 
 
@@ -119,7 +132,8 @@ async def test_a_closed_connection_whose_response_is_not_read_is_aborted(
     ours, theirs = socket.socketpair()
     with theirs:
         transport, protocol = await asyncio.get_running_loop().connect_accepted_socket(
-            lambda: Observed(config, ServerState(), {}), ours)
+            lambda: Observed(config, ServerState(), {}), ours
+        )
         written = 0
         while not (unsent := transport.get_write_buffer_size()):
             transport.write(b"a" * 4_096)
@@ -140,7 +154,8 @@ def test_files_are_left_for_the_pools() -> None:
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 200))\n"
         "from agentcore.server import connection_limit\n"
         "print(connection_limit(1_000, 10), connection_limit(20, 10), connection_limit(1_000, 90),\n"
-        "      resource.getrlimit(resource.RLIMIT_NOFILE)[0])")
+        "      resource.getrlimit(resource.RLIMIT_NOFILE)[0])"
+    )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     many, few, least, soft = map(int, done.stdout.split())
     assert 80 < many < 132

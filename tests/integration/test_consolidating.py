@@ -14,12 +14,7 @@ from agentcore.errors import InvalidParams, NotFound
 from agentcore.maintenance.rounds import LEAST_EPISODES, embed_pending, enqueue_consolidations
 from agentcore.memory.deriving import consolidating
 from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params.agent_settings import (
-    ConfigureParams,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-)
+from agentcore.memory.params.agent_settings import ConfigureParams, ConsolidateParams, ConsolidateResult, SettingsParams
 from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.changes import HistoryParams, UpdateParams
 from agentcore.memory.params.memories import CountParams, DeleteParams, PruneParams, RetrieveParams
@@ -81,8 +76,7 @@ async def test_a_cluster_becomes_a_summary_in_its_own_words_that_points_to_its_s
     assert (summary.user_id, summary.tags) == ("u-1", ["consolidated"])
     assert summary.metadata["sources"] == [str(each) for each in sources]
     assert summary.provenance["form"] == "consolidation"
-    assert {(link.target_id, link.relation) for link in summary.links} == {
-        (each, "summarises") for each in sources}
+    assert {(link.target_id, link.relation) for link in summary.links} == {(each, "summarises") for each in sources}
     assert {*(await agent.get(sources[0])).related_memory_ids} == {summary.memory_id}
     assert other[0] not in cluster.source_ids
 
@@ -93,7 +87,8 @@ async def test_a_dry_run_lists_what_the_next_run_makes_and_writes_nothing(agent:
     assert (len(shown.clusters), await summaries(agent)) == (2, 0)
     made = await consolidated(agent)
     assert [each.model_dump(exclude={"memory_id"}) for each in shown.clusters] == [
-        each.model_dump(exclude={"memory_id"}) for each in made.clusters]
+        each.model_dump(exclude={"memory_id"}) for each in made.clusters
+    ]
     assert await summaries(agent) == 2
 
 
@@ -136,22 +131,24 @@ async def test_a_corrected_source_gives_a_corrected_summary(agent: Agent) -> Non
     sources = await told(agent, *BOILER)
     old = await only_summary(agent)
     corrected = "The old boiler lost a little water pressure today."
-    await agent.memory.update(UpdateParams.model_validate(
-        {"memory_id": sources[2], "updates": {"content": corrected}}))
+    await agent.memory.update(UpdateParams.model_validate({"memory_id": sources[2], "updates": {"content": corrected}}))
     new = await only_summary(agent)
     assert (await agent.get(old.memory_id)).superseded_by == new.memory_id
     assert BOILER[2] not in new.content
 
 
-@pytest.mark.parametrize(("values", "why"), [
-    ({"memory_type": "working", "task_id": "t"}, "working memory ends with its task"),
-    ({"memory_type": "semantic"}, "only episodes are consolidated"),
-    ({"pinned": True}, "pinned"),
-    ({"timestamp": datetime.now(UTC).isoformat()}, "not a day old"),
-    ({"user_id": "u-2"}, "of another user"),
-    ({"namespace": "n-2"}, "of another namespace"),
-    ({"speaker": "Noah"}, "said by somebody else"),
-])
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        ({"memory_type": "working", "task_id": "t"}, "working memory ends with its task"),
+        ({"memory_type": "semantic"}, "only episodes are consolidated"),
+        ({"pinned": True}, "pinned"),
+        ({"timestamp": datetime.now(UTC).isoformat()}, "not a day old"),
+        ({"user_id": "u-2"}, "of another user"),
+        ({"namespace": "n-2"}, "of another namespace"),
+        ({"speaker": "Noah"}, "said by somebody else"),
+    ],
+)
 async def test_what_may_not_stand_in_a_cluster_leaves_it_too_small(
     agent: Agent, values: dict[str, Any], why: str
 ) -> None:
@@ -176,16 +173,15 @@ async def test_what_comes_back_from_the_archive_is_looked_at_though_newer_episod
 
 @pytest.mark.usefixtures("settled")
 async def test_what_was_promoted_is_looked_at_once_it_has_a_vector(agent: Agent) -> None:
-    sources = await told(
-        agent, *BOILER, memory_type=MemoryType.WORKING, session_id="s", importance=0.9)
+    sources = await told(agent, *BOILER, memory_type=MemoryType.WORKING, session_id="s", importance=0.9)
     await told(agent, "Meter 7 was read in the cellar.")
     await consolidated(agent)
     ended = await agent.memory.end_session(EndSessionParams(session_id="s", summarize=False))
     assert ended.promoted_count == 3
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute(
-            "UPDATE memories SET embedding = NULL, embedding_model = NULL WHERE memory_id = %s",
-            (sources[0],))
+            "UPDATE memories SET embedding = NULL, embedding_model = NULL WHERE memory_id = %s", (sources[0],)
+        )
     assert (await consolidated(agent)).clusters == []
     embedder = agent.runtime.parts.embedder
     assert embedder is not None
@@ -199,7 +195,8 @@ async def test_a_superseded_memory_stands_in_no_cluster(agent: Agent) -> None:
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute(
             "UPDATE memories SET superseded_by = %s WHERE agent_id = %s AND memory_id = %s",
-            (sources[0], agent.agent_id, sources[1]))
+            (sources[0], agent.agent_id, sources[1]),
+        )
     assert (await consolidated(agent)).clusters == []
 
 
@@ -260,7 +257,8 @@ async def test_archived_sources_leave_their_summary_which_still_names_them(agent
     assert {tie["target_id"] for tie in (history.changes[0].before or {})["links"]} == {*map(str, sources)}
     async with agent.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
-            "SELECT memory_id, reason FROM archived_memories WHERE agent_id = %s", (agent.agent_id,))
+            "SELECT memory_id, reason FROM archived_memories WHERE agent_id = %s", (agent.agent_id,)
+        )
         rows = await cursor.fetchall()
     assert {row["memory_id"] for row in rows} == {*sources}
     assert {row["reason"] for row in rows} == {"consolidation"}
@@ -314,8 +312,7 @@ async def test_a_search_gives_the_sources_and_their_summary_only_where_they_are_
     after = await agent.memory.retrieve(RetrieveParams(query=query, k=10))
     assert [each.memory_id for each in after.memories] == [each.memory_id for each in before.memories]
     assert {each.reason for each in after.receipt.dropped} == {"summary_of_what_is_found"}
-    of_layer = await agent.memory.retrieve(
-        RetrieveParams(query=query, k=10, memory_types=["semantic"]))
+    of_layer = await agent.memory.retrieve(RetrieveParams(query=query, k=10, memory_types=["semantic"]))
     assert [each.memory_id for each in of_layer.memories] == [summary.memory_id]
     await consolidated(agent, archive_sources=True)
     archived = await agent.memory.retrieve(RetrieveParams(query=query, k=10))

@@ -134,8 +134,10 @@ async def test_a_stale_copy_is_found_out(agent: Agent) -> None:
     assert "blue" not in result.context
 
 
-@pytest.mark.parametrize("malformed", [
-    b"x", b"3|{", b"3|[]", b"3|\xff", b'3|{"content": "Marmot"}', b'3|{"memory_id": 5, "content": "Marmot"}'])
+@pytest.mark.parametrize(
+    "malformed",
+    [b"x", b"3|{", b"3|[]", b"3|\xff", b'3|{"content": "Marmot"}', b'3|{"memory_id": 5, "content": "Marmot"}'],
+)
 async def test_a_copy_with_a_malformed_entry_is_logged_and_made_anew(
     agent: Agent, malformed: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -291,8 +293,7 @@ async def test_a_replica_that_lags_takes_nothing_from_a_task_nor_stops_a_change(
 async def test_access_is_counted_for_what_the_context_gives_of_the_task_too(agent: Agent) -> None:
     task = await agent.stored_id("Booked the hotel in Porto for the offsite.", task_id="trip")
     others = [
-        await agent.stored_id(f"Offsite number {number} was held in Ghent, in house {number}.")
-        for number in range(20)
+        await agent.stored_id(f"Offsite number {number} was held in Ghent, in house {number}.") for number in range(20)
     ]
     result = await context(agent, "offsite", task_id="trip", max_tokens=120)
     assert task in result.memory_ids

@@ -58,12 +58,7 @@ async def test_json_holds_the_same_memories_under_the_same_sections(agent: Agent
     lines, told = await context(agent, task_id="crane"), await context(agent, task_id="crane", format="json")
     assert told.memory_ids == lines.memory_ids
     sections = list(json.loads(told.context))
-    assert sections == [
-        "notice",
-        "Current Task Context",
-        "Relevant Past Interactions",
-        "Relevant Knowledge",
-    ]
+    assert sections == ["notice", "Current Task Context", "Relevant Past Interactions", "Relevant Knowledge"]
 
 
 @pytest.mark.shows("issue5-1-nothing")

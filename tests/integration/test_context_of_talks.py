@@ -48,9 +48,7 @@ async def test_a_request_stored_before_its_context_is_asked_for_hides_nothing(ag
     assert {each.reason: each.count for each in after.receipt.dropped}["the_query_itself"] == 1
 
 
-async def test_a_turn_of_no_task_said_just_now_is_the_query_and_what_nobody_said_is_a_memory(
-    agent: Agent,
-) -> None:
+async def test_a_turn_of_no_task_said_just_now_is_the_query_and_what_nobody_said_is_a_memory(agent: Agent) -> None:
     query = "Which gaskets does Tolliver sell?"
     turn = await agent.stored_id(query, session_id="new", speaker="Ada")
     older = await agent.stored_id(f"{query[:-1]}, Mr. Abbot?", session_id="old", speaker="Ada")
@@ -87,9 +85,7 @@ async def test_the_history_that_a_caller_gives_stands_before_the_tasks_own(agent
     assert result.memories[0].memory_id == harbour
 
 
-async def test_in_a_task_the_room_is_filled_and_without_one_little_fit_gets_little(
-    services: Services,
-) -> None:
+async def test_in_a_task_the_room_is_filled_and_without_one_little_fit_gets_little(services: Services) -> None:
     cut_offs = CutOffs(min_fit=0.0, least_share=0.9, full_fit=1.0)
     async with open_runtime(settings_for(services)) as runtime:
         parts = replace(runtime.parts, policy=replace(runtime.parts.policy, context_cut_offs=cut_offs))

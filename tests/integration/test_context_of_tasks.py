@@ -45,7 +45,7 @@ async def test_a_vague_query_gives_the_newest_notes_in_full_and_older_ones_short
     ids = await steps(agent, 12)
     result = await context(agent, VAGUE, task_id="pumps", max_tokens=300)
     in_full = [each for each in result.memory_ids if each not in result.shortened]
-    assert in_full == ids[-len(in_full):]
+    assert in_full == ids[-len(in_full) :]
     assert len(in_full) >= 3
     assert result.shortened
     assert all(ids.index(each) < ids.index(in_full[0]) for each in result.shortened)
@@ -87,9 +87,7 @@ async def test_what_a_clear_query_asks_for_stands_in_full_however_old(agent: Age
         "Tolliver quoted 410 euros for the brass gasket.", task_id="pumps", timestamp="2026-04-30T09:00:00Z"
     )
     await steps(agent, 20)
-    result = await context(
-        agent, "What did Tolliver quote for the brass gasket?", task_id="pumps", max_tokens=250
-    )
+    result = await context(agent, "What did Tolliver quote for the brass gasket?", task_id="pumps", max_tokens=250)
     assert answer in set(result.memory_ids) - set(result.shortened)
 
 

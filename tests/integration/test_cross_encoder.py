@@ -72,8 +72,9 @@ async def test_a_score_does_not_depend_on_what_else_is_scored(tmp_path: Path) ->
 async def test_what_does_not_fit_the_model_is_cut_and_the_longer_one_first(tmp_path: Path) -> None:
     directory = write_cross_encoder(tmp_path, ["early late filler"], max_tokens=16)
     async with loaded(directory) as encoder:
-        scores = await encoder.score("early late", ["early late", "late" + " filler" * 9_000,
-                                                    "filler " * 9_000 + "early late"])
+        scores = await encoder.score(
+            "early late", ["early late", "late" + " filler" * 9_000, "filler " * 9_000 + "early late"]
+        )
     # [CLS], two [SEP] and the query leave eleven positions for a text.
     assert scores == pytest.approx([sigmoid(0), sigmoid(-1), sigmoid(-2)], abs=1e-6)
 
@@ -93,12 +94,15 @@ async def test_a_graph_that_is_no_cross_encoder_stops_the_start(tmp_path: Path, 
         await encoder.open()
 
 
-@pytest.mark.parametrize(("name", "content", "said"), [
-    ("model.onnx", None, "has no model.onnx"),
-    ("model.onnx", b"not a graph", "has a model.onnx that onnxruntime cannot load"),
-    ("tokenizer.json", None, "has no tokenizer.json"),
-    ("tokenizer.json", b"{}", "has a tokenizer.json that cannot be read"),
-])
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("model.onnx", None, "has no model.onnx"),
+        ("model.onnx", b"not a graph", "has a model.onnx that onnxruntime cannot load"),
+        ("tokenizer.json", None, "has no tokenizer.json"),
+        ("tokenizer.json", b"{}", "has a tokenizer.json that cannot be read"),
+    ],
+)
 async def test_a_directory_with_something_wrong_stops_the_start(
     tmp_path: Path, name: str, content: bytes | None, said: str
 ) -> None:

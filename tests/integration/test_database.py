@@ -76,9 +76,10 @@ async def test_what_is_fetched_together_is_one_transaction_of_its_agent(services
             assert await answer(connection, "SELECT current_user") == "agentcore"
 
 
-@pytest.mark.parametrize("statements", [
-    ("SELECT 1 / 0", "SELECT 2"), ("SELECT 2", "SELECT 1 / 0"), ("SELECT nothing", "SELECT 2"), ("SELEKT",),
-])
+@pytest.mark.parametrize(
+    "statements",
+    [("SELECT 1 / 0", "SELECT 2"), ("SELECT 2", "SELECT 1 / 0"), ("SELECT nothing", "SELECT 2"), ("SELEKT",)],
+)
 async def test_a_statement_that_fails_leaves_its_connection_clean(
     services: Services, statements: tuple[str, ...]
 ) -> None:
@@ -136,19 +137,23 @@ async def test_a_link_to_what_was_deleted_meanwhile_finds_nothing(services: Serv
             async with database.transaction("anyone") as connection:
                 await connection.execute(
                     "INSERT INTO memory_links (agent_id, source_id, target_id, relation) "
-                    "VALUES ('anyone', gen_random_uuid(), gen_random_uuid(), 'beside')")
+                    "VALUES ('anyone', gen_random_uuid(), gen_random_uuid(), 'beside')"
+                )
 
 
-@pytest.mark.parametrize(("sqlstate", "error", "sentence"), [
-    ("08006", Unreachable, "does not answer"),
-    ("25006", ReadOnlyDatabase, "standby"),
-    ("40001", TransactionConflict, "nothing of it was kept"),
-    ("40P01", TransactionConflict, "nothing of it was kept"),
-    ("53100", DiskFull, "no room on its disk"),
-    ("53300", PoolExhausted, "no more connections"),
-    ("57014", StatementTimeout, "took too long"),
-    ("57P01", Unreachable, "does not answer"),
-])
+@pytest.mark.parametrize(
+    ("sqlstate", "error", "sentence"),
+    [
+        ("08006", Unreachable, "does not answer"),
+        ("25006", ReadOnlyDatabase, "standby"),
+        ("40001", TransactionConflict, "nothing of it was kept"),
+        ("40P01", TransactionConflict, "nothing of it was kept"),
+        ("53100", DiskFull, "no room on its disk"),
+        ("53300", PoolExhausted, "no more connections"),
+        ("57014", StatementTimeout, "took too long"),
+        ("57P01", Unreachable, "does not answer"),
+    ],
+)
 @pytest.mark.shows("issue13-error-causes")
 async def test_each_cause_of_a_servers_error_has_its_class(
     services: Services, sqlstate: str, error: type[AgentCoreError], sentence: str

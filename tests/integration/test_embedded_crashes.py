@@ -139,7 +139,9 @@ async def test_orphans_are_ended_before_the_next_start(home: Home) -> None:
             assert not set(orphans) & set(processes_of(home))
             assert await rows(parts.urls, "orphan") == 1
     assert {line for line in told if "earlier server" in line} == {
-        "Ending the PostgreSQL of an earlier server", "Ending the Redis of an earlier server"}
+        "Ending the PostgreSQL of an earlier server",
+        "Ending the Redis of an earlier server",
+    }
 
 
 async def test_an_interrupted_first_start_is_done_again(fresh_home: Home) -> None:

@@ -119,8 +119,10 @@ async def test_a_value_that_is_no_vector_is_a_miss(redis: Redis, model: str) -> 
 
 @pytest.mark.shows("A4")
 async def test_forgetting_an_agent_removes_its_keys_and_no_others(redis: Redis, model: str) -> None:
-    cache, ada, other = CachingEmbedder(CountingEmbedder(model), redis), *(
-        f"{name}:{uuid.uuid4()}" for name in ("ada", "ada*"))
+    cache, ada, other = (
+        CachingEmbedder(CountingEmbedder(model), redis),
+        *(f"{name}:{uuid.uuid4()}" for name in ("ada", "ada*")),
+    )
     for agent_id in (ada, other):
         await cache.for_agent(agent_id).embed(["one", "two"], "query")
     await cache.drain()

@@ -60,9 +60,7 @@ async def summaries(agent: Agent) -> list[MemoryRecord]:
 
 
 @pytest.mark.shows("issue6-2-end")
-async def test_the_end_of_the_block_ends_the_conversation_with_a_summary_that_the_next_one_reads(
-    agent: Agent
-) -> None:
+async def test_the_end_of_the_block_ends_the_conversation_with_a_summary_that_the_next_one_reads(agent: Agent) -> None:
     async with Noting(agent.memory) as first:
         await first.run(FLOOD)
         assert await summaries(agent) == []
@@ -143,10 +141,9 @@ async def test_a_refusal_to_end_is_raised_but_hides_no_other_error(
 
 @pytest.mark.shows("issue6-2-end")
 async def test_where_memory_does_not_answer_a_conversation_ends_with_a_warning(
-    caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    opening = open_memory(
-        url="http://127.0.0.1:9", token="t.o.k", fail_open=True, max_attempts=1, timeout_seconds=5)
+    opening = open_memory(url="http://127.0.0.1:9", token="t.o.k", fail_open=True, max_attempts=1, timeout_seconds=5)
     async with opening as nobody:
         async with Noting(nobody):
             pass
@@ -164,7 +161,8 @@ async def test_a_session_of_the_agents_sdk_ends_with_a_summary_of_what_was_said(
     items: list[Any] = [
         {"role": "user", "content": FLOOD},
         {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{}", "id": "fc_1"},
-        {"type": "function_call_output", "call_id": "c1", "output": "A claim"}]
+        {"type": "function_call_output", "call_id": "c1", "output": "A claim"},
+    ]
     await session.add_items(items)
     ended = await session.end()
     assert ended is not None
@@ -192,8 +190,7 @@ async def test_a_session_of_adk_ends_with_a_summary_for_its_user(agent: Agent) -
 async def test_a_session_that_two_users_share_by_its_name_is_not_told_to_either(
     agent: Agent, new_agent: Callable[..., Agent]
 ) -> None:
-    ada, bob = (
-        AgentCoreSession("monday", agent.memory, MemoryScope(user_id=user)) for user in ("ada", "bob"))
+    ada, bob = (AgentCoreSession("monday", agent.memory, MemoryScope(user_id=user)) for user in ("ada", "bob"))
     await ada.add_items([{"role": "user", "content": FLOOD}])
     await bob.add_items([{"role": "user", "content": "My bicycle is blue."}])
     with pytest.raises(Conflict, match="'monday'"):

@@ -88,7 +88,8 @@ async def test_all_of_an_agent_goes_from_every_place_and_nothing_of_another(
     told = {name: len(share) for name, share in before.shares.items() if name not in CACHES}
     # A deletion subtracts its word counts in separate rows.
     assert {name: count for name, count in result.erased.items() if name != "lexical_deltas"} == {
-        name: count for name, count in told.items() if name != "lexical_deltas"}
+        name: count for name, count in told.items() if name != "lexical_deltas"
+    }
     others.assert_untouched(await holdings(runtime, other.agent.agent_id))
 
 
@@ -133,8 +134,11 @@ async def test_what_was_erased_cannot_be_restored(agent: Agent) -> None:
 async def test_copies_that_nothing_is_known_of_and_drafts_go_too(runtime: Runtime, agent: Agent) -> None:
     folder = _folder(runtime, agent)
     folder.mkdir(parents=True)
-    for name in (".0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10.json.draft", "stray.txt",
-                 "0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e11.json"):
+    for name in (
+        ".0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10.json.draft",
+        "stray.txt",
+        "0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e11.json",
+    ):
         (folder / name).write_bytes(b"something")
     result = await agent.memory.erase(EVERYTHING)
     assert (result.verified, result.erased[ARCHIVE.name]) == (True, 3)
@@ -178,14 +182,13 @@ class Gated(DirectoryArchive):
 
 
 @pytest.mark.shows("issue4-8-check")
-async def test_copies_that_a_prune_makes_meanwhile_are_waited_for_and_go(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_copies_that_a_prune_makes_meanwhile_are_waited_for_and_go(runtime: Runtime, agent: Agent) -> None:
     await agent.stored_id("The canoe is green.", memory_type="semantic")
     archive = Gated(runtime.home.archive)
     memory = MemoryManager(replace(runtime.parts, archive=archive), Caller(agent.agent_id))
     pruning = asyncio.create_task(
-        memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1)))
+        memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1))
+    )
     await archive.writing.wait()
     result = await memory.erase(EVERYTHING)
     assert (await pruning).pruned_count == 1
@@ -213,8 +216,12 @@ async def test_broken_off_between_a_memory_and_what_was_made_of_it_the_next_call
     parent, ids = None, []
     for number in range(5):  # every second one in the archive
         layer = MemoryType.SEMANTIC if number % 2 else MemoryType.EPISODIC
-        parent = await agent.stored_id(f"Generation {number} of herons.", memory_type=layer,
-                                       parent_memory_id=parent, user_id=None if number else "ada")
+        parent = await agent.stored_id(
+            f"Generation {number} of herons.",
+            memory_type=layer,
+            parent_memory_id=parent,
+            user_id=None if number else "ada",
+        )
         ids.append(parent)
     await _prune(agent, MemoryType.SEMANTIC)
     monkeypatch.setattr(erasing, "ERASE_CHUNK", 1)
@@ -247,9 +254,7 @@ async def test_what_somebody_stores_all_the_while_is_told(runtime: Runtime, agen
     assert set(await agent.found("heron")) == {"Heron 2 came by.", "Heron 3 came by."}
 
 
-async def test_archived_memories_are_not_erased_by_a_service_without_an_archive(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_archived_memories_are_not_erased_by_a_service_without_an_archive(runtime: Runtime, agent: Agent) -> None:
     await agent.stored_id("The canoe is green.", memory_type="semantic")
     await _prune(agent, MemoryType.SEMANTIC)
     kept = await agent.stored_id("The paddle is red.")
@@ -279,8 +284,7 @@ class Late(WorkingMemory):
 
     def __init__(self, agent: Agent) -> None:
         parts = agent.runtime.parts
-        super().__init__(
-            agent.runtime.redis, ttl_seconds=3_600, budget_tokens=4_000, record=parts.storage.record_redis)
+        super().__init__(agent.runtime.redis, ttl_seconds=3_600, budget_tokens=4_000, record=parts.storage.record_redis)
         self.reached, self.released = asyncio.Event(), asyncio.Event()
         self.memory = MemoryManager(replace(parts, working=self), Caller(agent.agent_id))
 
@@ -296,8 +300,7 @@ async def test_a_recall_that_read_rows_before_an_erasure_writes_no_copy_after_it
 ) -> None:
     await agent.stored_id("Ada keeps bees on the roof.", user_id="ada", task_id="trip")
     late = Late(agent)
-    recall = asyncio.create_task(
-        late.memory.get_context(GetContextParams(query="notes", task_id="trip")))
+    recall = asyncio.create_task(late.memory.get_context(GetContextParams(query="notes", task_id="trip")))
     await late.reached.wait()
     assert (await agent.memory.erase(params)).verified
     late.released.set()
@@ -308,8 +311,9 @@ async def test_a_recall_that_read_rows_before_an_erasure_writes_no_copy_after_it
 async def test_a_store_that_committed_before_an_erasure_adds_to_no_copy_after_it(agent: Agent) -> None:
     kept = await agent.stored_id("Ben drives the van.", user_id="ben", task_id="trip")
     late = Late(agent)
-    store = asyncio.create_task(late.memory.store(StoreParams(
-        content="Ada keeps bees on the roof.", user_id="ada", task_id="trip")))
+    store = asyncio.create_task(
+        late.memory.store(StoreParams(content="Ada keeps bees on the roof.", user_id="ada", task_id="trip"))
+    )
     await late.reached.wait()
     assert (await agent.memory.erase(OF_ADA)).verified
     await _recall(agent)
@@ -323,7 +327,7 @@ async def test_a_copy_with_a_malformed_entry_is_erased_with_any_user(agent: Agen
     await _recall(agent)
     working, redis = agent.runtime.parts.working, cast(Redis, agent.runtime.redis)
     [key] = await working.held(agent.agent_id)
-    await cast(Any, redis.lpush(key, b"4|{\"content\": \"Ada keeps bees\"}"))
+    await cast(Any, redis.lpush(key, b'4|{"content": "Ada keeps bees"}'))
     assert (await agent.memory.erase(OF_ADA)).verified
     assert await working.held(agent.agent_id) == {}
 
@@ -379,9 +383,7 @@ async def test_a_server_without_redis_does_not_say_verified_about_working_memory
 
 
 @pytest.mark.shows("A13-Redis")
-async def test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text(
-    elsewhere: Runtime, agent: Agent
-) -> None:
+async def test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text(elsewhere: Runtime, agent: Agent) -> None:
     there = Agent(elsewhere, agent.agent_id)
     await there.stored_id("Ada keeps bees on the roof.", task_id="trip")
     await _recall(there)
@@ -401,15 +403,26 @@ async def test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text(
 async def _ada_and_others(agent: Agent) -> dict[str, Any]:
     """Stores Ada's memories, what was derived from them, and others' memories."""
     ids: dict[str, Any] = {}
-    ids["said"] = await agent.stored_id("Ada keeps bees on the roof.", user_id="ada", session_id="s-1",
-                                        task_id="trip", idempotency_key="ada-1", pinned=True)
-    ids["pruned"] = await agent.stored_id("Ada sold her old hive to Tom.", user_id="ada",
-                                          memory_type="semantic", idempotency_key="ada-2")
+    ids["said"] = await agent.stored_id(
+        "Ada keeps bees on the roof.",
+        user_id="ada",
+        session_id="s-1",
+        task_id="trip",
+        idempotency_key="ada-1",
+        pinned=True,
+    )
+    ids["pruned"] = await agent.stored_id(
+        "Ada sold her old hive to Tom.", user_id="ada", memory_type="semantic", idempotency_key="ada-2"
+    )
     await _prune(agent, MemoryType.SEMANTIC)
     ids["fact"] = await agent.stored_id("Bees live on the roof.", parent_memory_id=ids["said"])
     ids["answer"] = await agent.stored_id(
-        "Ben is allergic to bees.", user_id="ben", parent_memory_id=ids["said"], task_id="trip",
-        links=[Link(target_id=ids["said"], relation="answers")])
+        "Ben is allergic to bees.",
+        user_id="ben",
+        parent_memory_id=ids["said"],
+        task_id="trip",
+        links=[Link(target_id=ids["said"], relation="answers")],
+    )
     ids["ben"] = await agent.stored_id("Ben drives the van on Monday.", user_id="ben", session_id="s-1")
     ids["nobody"] = await agent.stored_id("The roof is 40 square metres large.")
     ended = await agent.memory.end_session(EndSessionParams(session_id="s-1"))
@@ -419,9 +432,7 @@ async def _ada_and_others(agent: Agent) -> dict[str, Any]:
 
 
 @pytest.mark.shows("issue4-8-erase")
-async def test_a_users_memories_go_with_what_was_made_of_them_and_nobody_elses(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_a_users_memories_go_with_what_was_made_of_them_and_nobody_elses(runtime: Runtime, agent: Agent) -> None:
     ids = await _ada_and_others(agent)
     result = await agent.memory.erase(OF_ADA)
     assert (result.verified, result.left) == (True, {})
@@ -447,25 +458,21 @@ async def test_a_users_copy_that_stayed_after_a_restore_goes_too(runtime: Runtim
 
 
 @pytest.mark.shows("issue4-8-erase")
-async def test_a_copy_without_row_or_tombstone_is_read_to_learn_whose_it_is(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_a_copy_without_row_or_tombstone_is_read_to_learn_whose_it_is(runtime: Runtime, agent: Agent) -> None:
     kept = {}
     for user_id in ("ada", "ben", None):
         kept[user_id] = await agent.stored_id(
-            f"The spare key of {user_id} is red.", user_id=user_id, memory_type="semantic")
+            f"The spare key of {user_id} is red.", user_id=user_id, memory_type="semantic"
+        )
     await _prune(agent, MemoryType.SEMANTIC)
     async with runtime.database.owner_transaction() as connection:
         await connection.execute("DELETE FROM archived_memories WHERE agent_id = %s", (agent.agent_id,))
     result = await agent.memory.erase(OF_ADA)
     assert (result.verified, result.erased[ARCHIVE.name]) == (True, 1)
-    assert {path.name for path in _folder(runtime, agent).iterdir()} == {
-        f"{kept['ben']}.json", f"{kept[None]}.json"}
+    assert {path.name for path in _folder(runtime, agent).iterdir()} == {f"{kept['ben']}.json", f"{kept[None]}.json"}
 
 
-async def test_what_was_made_of_a_users_memories_is_found_in_the_archive(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_what_was_made_of_a_users_memories_is_found_in_the_archive(runtime: Runtime, agent: Agent) -> None:
     said = await agent.stored_id("Ada keeps bees on the roof.", user_id="ada")
     child = await agent.stored_id("Bees live on the roof.", memory_type="semantic", parent_memory_id=said)
     grandchild = await agent.stored_id("Roofs can be lived on.", parent_memory_id=child)
@@ -508,9 +515,8 @@ def _add_strays(agent: Agent, count: int, content: str) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for _ in range(count):
         memory_id = str(uuid4())
-        copy: dict[str, object] = {
-            "agent_id": agent.agent_id, "memory_id": memory_id, "user_id": None, "links": [],
-            "parent_memory_id": None, "provenance": {}, "content": content}
+        owner = {"agent_id": agent.agent_id, "memory_id": memory_id, "user_id": None}
+        copy = {**owner, "links": [], "parent_memory_id": None, "provenance": {}, "content": content}
         (folder / f"{memory_id}.json").write_bytes(gzip.compress(json.dumps(copy).encode()))
 
 
@@ -581,9 +587,7 @@ class Enqueued(DirectoryArchive):
         return await super().keys(prefix)
 
 
-async def test_jobs_that_are_deleted_while_verifying_are_erased_and_not_left(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_jobs_that_are_deleted_while_verifying_are_erased_and_not_left(runtime: Runtime, agent: Agent) -> None:
     parts = replace(runtime.parts, archive=Enqueued(runtime.home.archive, agent))
     result = await MemoryManager(parts, Caller(agent.agent_id)).erase(EVERYTHING)
     assert (result.verified, result.left, result.erased[JOBS.name]) == (True, {}, 2)

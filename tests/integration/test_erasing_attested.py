@@ -76,8 +76,12 @@ async def test_only_an_unfinished_erasure_of_the_same_whose_can_be_continued(
     monkeypatch.setattr(erasing, "ERASE_CHUNK", 1)
     monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
     partial = (await agent.memory.erase(OF_ADA)).signed_receipt
-    for whose, params, receipt in ((agent, OF_ADA, finished), (new_agent(), OF_ADA, partial),
-                                   (agent, EVERYTHING, partial), (agent, OF_ADA, f"{partial}x")):
+    for whose, params, receipt in (
+        (agent, OF_ADA, finished),
+        (new_agent(), OF_ADA, partial),
+        (agent, EVERYTHING, partial),
+        (agent, OF_ADA, f"{partial}x"),
+    ):
         with pytest.raises(InvalidParams):
             await whose.memory.erase(params.model_copy(update={"continues": receipt}))
     assert (await agent.memory.count(CountParams())).count == 1
@@ -164,9 +168,14 @@ async def test_it_needs_the_admin_scope(runtime: Runtime, agent: Agent) -> None:
     assert secret is not None
     transport = httpx.ASGITransport(create_app(runtime))
     writer, admin = (
-        MemoryClient("http://service", mint_token(secret.get_secret_value(), agent.agent_id, scopes, 600),
-                     transport=transport, max_attempts=1)
-        for scopes in (["memory:read", "memory:write"], ["memory:admin"]))
+        MemoryClient(
+            "http://service",
+            mint_token(secret.get_secret_value(), agent.agent_id, scopes, 600),
+            transport=transport,
+            max_attempts=1,
+        )
+        for scopes in (["memory:read", "memory:write"], ["memory:admin"])
+    )
     with pytest.raises(NotAuthorised):
         await writer.erase(EVERYTHING)
     assert (await agent.memory.count(CountParams())).count == 1
@@ -174,9 +183,17 @@ async def test_it_needs_the_admin_scope(runtime: Runtime, agent: Agent) -> None:
     await transport.aclose()
 
 
-@pytest.mark.parametrize("given", [
-    {}, {"all": True}, {"user_id": "ada"}, {"confirm": True}, {"user_id": "", "confirm": True},
-    {"all": True, "user_id": "ada", "confirm": True}])
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"all": True},
+        {"user_id": "ada"},
+        {"confirm": True},
+        {"user_id": "", "confirm": True},
+        {"all": True, "user_id": "ada", "confirm": True},
+    ],
+)
 def test_what_does_not_say_whose_or_is_not_confirmed_is_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"all: true|confirm: true|at least 1"):
         EraseParams.model_validate(given)

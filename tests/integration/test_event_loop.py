@@ -19,7 +19,7 @@ MOST_SECONDS = 0.2
 TEXTS = {
     "mixed combining marks": "a" + "\u0301\u0323\u0327" * MAX_TEXT_CHARS,
     "squared katakana": "\u3313" * MAX_TEXT_CHARS,
-    "different Han characters": "".join(chr(0x4e00 + 17 * at % 20_000) for at in range(MAX_TEXT_CHARS)),
+    "different Han characters": "".join(chr(0x4E00 + 17 * at % 20_000) for at in range(MAX_TEXT_CHARS)),
     "the longest ligature": "\ufdfa" * MAX_TEXT_CHARS,
     "quotation marks": "Ada" + '"\\' * MAX_TEXT_CHARS,
 }
@@ -55,7 +55,7 @@ def frozen_heap() -> Iterator[None]:
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.shows("A14-U+FDFA")
 async def test_no_text_occupies_the_event_loop(agent: Agent, name: str) -> None:
-    text = TEXTS[name][: MAX_TEXT_CHARS]
+    text = TEXTS[name][:MAX_TEXT_CHARS]
     query = text[:MAX_QUERY_CHARS]
     memory_id = await agent.stored_id("The budget is 9,000 euros.", task_id="t")
     steps = Steps()

@@ -47,9 +47,7 @@ async def test_new_content_brings_its_own_time_relative_to_when_it_was_said(agen
 
 async def test_a_change_of_something_else_leaves_the_time(agent: Agent) -> None:
     memory_id = await agent.stored_id("Yesterday we signed the lease.", timestamp=SAID)
-    await agent.memory.update(
-        UpdateParams.model_validate({"memory_id": memory_id, "updates": {"tags": ["home"]}})
-    )
+    await agent.memory.update(UpdateParams.model_validate({"memory_id": memory_id, "updates": {"tags": ["home"]}}))
     record = await agent.get(memory_id)
     assert (record.event_from, record.event_to) == (day(6, 13), day(6, 14))
 

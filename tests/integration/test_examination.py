@@ -28,8 +28,13 @@ async def test_what_is_not_chosen_is_not_looked_at(services: Services) -> None:
 async def test_what_is_chosen_is_told(services: Services, tmp_path: Path) -> None:
     directory = write_cross_encoder(tmp_path, ["a"])
     found = await examined(
-        services, reranker="cross_encoder", reranker_path=directory, query_rewriter="openai",
-        llm_model="small", openai_api_key="very-secret")
+        services,
+        reranker="cross_encoder",
+        reranker_path=directory,
+        query_rewriter="openai",
+        llm_model="small",
+        openai_api_key="very-secret",
+    )
     assert found["reranker"] == Check("reranker", True, "RERANKER=cross_encoder")
     assert found["query rewriter"].ok
     assert "LLM_MODEL=small" in found["query rewriter"].found

@@ -54,7 +54,8 @@ async def test_facts_become_memories_beside_the_one_they_were_read_from(talk: Ta
     talk.model.answers["fact_extraction"] = says(*FACTS, entities=("Maren Holt", "Ghent", "Paris"))
     agent = await reader(talk)
     parent = await agent.stored_id(
-        SAID, timestamp=NOON, session_id="s", user_id="u", namespace="n", importance=0.75, speaker="Ada")
+        SAID, timestamp=NOON, session_id="s", user_id="u", namespace="n", importance=0.75, speaker="Ada"
+    )
     assert talk.model.asked == []
     await talk.work()
     found = await facts(agent)
@@ -67,8 +68,7 @@ async def test_facts_become_memories_beside_the_one_they_were_read_from(talk: Ta
         assert "Paris" not in each.entities
     assert any("Maren Holt" in each.entities for each in found)
     [told] = talk.model.documents("fact_extraction")
-    assert told == {"memories": [
-        {"number": 0, "speaker": "Ada", "said_at": "2026-06-01T12:00:00+00:00", "text": SAID}]}
+    assert told == {"memories": [{"number": 0, "speaker": "Ada", "said_at": "2026-06-01T12:00:00+00:00", "text": SAID}]}
     history = await agent.memory.history(HistoryParams(memory_id=parent))
     [change] = history.changes
     assert change.after is not None
@@ -100,8 +100,9 @@ async def test_a_memory_whose_job_was_lost_is_read_all_the_same(talk: Talking) -
 @pytest.mark.shows("issue5-3-facts")
 async def test_memories_are_read_together(talk: Talking) -> None:
     agent = await reader(talk)
-    items = [StoreParams(content=f"My neighbour number {number} keeps {number + 2} brown goats.")
-             for number in range(11)]
+    items = [
+        StoreParams(content=f"My neighbour number {number} keeps {number + 2} brown goats.") for number in range(11)
+    ]
     await agent.memory.store_batch(StoreBatchParams(items=items))
     await talk.work()
     assert [len(each["memories"]) for each in talk.model.documents("fact_extraction")] == [8, 3]
@@ -123,8 +124,10 @@ async def test_a_request_holds_sixteen_kilobytes_at_most_and_no_thoughts(talk: T
     assert requests[0][0]["text"].startswith("My number is 7.")
 
 
-@pytest.mark.parametrize("content", ["Thanks a lot!", "Nice to hear.", "Hello there, how are you today?",
-                                     "I'm sorry, but I can't help with that."])
+@pytest.mark.parametrize(
+    "content",
+    ["Thanks a lot!", "Nice to hear.", "Hello there, how are you today?", "I'm sorry, but I can't help with that."],
+)
 @pytest.mark.shows("issue5-3-facts")
 async def test_what_is_of_little_worth_is_not_sent(talk: Talking, content: str) -> None:
     agent = await reader(talk)
@@ -142,10 +145,18 @@ async def test_other_layers_and_other_agents_are_not_read(talk: Talking) -> None
     assert talk.model.asked == []
 
 
-@pytest.mark.parametrize("bad", [
-    "The user's account number is 99887766.", "What does the user want?", "Hello!", "Ghent.", SAID,
-    "x" * 401, "<think>Nothing to see.</think>",
-])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "The user's account number is 99887766.",
+        "What does the user want?",
+        "Hello!",
+        "Ghent.",
+        SAID,
+        "x" * 401,
+        "<think>Nothing to see.</think>",
+    ],
+)
 async def test_a_fact_that_is_none_is_left_out(talk: Talking, bad: str) -> None:
     talk.model.answers["fact_extraction"] = says(bad, FACTS[0], FACTS[0].upper())
     agent = await reader(talk)
@@ -193,8 +204,9 @@ async def test_two_processes_at_once_store_each_fact_once(services: Services) ->
         await agent.stored_id(SAID)
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
         async with open_runtime(settings) as other:
-            await asyncio.gather(*(
-                Extracting(runtime.parts, Caller(agent.agent_id)).run() for runtime in (talk.runtime, other)))
+            await asyncio.gather(
+                *(Extracting(runtime.parts, Caller(agent.agent_id)).run() for runtime in (talk.runtime, other))
+            )
         assert len(model.asked) == 2
         assert len(await facts(agent)) == 1
 
@@ -214,8 +226,7 @@ async def test_what_was_deleted_or_changed_meanwhile_leaves_no_facts_of_its_old_
                 await agent.memory.delete(DeleteParams(memory_ids=[parent]))
             else:
                 updates = {"content": "I moved to Namur, and nobody helped me with that."}
-                await agent.memory.update(
-                    UpdateParams.model_validate({"memory_id": parent, "updates": updates}))
+                await agent.memory.update(UpdateParams.model_validate({"memory_id": parent, "updates": updates}))
             changed.set()
 
         def meanwhile(document: Document) -> Reply:
@@ -233,9 +244,7 @@ async def test_what_was_deleted_or_changed_meanwhile_leaves_no_facts_of_its_old_
         assert [each.content for each in await facts(agent)] == expected
 
 
-async def test_the_service_may_read_every_agents_memories_unless_one_wishes_otherwise(
-    services: Services,
-) -> None:
+async def test_the_service_may_read_every_agents_memories_unless_one_wishes_otherwise(services: Services) -> None:
     async with talking(services, extract_facts=True) as talk:
         agent, other = talk.agent(), talk.agent()
         await other.memory.configure(ConfigureParams(extract_facts=False))
@@ -246,9 +255,7 @@ async def test_the_service_may_read_every_agents_memories_unless_one_wishes_othe
         assert await facts(other) == []
 
 
-async def test_a_text_that_the_model_refuses_does_not_keep_the_others_from_being_read(
-    services: Services,
-) -> None:
+async def test_a_text_that_the_model_refuses_does_not_keep_the_others_from_being_read(services: Services) -> None:
     def picky(document: Document) -> Any:
         if any("forbidden" in each["text"] for each in document["memories"]):
             return Reply({"error": {"message": "content policy"}}, status=400)

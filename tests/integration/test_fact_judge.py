@@ -75,8 +75,8 @@ async def test_another_vendor_gets_its_own_key_and_never_that_of_openai(
 ) -> None:
     async with scripted_http(lambda request: chat_answer({"verdict": "ADD"})) as server:
         settings = settings_for(
-            services, llm_model="small", llm_base_url=server.url, openai_api_key="very-secret",
-            llm_options=options)
+            services, llm_model="small", llm_base_url=server.url, openai_api_key="very-secret", llm_options=options
+        )
         async with open_runtime(settings) as running:
             agent = Agent(running)
             await agent.stored_id(OLD)
@@ -106,10 +106,7 @@ async def test_it_is_not_asked_about_what_no_rule_lets_through(services: Service
 
 @pytest.mark.shows("issue4-2-model")
 async def test_without_its_answer_the_rules_decide(services: Services) -> None:
-    async with (
-        scripted_http(lambda request: Reply(status=500)) as server,
-        judged_by(services, server.url) as agent,
-    ):
+    async with scripted_http(lambda request: Reply(status=500)) as server, judged_by(services, server.url) as agent:
         old_id = await agent.stored_id(OLD)
         result = await agent.store(NEW)
         assert result.superseded == [old_id]
@@ -125,8 +122,7 @@ async def owners(talk: Talking) -> tuple[Agent, list[UUID]]:
     return agent, [each.memory_id for each in stored.results if each.memory_id is not None]
 
 
-NEW_OWNERS = StoreBatchParams(
-    items=[StoreParams(content=f"The owner of {each} is Tomas now.") for each in THINGS])
+NEW_OWNERS = StoreBatchParams(items=[StoreParams(content=f"The owner of {each} is Tomas now.") for each in THINGS])
 
 
 @pytest.mark.shows("issue5-3-limits")
@@ -155,7 +151,8 @@ async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_jud
     monkeypatch.setattr(assembly, "JUDGING_SECONDS", 3.0)
     model = ChatModel()
     model.answers["fact_judge"] = lambda document: (
-        {"verdict": "ADD"} if "Atlas" in document["new"]["text"] else Reply(hangs=True))
+        {"verdict": "ADD"} if "Atlas" in document["new"]["text"] else Reply(hangs=True)
+    )
     async with talking(services, model) as talk:
         agent, old = await owners(talk)
         began = time.monotonic()
@@ -168,7 +165,8 @@ async def test_what_is_not_judged_in_time_the_rules_decide_and_what_is_stays_jud
         again = await agent.store("The owner of Deneb is Quentin now.")
         assert again.receipt is not None
         assert again.receipt.degraded == [
-            "fact judge: skipped, openai/small is left alone for a while: it was too slow."]
+            "fact judge: skipped, openai/small is left alone for a while: it was too slow."
+        ]
     assert len(model.asked) == len(THINGS)
 
 

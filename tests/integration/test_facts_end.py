@@ -52,9 +52,7 @@ async def test_a_time_that_is_given_later_is_that_of_the_facts_too(talk: Talking
     assert [each.expires_at for each in await facts(agent)] == [None]
 
 
-@pytest.mark.parametrize(
-    "made", [{"pinned": True}, {"content": "Maren is my sister."}, {"ttl_seconds": 9_000}]
-)
+@pytest.mark.parametrize("made", [{"pinned": True}, {"content": "Maren is my sister."}, {"ttl_seconds": 9_000}])
 @pytest.mark.shows("issue5-3-facts-end")
 async def test_what_a_caller_made_of_a_fact_keeps_its_time(talk: Talking, made: dict[str, Any]) -> None:
     agent = await reader(talk)
@@ -157,9 +155,7 @@ async def test_a_pinned_memory_whose_time_is_up_has_facts_that_stay(talk: Talkin
 
 
 @pytest.mark.parametrize("named", [True, False])
-async def test_only_a_time_that_a_caller_named_is_told_of_where_a_fact_comes_from(
-    talk: Talking, named: bool
-) -> None:
+async def test_only_a_time_that_a_caller_named_is_told_of_where_a_fact_comes_from(talk: Talking, named: bool) -> None:
     agent = await reader(talk)
     layers = {} if named else {"layers": {"episodic": {"ttl_seconds": 600}}}
     await agent.memory.configure(ConfigureParams.model_validate({"extract_facts": True, **layers}))

@@ -27,10 +27,12 @@ LIKED = "Rui prefers yellow over all other colours."
 
 def about(found: dict[str, str]) -> Any:
     """Returns an answer with the fact of each memory that contains its key."""
-    return lambda document: {"memories": [
-        {"number": number, "entities": [],
-         "facts": [fact for word, fact in found.items() if word in each["text"]]}
-        for number, each in enumerate(document["memories"])]}
+    return lambda document: {
+        "memories": [
+            {"number": number, "entities": [], "facts": [fact for word, fact in found.items() if word in each["text"]]}
+            for number, each in enumerate(document["memories"])
+        ]
+    }
 
 
 async def reader(talk: Talking) -> Agent:
@@ -58,7 +60,8 @@ async def judged(services: Services) -> AsyncIterator[Talking]:
     async with talking(services) as running:
         running.model.answers |= {
             "fact_extraction": about({"Maren": FACT, "yellow": LIKED}),
-            "fact_judge": lambda document: {"verdict": "SUPERSEDE"}}
+            "fact_judge": lambda document: {"verdict": "SUPERSEDE"},
+        }
         yield running
 
 
@@ -158,8 +161,7 @@ async def test_of_a_superseded_memory_nothing_is_read_until_it_holds_again(talk:
     old = await agent.stored_id(YELLOW, speaker="Rui")
     await agent.stored_id(VIOLET, speaker="Rui")
     await talk.work()
-    read = [each["text"] for document in talk.model.documents("fact_extraction")
-            for each in document["memories"]]
+    read = [each["text"] for document in talk.model.documents("fact_extraction") for each in document["memories"]]
     assert read == [VIOLET]
     assert await facts(agent) == []
     await update(agent, old, current=True)
@@ -180,7 +182,8 @@ async def test_what_is_filed_as_superseded_at_once_is_not_read(talk: Talking) ->
 @pytest.mark.shows("issue5-3-facts-follow")
 async def test_other_words_take_the_old_ones_facts_away_and_are_read_anew(talk: Talking, way: str) -> None:
     talk.model.answers["fact_extraction"] = about(
-        {"Ghent": "The user lives in Ghent.", "Namur": "The user lives in Namur."})
+        {"Ghent": "The user lives in Ghent.", "Namur": "The user lives in Namur."}
+    )
     agent = await reader(talk)
     said = await agent.stored_id("I moved from Bristol to Namur in 2021 with my sister.")
     if way == "revert":
@@ -200,8 +203,9 @@ async def test_other_words_take_the_old_ones_facts_away_and_are_read_anew(talk: 
 
 async def test_what_a_caller_made_of_a_fact_is_the_callers(talk: Talking) -> None:
     """A pinned or edited fact survives a change of its source, but not its deletion."""
-    talk.model.answers["fact_extraction"] = lambda document: {"memories": [
-        {"number": 0, "entities": [], "facts": [FACT, "Maren helped the user move.", "Maren has a car."]}]}
+    talk.model.answers["fact_extraction"] = lambda document: {
+        "memories": [{"number": 0, "entities": [], "facts": [FACT, "Maren helped the user move.", "Maren has a car."]}]
+    }
     agent = await reader(talk)
     said = await agent.stored_id(SAID)
     await talk.work()
@@ -217,8 +221,7 @@ async def test_what_a_caller_made_of_a_fact_is_the_callers(talk: Talking) -> Non
 async def test_what_a_fact_had_superseded_holds_again_where_its_memory_is_reworded(talk: Talking) -> None:
     def owner(document: Document) -> dict[str, Any]:
         name = "Priya" if "Priya" in document["memories"][0]["text"] else "Tomas"
-        return {"memories": [
-            {"number": 0, "entities": [], "facts": [f"The owner of Atlas is {name} now."]}]}
+        return {"memories": [{"number": 0, "entities": [], "facts": [f"The owner of Atlas is {name} now."]}]}
 
     talk.model.answers["fact_extraction"] = owner
     agent = await reader(talk)
@@ -236,11 +239,13 @@ async def test_what_a_fact_had_superseded_holds_again_where_its_memory_is_reword
 async def test_what_was_said_does_not_give_way_to_what_only_a_model_read(talk: Talking, verdict: str) -> None:
     talk.model.answers |= {
         "fact_judge": lambda document: {"verdict": verdict},
-        "fact_extraction": about({"lunch": "The owner of Atlas is Mallory now."})}
+        "fact_extraction": about({"lunch": "The owner of Atlas is Mallory now."}),
+    }
     agent = await reader(talk)
     old = await agent.stored_id("The owner of Atlas is Priya.", timestamp="2026-06-01T00:00:00Z")
     await agent.stored_id(
-        "We talked with Mallory about Atlas over lunch, a nice day.", timestamp="2026-06-03T00:00:00Z")
+        "We talked with Mallory about Atlas over lunch, a nice day.", timestamp="2026-06-03T00:00:00Z"
+    )
     await talk.work()
     assert (await agent.get(old)).superseded_by is None
     assert "The owner of Atlas is Priya." in await agent.found("Who is the owner of Atlas?")

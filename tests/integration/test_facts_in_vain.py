@@ -70,15 +70,18 @@ async def degraded(agent: Agent, memory_id: UUID) -> list[str]:
 def poisoned(bad: Reply | str) -> Callable[[Document], Any]:
     """Returns `bad` for requests with a poisoned text."""
     return lambda document: (
-        bad if any("poison" in each["text"] for each in document["memories"]) else moved_facts(document))
+        bad if any("poison" in each["text"] for each in document["memories"]) else moved_facts(document)
+    )
 
 
 @pytest.mark.shows("issue5-3-facts-failing")
 async def test_each_request_is_of_one_users_memories_in_one_namespace(talk: Talking) -> None:
     agent = await reader(talk)
     scopes = [("u-1", "a"), ("u-2", "a"), ("u-1", "b"), (None, None)]
-    items = [StoreParams(content=note(number), user_id=user, namespace=namespace)
-             for number, (user, namespace) in enumerate(scopes * 3)]
+    items = [
+        StoreParams(content=note(number), user_id=user, namespace=namespace)
+        for number, (user, namespace) in enumerate(scopes * 3)
+    ]
     await agent.memory.store_batch(StoreBatchParams(items=items))
     await talk.work()
     assert [len(each["memories"]) for each in talk.model.documents("fact_extraction")] == [3, 3, 3, 3]
@@ -86,8 +89,11 @@ async def test_each_request_is_of_one_users_memories_in_one_namespace(talk: Talk
     assert await waiting(talk, agent) == set()
 
 
-@pytest.mark.parametrize("bad", [answered("I would rather not."), answered(""), REFUSED, FILTERED, DECLINED],
-                         ids=["prose", "nothing", "refused", "filtered", "declined"])
+@pytest.mark.parametrize(
+    "bad",
+    [answered("I would rather not."), answered(""), REFUSED, FILTERED, DECLINED],
+    ids=["prose", "nothing", "refused", "filtered", "declined"],
+)
 @pytest.mark.shows("issue5-3-facts-failing")
 async def test_one_text_that_a_model_does_not_answer_blocks_no_other(talk: Talking, bad: Reply) -> None:
     talk.model.answers["fact_extraction"] = poisoned(bad)
@@ -195,8 +201,11 @@ async def test_a_memory_that_waited_long_is_not_given_up_at_the_first_failure(ta
 @pytest.mark.parametrize("dirt", ["\x00", "\x07", "\ud800", "\r\n\t", "\x85"])
 @pytest.mark.shows("issue5-3-facts-failing")
 async def test_what_no_text_can_hold_is_taken_out_of_an_answer(talk: Talking, dirt: str) -> None:
-    said = {"memories": [{"number": 0, "entities": [f"Maren{dirt} Holt"],
-                          "facts": [f"Maren{dirt} Holt is the user's sister."]}]}
+    said = {
+        "memories": [
+            {"number": 0, "entities": [f"Maren{dirt} Holt"], "facts": [f"Maren{dirt} Holt is the user's sister."]}
+        ]
+    }
     talk.model.answers["fact_extraction"] = lambda document: said
     agent = await reader(talk)
     await notes(agent, SAID)

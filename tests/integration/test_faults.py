@@ -19,13 +19,7 @@ from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.database import ConnectionGate, Database, Statement, WatchedConnection
 from agentcore.embedded import Home
-from agentcore.errors import (
-    AgentCoreError,
-    DependencyUnavailable,
-    PoolExhausted,
-    StatementTimeout,
-    Unreachable,
-)
+from agentcore.errors import AgentCoreError, DependencyUnavailable, PoolExhausted, StatementTimeout, Unreachable
 from agentcore.maintenance import job_queue
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.memories import GetContextParams, ListParams, RetrieveParams, StoreParams
@@ -59,9 +53,16 @@ def home() -> Iterator[Home]:
 async def runtime(home: Home) -> AsyncIterator[Runtime]:
     """A service with its own PostgreSQL and Redis, which a test may freeze."""
     settings = Settings(
-        _env_file=None, agentcore_home=home.path, embedding_model="hashing", embedding_dimensions=64,
-        request_timeout_seconds=REQUEST_SECONDS, database_timeout_seconds=DATABASE_SECONDS,
-        redis_timeout_seconds=REDIS_SECONDS, database_pool_size=4, maintenance_in_server=False)
+        _env_file=None,
+        agentcore_home=home.path,
+        embedding_model="hashing",
+        embedding_dimensions=64,
+        request_timeout_seconds=REQUEST_SECONDS,
+        database_timeout_seconds=DATABASE_SECONDS,
+        redis_timeout_seconds=REDIS_SECONDS,
+        database_pool_size=4,
+        maintenance_in_server=False,
+    )
     async with open_runtime(settings) as running:
         yield running
 
@@ -217,8 +218,8 @@ async def connections_are_counted(runtime: Runtime) -> bool:
     """Checks that the server has exactly the connections that the pools count."""
     async with runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
-            "SELECT count(*) AS open FROM pg_stat_activity WHERE datname = current_database() "
-            "AND usename IS NOT NULL")  # only names are visible of other roles' connections
+            "SELECT count(*) AS open FROM pg_stat_activity WHERE datname = current_database() AND usename IS NOT NULL"
+        )  # only names are visible of other roles' connections
         row = await cursor.fetchone()
     pools = runtime.database.statistics().values()
     assert all(pool["pool_size"] <= pool["pool_max"] for pool in pools)
@@ -227,9 +228,7 @@ async def connections_are_counted(runtime: Runtime) -> bool:
 
 
 @pytest.mark.shows("A11")
-async def test_a_call_that_is_cancelled_while_postgresql_hangs_ends_soon(
-    runtime: Runtime, home: Home
-) -> None:
+async def test_a_call_that_is_cancelled_while_postgresql_hangs_ends_soon(runtime: Runtime, home: Home) -> None:
     agent = Agent(runtime)
     await agent.stored_id("The kettle is blue.")
     with frozen(home, "postgres"):
@@ -245,7 +244,8 @@ async def test_a_call_that_is_cancelled_while_postgresql_hangs_ends_soon(
 async def test_a_service_stops_while_postgresql_hangs(home: Home) -> None:
     async with AsyncExitStack() as stack:
         settings = Settings(
-            _env_file=None, agentcore_home=home.path, embedding_model="hashing", embedding_dimensions=64)
+            _env_file=None, agentcore_home=home.path, embedding_model="hashing", embedding_dimensions=64
+        )
         outer = await stack.enter_async_context(open_runtime(settings))
         database = Database(outer.database.url, timeout_seconds=DATABASE_SECONDS)
         await database.open()
@@ -302,9 +302,7 @@ async def test_the_limit_of_a_reply_grows_with_the_statements_of_a_pipeline(serv
 
 
 @pytest.mark.shows("issue13-error-causes")
-async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_circuit(
-    services: Services,
-) -> None:
+async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_circuit(services: Services) -> None:
     circuit = CircuitBreaker("postgresql", "none")
     gate = ConnectionGate(circuit, lambda: None, reply_seconds=0.2)
     async with await WatchedConnection.connect(services.database_url, gate=gate) as connection:
@@ -361,8 +359,10 @@ async def test_reads_go_to_the_primary_while_the_replica_is_away(
 def closed_to_all(own: OwnDatabase) -> None:
     """Closes all connections and allows only superusers to connect."""
     own.as_administrator(f"ALTER DATABASE {own.name} CONNECTION LIMIT 0")
-    own.as_administrator("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                         "WHERE datname = current_database() AND pid <> pg_backend_pid()")
+    own.as_administrator(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
 
 
 # --- the embedding provider ---------------------------------------------------------------------------------
@@ -375,8 +375,13 @@ async def test_an_embedding_provider_that_cannot_be_reached_is_left_alone(
     with migrated_database(services) as own:
         async with scripted_http(openai_answer) as api:
             settings = settings_for(
-                services, database_url=own.url, embedding_model="openai", openai_api_key="sk-test",
-                openai_base_url=api.url, embedding_timeout_seconds=0.1)
+                services,
+                database_url=own.url,
+                embedding_model="openai",
+                openai_api_key="sk-test",
+                openai_base_url=api.url,
+                embedding_timeout_seconds=0.1,
+            )
             async with open_runtime(settings) as running:
                 agent = Agent(running)
                 api.otherwise = lambda request: Reply(hangs=True)

@@ -51,9 +51,7 @@ async def test_only_what_is_surely_meant_is_proposed_to_be_forgotten(tools: Memo
     assert await proposed(tools, "when my passport expires") == [PASSPORT]
 
 
-async def test_what_was_never_stored_proposes_nothing_and_the_model_is_told_how_to_go_on(
-    tools: MemoryTools
-) -> None:
+async def test_what_was_never_stored_proposes_nothing_and_the_model_is_told_how_to_go_on(tools: MemoryTools) -> None:
     for query in ("my old phone number", "Grace's gym membership", "Grace's husband", "my salary"):
         answer = await forget(tools, query=query)
         assert set(answer) == {"note"}, query
@@ -72,7 +70,9 @@ async def test_fewer_than_were_proposed_may_be_confirmed(tools: MemoryTools, gra
     assert set(ids) == set(FACTS)
     given_up = [ids[TEA], ids[PASSPORT]]
     assert await forget(tools, memory_ids=given_up, confirmation=answer["confirmation"]) == {
-        "status": "forgotten", "deleted_count": 2}
+        "status": "forgotten",
+        "deleted_count": 2,
+    }
     assert (await grace.memory.count(CountParams())).count == 2
     left = [ids[PENICILLIN]]
     again = await forget(tools, memory_ids=left, confirmation=answer["confirmation"])

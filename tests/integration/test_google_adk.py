@@ -102,11 +102,15 @@ def call(tool: str, **arguments: Any) -> types.Part:
     return types.Part(function_call=types.FunctionCall(name=tool, args=arguments))
 
 
-def event(said: str, event_id: str = "", *, author: str = "user", at: float = 1_767_261_600.0,
-          **more: Any) -> Event:
+def event(said: str, event_id: str = "", *, author: str = "user", at: float = 1_767_261_600.0, **more: Any) -> Event:
     role = "user" if author == "user" else "model"
-    return Event(id=event_id or uuid.uuid4().hex, author=author, timestamp=at,
-                 content=types.Content(role=role, parts=[text(said)]), **more)
+    return Event(
+        id=event_id or uuid.uuid4().hex,
+        author=author,
+        timestamp=at,
+        content=types.Content(role=role, parts=[text(said)]),
+        **more,
+    )
 
 
 def session(*events: Event, session_id: str = "monday", **owner: Unpack[OtherOwner]) -> Session:
@@ -129,8 +133,7 @@ async def conversation(agent: LlmAgent, service: BaseMemoryService, said: str) -
     runner = Runner(app_name="shop", agent=agent, session_service=sessions, memory_service=service)
     own = await sessions.create_session(**ADA)
     answer = ""
-    async for each in runner.run_async(
-            user_id="ada", session_id=own.id, new_message=types.UserContent(said)):
+    async for each in runner.run_async(user_id="ada", session_id=own.id, new_message=types.UserContent(said)):
         answer = (each.content.parts[0].text if each.content and each.content.parts else None) or answer
     ended = await sessions.get_session(**ADA, session_id=own.id)
     assert ended is not None
@@ -138,31 +141,26 @@ async def conversation(agent: LlmAgent, service: BaseMemoryService, said: str) -
 
 
 @pytest.mark.shows("issue6-5-google-adk")
-async def test_what_one_session_of_a_runner_said_the_model_loads_in_the_next(
-    service: AgentCoreMemoryService
-) -> None:
-    _, first = await conversation(
-        LlmAgent(name="helper", model=Scripted.of(text("Noted."))), service, PARROTS)
+async def test_what_one_session_of_a_runner_said_the_model_loads_in_the_next(service: AgentCoreMemoryService) -> None:
+    _, first = await conversation(LlmAgent(name="helper", model=Scripted.of(text("Noted."))), service, PARROTS)
     await service.add_session_to_memory(first)
     model = Scripted.of(call("load_memory", query="African Grey parrots"), text("African Grey parrots."))
     answer, _ = await conversation(
-        LlmAgent(name="helper", model=model, tools=[load_memory_tool]), service, "What bird did I like?")
+        LlmAgent(name="helper", model=model, tools=[load_memory_tool]), service, "What bird did I like?"
+    )
     assert answer == "African Grey parrots."
     loaded = model.asked[1].contents[-1].model_dump_json()
     assert PARROTS in loaded
 
 
 @pytest.mark.shows("issue6-5-google-adk")
-async def test_a_session_added_again_adds_what_is_new_alone(
-    memory: MemoryApi, service: AgentCoreMemoryService
-) -> None:
+async def test_a_session_added_again_adds_what_is_new_alone(memory: MemoryApi, service: AgentCoreMemoryService) -> None:
     first, second = event(PARROTS, "e1"), event(BICYCLE, "e2", at=1_767_261_660.0)
     await service.add_session_to_memory(session(first))
     before = await kept(memory)
     await service.add_session_to_memory(session(first, second))
     await service.add_session_to_memory(session(first, second))
-    await service.add_events_to_memory(**ADA, session_id="monday", events=[second],
-                                       custom_metadata={"other": 1})
+    await service.add_events_to_memory(**ADA, session_id="monday", events=[second], custom_metadata={"other": 1})
     after = await kept(memory)
     assert after[0] == before[0]
     assert [(record.content, record.external_id) for record in after] == [(PARROTS, "e1"), (BICYCLE, "e2")]
@@ -170,8 +168,9 @@ async def test_a_session_added_again_adds_what_is_new_alone(
 
 @pytest.mark.shows("issue6-5-google-adk")
 async def test_a_session_added_again_after_its_keys_are_forgotten_adds_nothing(agent: Agent) -> None:
-    talk = session(event("My budget is 3,000 dollars.", "e1"),
-                   event("My budget is 4,500 dollars.", "e2", at=1_767_261_660.0))
+    talk = session(
+        event("My budget is 3,000 dollars.", "e1"), event("My budget is 4,500 dollars.", "e2", at=1_767_261_660.0)
+    )
     await AgentCoreMemoryService(agent.memory).add_session_to_memory(talk)
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         await connection.execute("DELETE FROM idempotency_keys WHERE agent_id = %s", (agent.agent_id,))
@@ -195,16 +194,20 @@ class Recorded(httpx.ASGITransport):
 async def test_of_a_session_added_again_only_what_is_new_is_looked_up_and_sent(runtime: Runtime) -> None:
     asked = Recorded(create_app(runtime))
     token = token_of(runtime, f"agent-{uuid.uuid4()}")
-    talk = [event(f"Parcel {number * 7919} lies in locker {number}.", f"e{number}", at=1_767_261_600 + number)
-            for number in range(4)]
+    talk = [
+        event(f"Parcel {number * 7919} lies in locker {number}.", f"e{number}", at=1_767_261_600 + number)
+        for number in range(4)
+    ]
     async with MemoryClient("http://memory.test", token, transport=asked) as memory:
         service = AgentCoreMemoryService(memory)
         for count in (2, 2, 4):
             await service.add_session_to_memory(session(*talk[:count]))
         stored = await kept(memory)
     assert [record.external_id for record in stored] == ["e0", "e1", "e2", "e3"]
-    told = [(params["after"], None) if method == "memory.list" else (None, len(params["items"]))
-            for method, params in asked.asked[:-1]]
+    told = [
+        (params["after"], None) if method == "memory.list" else (None, len(params["items"]))
+        for method, params in asked.asked[:-1]
+    ]
     assert told == [("2026-01-01T10:00:00Z", None), (None, 2), ("2026-01-01T10:00:02Z", None), (None, 2)]
 
 
@@ -213,10 +216,13 @@ async def test_of_many_sessions_the_one_idle_longest_is_forgotten_first(
 ) -> None:
     monkeypatch.setattr(google_adk, "MOST_SESSIONS", 2)
     asked = Recorded(create_app(runtime))
-    talks = {day: session(event(f"Parcel {place} lies in locker {place}.", f"{day}-1"), session_id=day)
-             for place, day in enumerate(("monday", "tuesday", "wednesday"), 1)}
-    async with MemoryClient("http://memory.test", token_of(runtime, f"agent-{uuid.uuid4()}"),
-                            transport=asked) as memory:
+    talks = {
+        day: session(event(f"Parcel {place} lies in locker {place}.", f"{day}-1"), session_id=day)
+        for place, day in enumerate(("monday", "tuesday", "wednesday"), 1)
+    }
+    async with MemoryClient(
+        "http://memory.test", token_of(runtime, f"agent-{uuid.uuid4()}"), transport=asked
+    ) as memory:
         service = AgentCoreMemoryService(memory)
         for day in ("monday", "tuesday", "monday", "wednesday", "monday", "tuesday"):
             await service.add_session_to_memory(talks[day])
@@ -236,11 +242,8 @@ async def test_what_was_just_kept_is_known_and_can_be_deleted_where_a_replica_la
     assert (await lagging.memory.list(ListParams(consistent=True))).memories == []
 
 
-async def test_an_event_keeps_who_when_where_and_whose(
-    memory: MemoryApi, service: AgentCoreMemoryService
-) -> None:
-    await service.add_session_to_memory(session(
-        event(PARROTS, "e1"), event("Noted, parrots.", author="helper")))
+async def test_an_event_keeps_who_when_where_and_whose(memory: MemoryApi, service: AgentCoreMemoryService) -> None:
+    await service.add_session_to_memory(session(event(PARROTS, "e1"), event("Noted, parrots.", author="helper")))
     said, answered = sorted(await kept(memory), key=lambda record: record.external_id != "e1")
     assert (said.namespace, said.user_id, said.session_id, said.speaker) == ("shop", "ada", "monday", "user")
     assert said.timestamp == datetime(2026, 1, 1, 10, tzinfo=UTC)
@@ -249,8 +252,7 @@ async def test_an_event_keeps_who_when_where_and_whose(
     response = await service.search_memory(**ADA, query="parrots")
     entries = {entry.id: entry for entry in response.memories}
     entry = entries[str(answered.memory_id)]
-    assert (entry.author, entry.content.role, entry.timestamp) == (
-        "helper", "model", "2026-01-01T10:00:00+00:00")
+    assert (entry.author, entry.content.role, entry.timestamp) == ("helper", "model", "2026-01-01T10:00:00+00:00")
     assert entries[str(said.memory_id)].author == "user"
 
 
@@ -259,17 +261,28 @@ async def test_what_says_nothing_or_is_not_whole_is_not_kept(
 ) -> None:
     thought = types.Content(role="model", parts=[types.Part(text="They may be a bird lover.", thought=True)])
     called = types.Content(role="model", parts=[call("load_memory", query="parrots")])
-    await service.add_session_to_memory(session(
-        event("I love Afr", partial=True), Event(author="helper", content=thought), Event(author="helper"),
-        Event(author="helper", content=called), event("   "), event("Hi!"), event(f"{PARROTS}\x00")))
+    await service.add_session_to_memory(
+        session(
+            event("I love Afr", partial=True),
+            Event(author="helper", content=thought),
+            Event(author="helper"),
+            Event(author="helper", content=called),
+            event("   "),
+            event("Hi!"),
+            event(f"{PARROTS}\x00"),
+        )
+    )
     assert [record.content for record in await kept(memory)] == [PARROTS]
 
 
 async def test_events_alone_are_kept_with_what_custom_metadata_says(
     memory: MemoryApi, service: AgentCoreMemoryService
 ) -> None:
-    await service.add_events_to_memory(**ADA, events=[event(PARROTS)], custom_metadata={
-        "ttl_seconds": 600, "importance": 0.9, "tags": ["birds"], "channel": "phone"})
+    await service.add_events_to_memory(
+        **ADA,
+        events=[event(PARROTS)],
+        custom_metadata={"ttl_seconds": 600, "importance": 0.9, "tags": ["birds"], "channel": "phone"},
+    )
     [record] = await kept(memory)
     assert record.expires_at is not None
     assert (record.session_id, record.tags) == (None, ["birds"])
@@ -282,18 +295,23 @@ async def test_events_alone_are_kept_with_what_custom_metadata_says(
 async def test_facts_are_kept_as_they_are_given_once_for_each_id(
     memory: MemoryApi, service: AgentCoreMemoryService
 ) -> None:
-    fact = MemoryEntry(id="f1", author="crm", timestamp="2026-03-04T05:06:07+00:00",
-                       content=types.Content(parts=[text(PARROTS)]), custom_metadata={"source": "crm"})
+    fact = MemoryEntry(
+        id="f1",
+        author="crm",
+        timestamp="2026-03-04T05:06:07+00:00",
+        content=types.Content(parts=[text(PARROTS)]),
+        custom_metadata={"source": "crm"},
+    )
     loose = MemoryEntry(content=types.Content(parts=[text(BICYCLE)]), timestamp="last week")
     await service.add_memory(**ADA, memories=[fact, loose, MemoryEntry(content=types.Content(parts=[]))])
     await service.add_memory(**ADA, memories=[fact, loose])
     told, other = await kept(memory)
-    assert (told.content, told.memory_type.value, told.external_id, told.speaker) == (
-        PARROTS, "semantic", "f1", "crm")
+    assert (told.content, told.memory_type.value, told.external_id, told.speaker) == (PARROTS, "semantic", "f1", "crm")
     assert (told.timestamp, other.content) == (datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC), BICYCLE)
     with pytest.raises(Conflict):
-        await service.add_memory(**ADA, memories=[
-            fact.model_copy(update={"content": types.Content(parts=[text("I love cats")])})])
+        await service.add_memory(
+            **ADA, memories=[fact.model_copy(update={"content": types.Content(parts=[text("I love cats")])})]
+        )
 
 
 @pytest.mark.shows("issue6-5-owner")
@@ -348,7 +366,8 @@ async def test_a_model_uses_the_tools_of_the_one_definition_for_its_own_user(
     assert given[0].function_declarations is not None
     declared = {each.name: each for each in given[0].function_declarations}
     assert {name: (each.description, each.parameters_json_schema) for name, each in declared.items()} == {
-        tool.name: (tool.description, tool.parameters) for tool in TOOLS if tool.name in USUAL_TOOLS}
+        tool.name: (tool.description, tool.parameters) for tool in TOOLS if tool.name in USUAL_TOOLS
+    }
     [record] = await kept(memory)
     assert (record.content, record.namespace, record.user_id) == (PARROTS, "shop", "ada")
     asking = Scripted.of(call("recall_memory", query="African Grey parrots"), text("Parrots."))

@@ -12,13 +12,7 @@ import pytest
 from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.maintenance.rounds import fold_deltas
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.changes import (
-    FeedbackParams,
-    HistoryParams,
-    HistoryResult,
-    RevertParams,
-    UpdateParams,
-)
+from agentcore.memory.params.changes import FeedbackParams, HistoryParams, HistoryResult, RevertParams, UpdateParams
 from agentcore.memory.params.memories import CompleteTaskParams, DeleteParams
 from tests.fixtures.memory import Agent
 
@@ -55,8 +49,7 @@ async def test_every_change_says_what_by_whom_and_which_version_it_made(agent: A
     page = await past(agent, memory_id)
     tie = {"source_id": str(memory_id), "target_id": str(other), "relation": "about", "weight": 1.0}
     third, second, first = page.changes
-    assert (first.version, first.operation, first.token_id, first.trace_id) == (
-        2, "update", "token-1", "t" * 32)
+    assert (first.version, first.operation, first.token_id, first.trace_id) == (2, "update", "token-1", "t" * 32)
     assert first.before == {"content": "The door code is 1234.", "tags": []}
     assert first.after == {"content": "The door code is 9999.", "tags": ["codes"]}
     assert second.before == {"ttl_seconds": None, "expires_at": None}
@@ -64,8 +57,7 @@ async def test_every_change_says_what_by_whom_and_which_version_it_made(agent: A
     assert second.after["links"] == [tie]
     expires_at = datetime.fromisoformat(second.after["expires_at"])
     assert timedelta(seconds=590) < expires_at - datetime.now(UTC) <= timedelta(seconds=600)
-    assert third.before == {
-        "ttl_seconds": 600, "expires_at": second.after["expires_at"], "links": [tie]}
+    assert third.before == {"ttl_seconds": 600, "expires_at": second.after["expires_at"], "links": [tie]}
     assert third.after == {"ttl_seconds": None, "expires_at": None}
     assert (page.version, page.next_cursor, page.provenance["token_id"]) == (4, None, "token-1")
 
@@ -88,8 +80,12 @@ async def test_the_history_comes_page_by_page(agent: Agent) -> None:
 async def test_a_memory_goes_back_to_exactly_what_it_held(agent: Agent) -> None:
     other = await agent.stored_id("The harbour of Porto.")
     memory_id = await agent.stored_id(
-        "Anna lives in Porto (Oporto).", tags=["people"], metadata={"a": 1}, importance=0.3,
-        links=[{"target_id": other, "weight": 0.25}])
+        "Anna lives in Porto (Oporto).",
+        tags=["people"],
+        metadata={"a": 1},
+        importance=0.3,
+        links=[{"target_id": other, "weight": 0.25}],
+    )
     stages = [await agent.get(memory_id)]
     for changes in (
         {"content": "Anna lives in Lisbon since May 2026.", "importance": 0.9},
@@ -133,7 +129,8 @@ async def test_after_a_revert_the_old_words_find_the_memory_and_the_new_do_not(a
     await fold_deltas(agent.runtime.database)
     async with agent.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
-            "SELECT sum(memory_count) AS known FROM lexical_terms WHERE agent_id = %s", (agent.agent_id,))
+            "SELECT sum(memory_count) AS known FROM lexical_terms WHERE agent_id = %s", (agent.agent_id,)
+        )
         assert await cursor.fetchone() == {"known": 2}  # zebra, sleep
     assert await agent.found("zebra") == ["The zebra sleeps."]
 
@@ -158,7 +155,8 @@ async def test_without_a_whole_history_nothing_is_reverted(agent: Agent) -> None
     await update(agent, memory_id, content="The lamp is white.")
     async with agent.runtime.database.owner_transaction() as connection:  # as an older service wrote it
         await connection.execute(
-            "UPDATE memory_history SET version = NULL WHERE memory_id = %s AND version = 2", (memory_id,))
+            "UPDATE memory_history SET version = NULL WHERE memory_id = %s AND version = 2", (memory_id,)
+        )
     with pytest.raises(Conflict, match="every change"):
         await revert(agent, memory_id, 1)
     await revert(agent, memory_id, 2)
@@ -173,8 +171,9 @@ async def test_what_cannot_come_back_is_told_and_the_rest_does(agent: Agent) -> 
     await agent.memory.delete(DeleteParams(memory_ids=[other]))
     async with agent.runtime.database.owner_transaction() as connection:  # the second is over
         await connection.execute(
-            "UPDATE memory_history SET before = before || jsonb_build_object('expires_at', now()) "
-            "WHERE memory_id = %s", (memory_id,))
+            "UPDATE memory_history SET before = before || jsonb_build_object('expires_at', now()) WHERE memory_id = %s",
+            (memory_id,),
+        )
     expiry, ties = await revert(agent, memory_id, 1)
     assert expiry.startswith("expires_at")
     assert ties.startswith("links")
@@ -190,11 +189,10 @@ async def test_the_end_of_a_task_stands_in_the_history_of_what_it_ends(agent: Ag
     await agent.memory.complete_task(CompleteTaskParams(task_id="move"))
     async with agent.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
-            "SELECT operation, version, trace_id, before FROM memory_history WHERE memory_id = %s",
-            (memory_id,))
+            "SELECT operation, version, trace_id, before FROM memory_history WHERE memory_id = %s", (memory_id,)
+        )
         [change] = await cursor.fetchall()
-    assert change == {
-        "operation": "complete_task", "version": 2, "trace_id": "t" * 32, "before": {"expires_at": None}}
+    assert change == {"operation": "complete_task", "version": 2, "trace_id": "t" * 32, "before": {"expires_at": None}}
 
 
 @pytest.mark.shows("issue4-1.3")
@@ -208,8 +206,7 @@ async def test_feedback_moves_the_relevance_score_and_is_kept(agent: Agent) -> N
     assert (await agent.get(memory_id)).relevance_score == pytest.approx(0.2475)
     latest = (await past(agent, memory_id)).changes[0]
     assert (latest.operation, latest.version) == ("feedback", 4)
-    assert latest.after == {
-        "verdict": "wrong", "note": "seen", "relevance_score": pytest.approx(0.2475)}
+    assert latest.after == {"verdict": "wrong", "note": "seen", "relevance_score": pytest.approx(0.2475)}
 
 
 async def test_verdicts_given_at_the_same_time_all_count(agent: Agent) -> None:

@@ -61,13 +61,14 @@ async def test_a_server_of_the_other_form_is_asked_in_it_from_then_on(server: Sc
         for _ in range(2):
             assert await reranker.score(QUERY, TEXTS) == pytest.approx(SCORES)
     assert [sorted(request.json) for request in server.received] == [
-        ["documents", "query"], ["query", "texts", "truncate"], ["query", "texts", "truncate"]]
+        ["documents", "query"],
+        ["query", "texts", "truncate"],
+        ["query", "texts", "truncate"],
+    ]
     assert all("authorization" not in request.headers for request in server.received)
 
 
-async def test_in_the_other_form_a_request_holds_no_more_texts_than_such_a_server_takes(
-    server: ScriptedServer
-) -> None:
+async def test_in_the_other_form_a_request_holds_no_more_texts_than_such_a_server_takes(server: ScriptedServer) -> None:
     server.otherwise = tei_rerank
     texts = [f"the green boat {'is in Ostend ' * (number % 3)}" for number in range(70)]
     async with connected(server.url) as reranker:
@@ -93,39 +94,59 @@ async def test_no_texts_need_no_request(server: ScriptedServer) -> None:
 RIGHT = [{"index": index, "relevance_score": score} for index, score in enumerate(SCORES)]
 
 
-@pytest.mark.parametrize("body", [
-    {"results": RIGHT},
-    {"model": "jina", "usage": {"total_tokens": 3}, "results": [
-        {**each, "document": {"text": "private words"}} for each in RIGHT]},
-    [{"index": each["index"], "score": each["relevance_score"], "text": None} for each in RIGHT[::-1]],
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"results": RIGHT},
+        {
+            "model": "jina",
+            "usage": {"total_tokens": 3},
+            "results": [{**each, "document": {"text": "private words"}} for each in RIGHT],
+        },
+        [{"index": each["index"], "score": each["relevance_score"], "text": None} for each in RIGHT[::-1]],
+    ],
+)
 async def test_every_form_of_the_answer_is_understood(server: ScriptedServer, body: object) -> None:
     server.script.append(Reply(body))
     async with connected(server.url) as reranker:
         assert await reranker.score(QUERY, TEXTS) == pytest.approx(SCORES)
 
 
-@pytest.mark.parametrize("body", [
-    b"{broken", b"", b"\xff\xfe", {"nothing": "here"}, [], {"results": RIGHT[:3]},
-    {"results": [*RIGHT, RIGHT[0]]},
-    {"results": [*RIGHT[:3], {"index": 4, "relevance_score": 0.1}]},
-    {"results": [*RIGHT[:3], {"index": -1, "relevance_score": 0.1}]},
-    {"results": [*RIGHT[:3], {"index": 3, "relevance_score": None}]},
-    b'{"results": [{"index": 0, "relevance_score": NaN}]}', "private words", {"results": {"0": 0.3}},
-], ids=repr)
-async def test_an_answer_of_another_shape_is_tried_again_and_then_refused(
-    server: ScriptedServer, body: object
-) -> None:
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{broken",
+        b"",
+        b"\xff\xfe",
+        {"nothing": "here"},
+        [],
+        {"results": RIGHT[:3]},
+        {"results": [*RIGHT, RIGHT[0]]},
+        {"results": [*RIGHT[:3], {"index": 4, "relevance_score": 0.1}]},
+        {"results": [*RIGHT[:3], {"index": -1, "relevance_score": 0.1}]},
+        {"results": [*RIGHT[:3], {"index": 3, "relevance_score": None}]},
+        b'{"results": [{"index": 0, "relevance_score": NaN}]}',
+        "private words",
+        {"results": {"0": 0.3}},
+    ],
+    ids=repr,
+)
+async def test_an_answer_of_another_shape_is_tried_again_and_then_refused(server: ScriptedServer, body: object) -> None:
     server.otherwise = lambda request: Reply(body)
     async with connected(server.url) as reranker:
         assert (await failure(reranker)).message == "The reranker answered with what is no list of scores."
     assert len(server.received) == 2
 
 
-@pytest.mark.parametrize("trouble", [
-    Reply({"message": "slow down"}, status=429, headers=SOON), Reply(b"busy", status=503, headers=SOON),
-    Reply({}, status=500), Reply(b"{broken"),
-])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Reply({"message": "slow down"}, status=429, headers=SOON),
+        Reply(b"busy", status=503, headers=SOON),
+        Reply({}, status=500),
+        Reply(b"{broken"),
+    ],
+)
 async def test_passing_trouble_is_tried_again(server: ScriptedServer, trouble: Reply) -> None:
     server.script.append(trouble)
     async with connected(server.url) as reranker:
@@ -133,15 +154,20 @@ async def test_passing_trouble_is_tried_again(server: ScriptedServer, trouble: R
     assert len(server.received) == 2
 
 
-@pytest.mark.parametrize(("reply", "message", "requests"), [
-    (Reply({}, status=401), "The reranker refused the key (401): check RERANKER_API_KEY.", 1),
-    (Reply({}, status=404), "The reranker has no model 'rerank-v3.5' here (404): check RERANKER_URL and "
-                            "RERANKER_MODEL.", 1),
-    (Reply(status=302, headers={"Location": "/elsewhere"}), "The reranker failed to rerank (302).", 1),
-    (Reply({}, status=500, headers=SOON), "The reranker failed to rerank (500).", 2),
-    (Reply({}, status=429, headers={"Retry-After": "60"}),
-     "The reranker takes no more requests for now (429).", 1),
-])
+@pytest.mark.parametrize(
+    ("reply", "message", "requests"),
+    [
+        (Reply({}, status=401), "The reranker refused the key (401): check RERANKER_API_KEY.", 1),
+        (
+            Reply({}, status=404),
+            "The reranker has no model 'rerank-v3.5' here (404): check RERANKER_URL and RERANKER_MODEL.",
+            1,
+        ),
+        (Reply(status=302, headers={"Location": "/elsewhere"}), "The reranker failed to rerank (302).", 1),
+        (Reply({}, status=500, headers=SOON), "The reranker failed to rerank (500).", 2),
+        (Reply({}, status=429, headers={"Retry-After": "60"}), "The reranker takes no more requests for now (429).", 1),
+    ],
+)
 async def test_what_no_retry_mends_in_time_is_said(
     server: ScriptedServer, reply: Reply, message: str, requests: int
 ) -> None:

@@ -37,9 +37,7 @@ def own(services: Services) -> Iterator[OwnDatabase]:
 
 
 @pytest.fixture
-async def filled(
-    services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Runtime]:
+async def filled(services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
     """Two partitions, each large enough for an index."""
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 40)
     monkeypatch.setattr(index_keeper, "LIFE_SECONDS", 0.0)
@@ -55,8 +53,7 @@ async def filled(
 async def fill(runtime: Runtime, agent_id: str, first: int, last: int) -> None:
     items = [
         StoreParams(
-            content=f"Reading {n} of the sensor was {n * 31 % 977}.",
-            tags=["rare"] if n % 20 == 7 else ["usual"],
+            content=f"Reading {n} of the sensor was {n * 31 % 977}.", tags=["rare"] if n % 20 == 7 else ["usual"]
         )
         for n in range(first, last)
     ]
@@ -89,21 +86,24 @@ def through_indexes(runtime: Runtime, agent_id: str) -> MemoryManager:
 # --- planning -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("rows", "indexes", "build", "measured"), [
-    (9_999, [], None, None),
-    (10_000, [], True, None),
-    (12_499, [INDEX], None, None),
-    (12_500, [INDEX], False, INDEX),
-    (8_000, [INDEX], False, INDEX),
-    (19_999, [INDEX], False, INDEX),
-    (20_000, [INDEX], True, None),
-    (12_000, [replace(INDEX, reach=100)], None, None),
-    (11_999, [replace(INDEX, reach=101)], None, None),
-    (12_000, [replace(INDEX, reach=101)], True, None),
-    (10_000, [replace(INDEX, measured_rows=None)], False, replace(INDEX, measured_rows=None)),
-    (10_000, [replace(INDEX, model="another")], True, None),
-    (13_000, [replace(INDEX, kind="hnsw")], True, None),
-])
+@pytest.mark.parametrize(
+    ("rows", "indexes", "build", "measured"),
+    [
+        (9_999, [], None, None),
+        (10_000, [], True, None),
+        (12_499, [INDEX], None, None),
+        (12_500, [INDEX], False, INDEX),
+        (8_000, [INDEX], False, INDEX),
+        (19_999, [INDEX], False, INDEX),
+        (20_000, [INDEX], True, None),
+        (12_000, [replace(INDEX, reach=100)], None, None),
+        (11_999, [replace(INDEX, reach=101)], None, None),
+        (12_000, [replace(INDEX, reach=101)], True, None),
+        (10_000, [replace(INDEX, measured_rows=None)], False, replace(INDEX, measured_rows=None)),
+        (10_000, [replace(INDEX, model="another")], True, None),
+        (13_000, [replace(INDEX, kind="hnsw")], True, None),
+    ],
+)
 def test_a_plan_follows_from_size_and_what_is_there(
     rows: int, indexes: list[VectorIndex], build: bool | None, measured: VectorIndex | None
 ) -> None:
@@ -295,7 +295,8 @@ async def test_an_index_whose_maker_was_stopped_before_the_comment_is_swept(fill
     async with filled.database.owner_autocommit() as connection:
         await connection.execute(
             f"CREATE INDEX ann_half_made ON {first} USING ivfflat "
-            f"((embedding::halfvec({DIMENSIONS})) halfvec_cosine_ops) WITH (lists = 2)".encode())
+            f"((embedding::halfvec({DIMENSIONS})) halfvec_cosine_ops) WITH (lists = 2)".encode()
+        )
     assert (await partitions(filled))[first].half_made == ("ann_half_made",)
     assert await keep(filled) == 2
     left = await partitions(filled)

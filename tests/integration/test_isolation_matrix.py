@@ -49,8 +49,17 @@ from tests.fixtures.requests_of_strangers import MATRIX
 from tests.fixtures.services import Services
 
 UUID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-VOLATILE = {"timings_ms", "created_at", "updated_at", "expires_at", "changed_at", "archived_at", "sha256",
-            "size_bytes", "signed_receipt"}
+VOLATILE = {
+    "timings_ms",
+    "created_at",
+    "updated_at",
+    "expires_at",
+    "changed_at",
+    "archived_at",
+    "sha256",
+    "size_bytes",
+    "signed_receipt",
+}
 
 
 async def _outcome(memory: MemoryApi, attribute: str, params: Strict, names: dict[str, str]) -> Any:
@@ -58,15 +67,23 @@ async def _outcome(memory: MemoryApi, attribute: str, params: Strict, names: dic
     try:
         seen = (await getattr(memory, attribute)(params)).model_dump(mode="json")
     except AgentCoreError as error:
-        seen = {"error": type(error).__name__, "code": int(error.code), "message": error.message,
-                "retryable": error.retryable, "data": error.data}
+        seen = {
+            "error": type(error).__name__,
+            "code": int(error.code),
+            "message": error.message,
+            "retryable": error.retryable,
+            "data": error.data,
+        }
     return _plain(seen, names)
 
 
 def _plain(value: Any, names: dict[str, str]) -> Any:
     if isinstance(value, dict):
-        return {key: each is not None if key == "next_cursor" else _plain(each, names)
-                for key, each in value.items() if key not in VOLATILE}
+        return {
+            key: each is not None if key == "next_cursor" else _plain(each, names)
+            for key, each in value.items()
+            if key not in VOLATILE
+        }
     if isinstance(value, list):
         return [_plain(each, names) for each in value]
     if isinstance(value, float):
@@ -79,8 +96,7 @@ def _plain(value: Any, names: dict[str, str]) -> Any:
 async def _outcomes(memory: MemoryApi, method: AnyMethod, strange: Strange, own: Estate) -> list[Any]:
     names = {str(each): f"strange-{number}" for number, each in enumerate(strange.ids)}
     names |= {str(each): f"own-{number}" for number, each in enumerate(own.ids)}
-    return [await _outcome(memory, method.attribute, params, names)
-            for params in MATRIX[method.name](strange, own)]
+    return [await _outcome(memory, method.attribute, params, names) for params in MATRIX[method.name](strange, own)]
 
 
 # --- call paths ---------------------------------------------------------------------------------------------
@@ -122,9 +138,7 @@ async def over_http(runtime: Runtime) -> AsyncIterator[Way]:
 
 
 @asynccontextmanager
-async def _without_row_security(
-    runtime: Runtime, services: Services, limits: SearchLimits
-) -> AsyncIterator[Way]:
+async def _without_row_security(runtime: Runtime, services: Services, limits: SearchLimits) -> AsyncIterator[Way]:
     database = OwnersDatabase(services.database_url)
     await database.open()
     active = sql.SQL("SELECT row_security_active('memories') AS active")
@@ -186,12 +200,17 @@ READING = tuple(method for method in METHODS if method.scope == "memory:read")
 TOGETHER = [READING, *((method,) for method in METHODS if method not in READING)]
 
 
-@pytest.mark.parametrize("methods", TOGETHER, ids=lambda methods: (
-    "reading" if methods == READING else str(methods[0].name)))
+@pytest.mark.parametrize(
+    "methods", TOGETHER, ids=lambda methods: "reading" if methods == READING else str(methods[0].name)
+)
 @pytest.mark.shows("NFR-6.1")
 async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_they_are(
-    runtime: Runtime, services: Services, new_agent: Callable[..., Agent], way: Way,
-    methods: Sequence[AnyMethod], caplog: pytest.LogCaptureFixture,
+    runtime: Runtime,
+    services: Services,
+    new_agent: Callable[..., Agent],
+    way: Way,
+    methods: Sequence[AnyMethod],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("DEBUG", "agentcore")
     theirs, ours = f"zebra{secrets.token_hex(8)}", f"heron{secrets.token_hex(8)}"
@@ -206,8 +225,7 @@ async def test_another_agents_things_are_as_if_they_did_not_exist_and_stay_as_th
     await owner.agent.memory.complete_task(CompleteTaskParams(task_id=f"only-{ours}"))
     before = await holdings(runtime, owner.agent.agent_id)
     assert before.empty_places() == set()
-    seen = {method.name: await _outcomes(way(caller.agent), method, Strange.of(owner), caller)
-            for method in methods}
+    seen = {method.name: await _outcomes(way(caller.agent), method, Strange.of(owner), caller) for method in methods}
     await runtime.parts.accesses.flush(runtime.parts.storage)
 
     assert seen == _nearly(expected)
@@ -224,7 +242,8 @@ async def test_every_table_with_an_agent_stands_in_the_inventory(runtime: Runtim
         cursor = await connection.execute(
             "SELECT DISTINCT c.table_name AS name FROM information_schema.columns c "
             "JOIN pg_class k ON k.oid = format('%I.%I', c.table_schema, c.table_name)::regclass "
-            "WHERE c.table_schema = current_schema() AND c.column_name = 'agent_id' AND NOT k.relispartition")
+            "WHERE c.table_schema = current_schema() AND c.column_name = 'agent_id' AND NOT k.relispartition"
+        )
         found = {row["name"] for row in await cursor.fetchall()}
     assert found == {table.name for table in TABLES}
 
@@ -234,10 +253,10 @@ async def test_every_column_that_could_hold_text_is_of_a_kind(runtime: Runtime) 
         cursor = await connection.execute(
             "SELECT table_name, column_name, data_type, udt_name FROM information_schema.columns "
             "WHERE table_schema = current_schema() AND table_name = ANY (%s) AND column_name <> 'agent_id'",
-            ([table.name for table in TABLES],))
+            ([table.name for table in TABLES],),
+        )
         rows = await cursor.fetchall()
-    numbers = {"smallint", "integer", "bigint", "real", "numeric", "boolean", "date",
-               "timestamp with time zone"}
+    numbers = {"smallint", "integer", "bigint", "real", "numeric", "boolean", "date", "timestamp with time zone"}
     for table in TABLES:
         columns = {row["column_name"]: row for row in rows if row["table_name"] == table.name}
         known = {*table.text, *table.vectors, *table.digests, *table.labels}
@@ -245,7 +264,8 @@ async def test_every_column_that_could_hold_text_is_of_a_kind(runtime: Runtime) 
         unknown = {name for name, row in columns.items() if row["data_type"] not in numbers} - known
         assert unknown <= {"term_memories"}, table.name  # counts, in an array
         assert {name for name, row in columns.items() if row["udt_name"] in ("halfvec", "vector")} == set(
-            table.vectors), table.name
+            table.vectors
+        ), table.name
 
 
 async def test_every_key_in_redis_belongs_to_a_place(runtime: Runtime, agent: Agent) -> None:
@@ -262,32 +282,38 @@ async def test_every_key_in_redis_belongs_to_a_place(runtime: Runtime, agent: Ag
         assert re.fullmatch(rb"[0-9a-f]{32}", generation)
 
 
-@pytest.mark.parametrize(("first", "second"), [
-    pytest.param(("a:b", "c"), ("a", "b:c"), id="separator"),
-    pytest.param(("a%3Ad", "c"), ("a:d", "c"), id="already encoded"),
-    pytest.param(("../x", "t"), ("x", "../t"), id="parent directory"),
-    pytest.param((".", "."), ("..", ".."), id="dots"),
-    pytest.param(("/etc", "/t"), ("\\etc", "\\t"), id="slashes"),
-    pytest.param(("*", "*"), ("?", "?"), id="wildcards of Redis"),
-    pytest.param(("%", "%"), ("_", "_"), id="wildcards of SQL"),
-    pytest.param(("'; DROP TABLE memories; --", "'"), ('"', '"'), id="quotes"),
-    pytest.param(("Zoe\u0308", "t"), ("Zo\u00eb", "t"), id="two forms of one letter"),
-    pytest.param(("ada-l", "t"), ("Ada-L", "t"), id="case"),
-    pytest.param(("👩‍🚀🜁", "任务"), ("👩‍🚀🜂", "任务"), id="unicode"),
-    pytest.param(("x" * 255, "y" * 255), ("x" * 254 + "z", "y" * 255), id="255 characters"),
-])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(("a:b", "c"), ("a", "b:c"), id="separator"),
+        pytest.param(("a%3Ad", "c"), ("a:d", "c"), id="already encoded"),
+        pytest.param(("../x", "t"), ("x", "../t"), id="parent directory"),
+        pytest.param((".", "."), ("..", ".."), id="dots"),
+        pytest.param(("/etc", "/t"), ("\\etc", "\\t"), id="slashes"),
+        pytest.param(("*", "*"), ("?", "?"), id="wildcards of Redis"),
+        pytest.param(("%", "%"), ("_", "_"), id="wildcards of SQL"),
+        pytest.param(("'; DROP TABLE memories; --", "'"), ('"', '"'), id="quotes"),
+        pytest.param(("Zoe\u0308", "t"), ("Zo\u00eb", "t"), id="two forms of one letter"),
+        pytest.param(("ada-l", "t"), ("Ada-L", "t"), id="case"),
+        pytest.param(("👩‍🚀🜁", "任务"), ("👩‍🚀🜂", "任务"), id="unicode"),
+        pytest.param(("x" * 255, "y" * 255), ("x" * 254 + "z", "y" * 255), id="255 characters"),
+    ],
+)
 @pytest.mark.shows("issue2-isolation")
 async def test_hostile_ids_meet_nobody(
-    runtime: Runtime, new_agent: Callable[..., Agent], over_http: Way, first: tuple[str, str],
-    second: tuple[str, str],
+    runtime: Runtime, new_agent: Callable[..., Agent], over_http: Way, first: tuple[str, str], second: tuple[str, str]
 ) -> None:
     runtime.maintenance.stop()  # it would count the owner's own accesses meanwhile
     agents = [new_agent(agent_id) for agent_id, _ in (first, second)]
     words = ["zebra", "heron"]
     for agent, (_, task_id), word in zip(agents, (first, second), words, strict=True):
         memory = over_http(agent)
-        items = [StoreParams(content=f"{word} has note {number} of two.", task_id=task_id,
-                             idempotency_key=f"{task_id[:9]}-{number}") for number in range(2)]
+        items = [
+            StoreParams(
+                content=f"{word} has note {number} of two.", task_id=task_id, idempotency_key=f"{task_id[:9]}-{number}"
+            )
+            for number in range(2)
+        ]
         assert (await memory.store_batch(StoreBatchParams(items=items))).success
         await memory.store(StoreParams(content=f"{word} can be pruned.", memory_type=MemoryType.SEMANTIC))
         assert (await memory.prune(PruneParams(memory_layer=MemoryType.SEMANTIC, target=1))).pruned_count == 1

@@ -101,9 +101,7 @@ async def states(worker: JobWorker) -> list[tuple[str, str]]:
     return [(row["name"], row["state"]) for row in await worker.queue.page()]
 
 
-async def test_a_job_is_done_after_its_transaction_and_is_gone(
-    agent: Agent, worker: JobWorker, probe: Probe
-) -> None:
+async def test_a_job_is_done_after_its_transaction_and_is_gone(agent: Agent, worker: JobWorker, probe: Probe) -> None:
     await enqueue(agent, mark="one")
     assert await states(worker) == [("probe", "waiting")]
     await worker.run_pending()
@@ -112,9 +110,7 @@ async def test_a_job_is_done_after_its_transaction_and_is_gone(
 
 
 @pytest.mark.shows("issue4-9-jobs")
-async def test_a_job_is_enqueued_only_if_its_transaction_is(
-    agent: Agent, worker: JobWorker, probe: Probe
-) -> None:
+async def test_a_job_is_enqueued_only_if_its_transaction_is(agent: Agent, worker: JobWorker, probe: Probe) -> None:
     with pytest.raises(ZeroDivisionError):
         async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
             await transaction.jobs.enqueue("probe")
@@ -144,9 +140,7 @@ async def test_a_job_does_not_start_before_its_time(agent: Agent, worker: JobWor
 
 
 @pytest.mark.shows("issue4-9-jobs")
-async def test_a_job_waits_for_everybody_who_counted_on_it(
-    agent: Agent, worker: JobWorker, probe: Probe
-) -> None:
+async def test_a_job_waits_for_everybody_who_counted_on_it(agent: Agent, worker: JobWorker, probe: Probe) -> None:
     await enqueue(agent)
     async with AsyncExitStack() as stack:
         async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
@@ -237,7 +231,11 @@ async def test_a_job_that_always_fails_ends_as_failed_and_is_tried_again_by_hand
     [row] = await worker.queue.page(state="failed", agent_id=agent.agent_id)
     assert (await worker.queue.counts())["failed"] == 1
     assert [each["happened"] for each in (await worker.queue.get(row["job_id"]))["story"]] == [
-        "deferred", "started", "ValueError", "failed"]
+        "deferred",
+        "started",
+        "ValueError",
+        "failed",
+    ]
     probe.act = nothing
     await worker.queue.retry(row["job_id"])
     with pytest.raises(Conflict, match="is waiting: only a failed one"):
@@ -260,13 +258,10 @@ async def test_a_job_that_fails_while_the_same_work_waits_leaves_it_its_attempts
     await owner(agent.runtime, "UPDATE procrastinate_jobs SET attempts = 5")
     await worker.run_pending()
     [row] = await worker.queue.page()
-    assert (row["state"], row["attempts"], row["failure"]) == (
-        "scheduled", 6, "DependencyUnavailable: Gone.")
+    assert (row["state"], row["attempts"], row["failure"]) == ("scheduled", 6, "DependencyUnavailable: Gone.")
 
 
-async def test_a_waiting_job_is_cancelled_and_never_runs(
-    agent: Agent, worker: JobWorker, probe: Probe
-) -> None:
+async def test_a_waiting_job_is_cancelled_and_never_runs(agent: Agent, worker: JobWorker, probe: Probe) -> None:
     await enqueue(agent)
     [row] = await worker.queue.page()
     assert await worker.queue.cancel(row["job_id"]) == "waiting"
@@ -278,9 +273,7 @@ async def test_a_waiting_job_is_cancelled_and_never_runs(
 
 
 @pytest.mark.shows("issue4-9-operators")
-async def test_a_running_job_is_stopped_and_not_tried_again(
-    agent: Agent, worker: JobWorker, probe: Probe
-) -> None:
+async def test_a_running_job_is_stopped_and_not_tried_again(agent: Agent, worker: JobWorker, probe: Probe) -> None:
     probe.act = lambda work: asyncio.Event().wait()
     await enqueue(agent)
     async with running(worker):
@@ -364,8 +357,10 @@ async def test_jobs_are_those_of_the_agent_of_the_transaction_alone(
     other = new_agent()
     await enqueue(other)
     statements = (
-        "SELECT enqueue_job(%s, 'probe', '{}', 'lock', NULL)", "SELECT job_waits(%s, 'lock')",
-        "SELECT forget_jobs(%s)")
+        "SELECT enqueue_job(%s, 'probe', '{}', 'lock', NULL)",
+        "SELECT job_waits(%s, 'lock')",
+        "SELECT forget_jobs(%s)",
+    )
     for statement in statements:
         for stranger in (other.agent_id, None, ""):
             with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):

@@ -17,9 +17,7 @@ SAID = ("The ferry to Gotland leaves at 07:15.", "Rui paints boats in Olhos de A
 
 
 async def test_a_home_is_measured_again_until_its_sessions_have_summaries(services: Services) -> None:
-    memories = [
-        {"id": text, "timestamp": "2026-03-01T09:00", "text": text, "session_id": "talk"} for text in SAID
-    ]
+    memories = [{"id": text, "timestamp": "2026-03-01T09:00", "text": text, "session_id": "talk"} for text in SAID]
     talk = Conversation("own", f"own-{uuid.uuid4()}", memories, [])
     async with open_runtime(settings_for(services, jwt_secret_key=SECRET)) as runtime:
         service = Service(runtime)

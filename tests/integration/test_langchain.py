@@ -46,23 +46,35 @@ async def kept(memory: MemoryApi, content: str, **values: Any) -> str:
 
 @pytest.mark.shows("issue6-5-LangChain")
 async def test_documents_are_the_memories_that_fit_with_what_is_known_of_them(memory: MemoryApi) -> None:
-    memory_id = await kept(memory, PARROTS, speaker="Ada", tags=["birds"], metadata={"source": "chat"},
-                           timestamp="2026-03-04T05:06:07Z", session_id="monday")
+    memory_id = await kept(
+        memory,
+        PARROTS,
+        speaker="Ada",
+        tags=["birds"],
+        metadata={"source": "chat"},
+        timestamp="2026-03-04T05:06:07Z",
+        session_id="monday",
+    )
     [document] = await MemoryRetriever(memory=memory).ainvoke("African Grey parrots")
     assert (document.id, document.page_content) == (memory_id, PARROTS)
     told = document.metadata
-    assert (told["memory_id"], told["source"], told["speaker"], told["tags"]) == (
-        memory_id, "chat", "Ada", ["birds"])
+    assert (told["memory_id"], told["source"], told["speaker"], told["tags"]) == (memory_id, "chat", "Ada", ["birds"])
     assert (told["memory_type"], told["timestamp"], told["session_id"]) == (
-        "episodic", "2026-03-04T05:06:07Z", "monday")
+        "episodic",
+        "2026-03-04T05:06:07Z",
+        "monday",
+    )
     assert 0 < told["score"] <= 1
     assert json.loads(json.dumps(told)) == told
 
 
 async def test_k_filters_and_an_empty_query_are_kept_to(memory: MemoryApi) -> None:
     for number in range(5):
-        await kept(memory, f"African Grey parrot number {number} lives in cage {number * 7}.",
-                   tags=["even" if number % 2 == 0 else "odd"])
+        await kept(
+            memory,
+            f"African Grey parrot number {number} lives in cage {number * 7}.",
+            tags=["even" if number % 2 == 0 else "odd"],
+        )
     query = "African Grey parrot"
     assert len(await MemoryRetriever(memory=memory, k=2).ainvoke(query)) == 2
     odd = await MemoryRetriever(memory=memory, k=10, filters={"tags": ["odd"]}).ainvoke(query)
@@ -83,9 +95,7 @@ async def test_a_scope_goes_before_filters_and_agents_do_not_meet(
     assert await MemoryRetriever(memory=new_agent().memory).ainvoke("parrots") == []
 
 
-async def test_a_retriever_is_a_part_of_a_chain_and_tells_nothing_of_its_memory(
-    memory: MemoryApi
-) -> None:
+async def test_a_retriever_is_a_part_of_a_chain_and_tells_nothing_of_its_memory(memory: MemoryApi) -> None:
     await kept(memory, PARROTS)
     retriever = MemoryRetriever(memory=memory)
     chain = retriever | RunnableLambda(lambda documents: documents[0].page_content)
@@ -134,9 +144,13 @@ async def test_a_thread_that_the_memorys_loop_waits_for_does_not_wait_for_it(mem
     def both(query: str) -> list[Any]:
         """Runs sync work in threads while the loop's thread blocks, as LangChain does."""
         with ThreadPoolExecutor() as threads:
-            return [each.exception() for each in (
-                threads.submit(retriever.batch, [query, query]),
-                threads.submit(recall.invoke, {"query": query}))]
+            return [
+                each.exception()
+                for each in (
+                    threads.submit(retriever.batch, [query, query]),
+                    threads.submit(recall.invoke, {"query": query}),
+                )
+            ]
 
     refusals = both("African Grey parrots")
     assert [type(each) for each in refusals] == [RuntimeError, RuntimeError]

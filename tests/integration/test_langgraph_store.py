@@ -45,7 +45,8 @@ async def age(agent: Agent, seconds: float) -> None:
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         await connection.execute(
             "UPDATE memories SET expires_at = expires_at - make_interval(secs => %s) WHERE agent_id = %s",
-            (seconds, agent.agent_id))
+            (seconds, agent.agent_id),
+        )
 
 
 async def expires_at(agent: Agent) -> datetime:
@@ -78,9 +79,7 @@ async def test_nodes_with_and_without_await_use_the_store_of_their_graph(agent: 
     assert state["answer"] == "I love African Grey parrots"
 
 
-async def test_an_item_is_a_memory_that_the_agents_own_searches_find(
-    agent: Agent, store: AgentCoreStore
-) -> None:
+async def test_an_item_is_a_memory_that_the_agents_own_searches_find(agent: Agent, store: AgentCoreStore) -> None:
     await store.aput(USER, "bird", {"data": "I love African Grey parrots"})
     assert await agent.found("African Grey parrots") == ["data: I love African Grey parrots"]
     record = await record_of(agent)
@@ -138,8 +137,11 @@ async def test_a_read_that_renews_takes_nothing_from_a_put_at_the_same_time(
     for number in range(40):
         await store.aput(USER, "code", {"code": "old"}, ttl=10)
         await age(agent, 60)
-        await asyncio.gather(store.aget(USER, "code"), store.asearch(USER, query="code"),
-                             store.aput(USER, "code", {"code": number}, ttl=None))
+        await asyncio.gather(
+            store.aget(USER, "code"),
+            store.asearch(USER, query="code"),
+            store.aput(USER, "code", {"code": number}, ttl=None),
+        )
         item = await store.aget(USER, "code")
         assert item is not None
         assert item.value == {"code": number}
@@ -147,12 +149,9 @@ async def test_a_read_that_renews_takes_nothing_from_a_put_at_the_same_time(
 
 
 @pytest.mark.shows("issue6-5-LangGraph-workers")
-async def test_stores_that_put_one_new_key_at_the_same_time_make_one_item_of_it(
-    agent: Agent, runtime: Runtime
-) -> None:
+async def test_stores_that_put_one_new_key_at_the_same_time_make_one_item_of_it(agent: Agent, runtime: Runtime) -> None:
     async with AsyncExitStack() as clients:
-        remote = [await clients.enter_async_context(FACES["HTTP client"](runtime, agent.agent_id))
-                  for _ in range(3)]
+        remote = [await clients.enter_async_context(FACES["HTTP client"](runtime, agent.agent_id)) for _ in range(3)]
         stores = [AgentCoreStore(memory) for memory in remote]
         for number in range(10):
             key = f"k-{number}"
@@ -172,9 +171,15 @@ async def test_of_an_item_in_two_memories_the_newer_value_is_read_and_a_put_leav
     await store.aput(USER, "theme", {"is": "dark"})
     first = await record_of(agent)
     await store.aput(USER, "theme", {"is": "light"})
-    await agent.memory.store(StoreParams(
-        content="is: dark", session_id=session_of(USER, "theme"), tags=first.tags, metadata=first.metadata,
-        timestamp=first.timestamp - timedelta(days=1)))
+    await agent.memory.store(
+        StoreParams(
+            content="is: dark",
+            session_id=session_of(USER, "theme"),
+            tags=first.tags,
+            metadata=first.metadata,
+            timestamp=first.timestamp - timedelta(days=1),
+        )
+    )
     item = await store.aget(USER, "theme")
     assert item is not None
     assert item.value == {"is": "light"}
@@ -185,9 +190,7 @@ async def test_of_an_item_in_two_memories_the_newer_value_is_read_and_a_put_leav
 
 
 @pytest.mark.shows("issue6-5-replica")
-async def test_a_put_is_decided_and_an_item_got_on_what_was_just_put_where_a_replica_lags(
-    lagging: Agent
-) -> None:
+async def test_a_put_is_decided_and_an_item_got_on_what_was_just_put_where_a_replica_lags(lagging: Agent) -> None:
     store = AgentCoreStore(lagging.memory)
     for number in (1, 2):
         await store.aput(USER, "k", {"n": number})
@@ -205,8 +208,8 @@ async def test_what_has_expired_is_not_there_and_a_put_without_a_time_to_live_en
     await store.aput(USER, "gone", {"n": 1}, ttl=10)
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         await connection.execute(
-            "UPDATE memories SET expires_at = now() - interval '1 second' WHERE agent_id = %s",
-            (agent.agent_id,))
+            "UPDATE memories SET expires_at = now() - interval '1 second' WHERE agent_id = %s", (agent.agent_id,)
+        )
     assert await store.aget(USER, "gone") is None
     assert await store.asearch(()) == []
     assert await store.alist_namespaces() == []
@@ -244,9 +247,7 @@ async def test_what_a_filter_cannot_compare_is_neither_more_nor_less(store: Agen
 
 
 @pytest.mark.shows("issue6-5-owner")
-async def test_agents_and_users_of_a_scope_do_not_meet(
-    agent: Agent, new_agent: Callable[..., Agent]
-) -> None:
+async def test_agents_and_users_of_a_scope_do_not_meet(agent: Agent, new_agent: Callable[..., Agent]) -> None:
     stores: list[BaseStore] = [
         AgentCoreStore(agent.memory, MemoryScope(user_id="ada", namespace="app")),
         AgentCoreStore(agent.memory, MemoryScope(user_id="bo", namespace="app")),
@@ -270,17 +271,17 @@ async def test_memories_that_are_no_items_are_none(agent: Agent, store: AgentCor
     await agent.memory.store(StoreParams(content="Tea.", tags=["langgraph:/"], metadata={"langgraph": 1}))
     wrong = {"namespace": ["users"], "key": "k", "value": 1, "created_at": "", "updated_at": "", "ttl": 1}
     for text in ("no JSON", "[]", '{"key": "k"}', json.dumps(wrong)):
-        await agent.memory.store(StoreParams(
-            content=text, force=True, tags=[tag_of(())], session_id=session_of(USER, "k"),
-            metadata={KEPT: text}))
+        await agent.memory.store(
+            StoreParams(
+                content=text, force=True, tags=[tag_of(())], session_id=session_of(USER, "k"), metadata={KEPT: text}
+            )
+        )
     assert await store.aget(USER, "k") is None
     assert await store.asearch((), query="African Grey parrots") == []
     assert await store.alist_namespaces() == []
 
 
-async def test_an_item_that_a_model_forgets_is_gone_and_may_come_again(
-    agent: Agent, store: AgentCoreStore
-) -> None:
+async def test_an_item_that_a_model_forgets_is_gone_and_may_come_again(agent: Agent, store: AgentCoreStore) -> None:
     await store.aput(USER, "bird", {"data": "African Grey parrots"})
     tools, ids = MemoryTools(agent.memory), [str((await record_of(agent)).memory_id)]
     proposed = await tools.answer("forget_memory", {"memory_ids": ids})

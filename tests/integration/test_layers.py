@@ -62,7 +62,8 @@ async def age(agent: Agent, memory_id: UUID, days: float) -> None:
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute(
             "UPDATE memories SET expires_at = expires_at - make_interval(secs => %s) WHERE memory_id = %s",
-            (days * DAY, memory_id))
+            (days * DAY, memory_id),
+        )
 
 
 @pytest.mark.shows("issue4-4.1")
@@ -86,7 +87,8 @@ async def test_an_agents_own_rules_go_before_the_services_and_are_its_own(ruled:
     assert told.layers[EPISODIC] == LayerRules(ttl_seconds=2 * DAY, capacity=0, extend_after_uses=3)
     assert told.own == {
         EPISODIC: LayerRules(ttl_seconds=2 * DAY),
-        MemoryType.SEMANTIC: LayerRules(ttl_seconds=DAY, capacity=7)}
+        MemoryType.SEMANTIC: LayerRules(ttl_seconds=DAY, capacity=7),
+    }
     assert (await agent.memory.stats(StatsParams())).layers[MemoryType.SEMANTIC].capacity == 7
     assert (await other.memory.settings(SettingsParams())).own == {}
 
@@ -163,8 +165,9 @@ async def test_use_does_not_bring_back_what_is_over(ruled: Runtime) -> None:
 async def test_an_extension_does_not_stand_in_the_way_of_a_revert(ruled: Runtime) -> None:
     agent = Agent(ruled)
     memory_id = await agent.stored_id("The gate is locked at nine.")
-    await agent.memory.update(UpdateParams.model_validate(
-        {"memory_id": memory_id, "updates": {"content": "The gate is locked at ten."}}))
+    await agent.memory.update(
+        UpdateParams.model_validate({"memory_id": memory_id, "updates": {"content": "The gate is locked at ten."}})
+    )
     await use(agent, memory_id, 3)
     await agent.memory.revert(RevertParams(memory_id=memory_id, version=1))
     assert (await agent.get(memory_id)).content == "The gate is locked at nine."
@@ -174,13 +177,21 @@ def test_a_null_takes_a_rule_away_and_what_is_not_named_stays() -> None:
     own = {"episodic": {"ttl_seconds": 5, "capacity": 3}, "semantic": {"capacity": 1}}
     changes = {
         EPISODIC: LayerRules(ttl_seconds=None, extend_after_uses=2),
-        MemoryType.SEMANTIC: LayerRules(capacity=None)}
+        MemoryType.SEMANTIC: LayerRules(capacity=None),
+    }
     assert changed_rules(own, changes) == {"episodic": {"capacity": 3, "extend_after_uses": 2}}
 
 
-@pytest.mark.parametrize("rules", [
-    {"episodic": {"ttl_seconds": -1}}, {"episodic": {"ttl_seconds": 1.5}}, {"short": {"capacity": 1}},
-    {"episodic": {"size": 1}}, {}])
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"episodic": {"ttl_seconds": -1}},
+        {"episodic": {"ttl_seconds": 1.5}},
+        {"short": {"capacity": 1}},
+        {"episodic": {"size": 1}},
+        {},
+    ],
+)
 def test_rules_that_cannot_be_are_refused(rules: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="layers"):
         ConfigureParams.model_validate({"layers": rules})
@@ -208,9 +219,7 @@ async def test_what_will_be_gone_sooner_takes_no_place(ruled: Runtime) -> None:
     assert (await agent.get(lasting)).superseded_by is None
 
 
-async def test_a_memory_that_is_renewed_lives_its_time_anew_and_keeps_its_version_and_history(
-    agent: Agent
-) -> None:
+async def test_a_memory_that_is_renewed_lives_its_time_anew_and_keeps_its_version_and_history(agent: Agent) -> None:
     memory_id = await agent.stored_id("The code of the gate is 4711.", ttl_seconds=10 * DAY, task_id="gate")
     await age(agent, memory_id, 4)
     assert await renew(agent, memory_id) == 1

@@ -88,12 +88,7 @@ async def test_added_context_extends_and_plain_fields_change(agent: Agent) -> No
     record = await agent.get(memory_id)
     assert record.content == "Anna moved to Porto.\nShe works at the harbour now."
     assert record.relevance_score == pytest.approx(0.9)
-    assert (record.tags, record.metadata, record.pinned, record.version) == (
-        ["people"],
-        {"a": 1, "c": 3},
-        True,
-        2,
-    )
+    assert (record.tags, record.metadata, record.pinned, record.version) == (["people"], {"a": 1, "c": 3}, True, 2)
     assert record.expires_at is not None
 
 
@@ -156,8 +151,13 @@ async def test_pruning_working_memory_takes_it_from_the_tasks_window_into_the_ar
     agent: Agent, strategy: Any, goes: str
 ) -> None:
     for number, importance in enumerate((0.9, 0.8, 0.0)):
-        await agent.store(f"Step {number} of the migration is done.", memory_type=MemoryType.WORKING,
-                          task_id="migration", importance=importance, force=True)
+        await agent.store(
+            f"Step {number} of the migration is done.",
+            memory_type=MemoryType.WORKING,
+            task_id="migration",
+            importance=importance,
+            force=True,
+        )
     await agent.store("The migration is urgent.", task_id="migration")
     asked = GetContextParams(query="the migration", task_id="migration")
     before = (await agent.memory.get_context(asked)).context
@@ -206,9 +206,7 @@ class Gated(DirectoryArchive):
 
 async def tombstones(agent: Agent) -> list[dict[str, Any]]:
     async with agent.runtime.database.owner_transaction() as connection:
-        cursor = await connection.execute(
-            "SELECT * FROM archived_memories WHERE agent_id = %s", (agent.agent_id,)
-        )
+        cursor = await connection.execute("SELECT * FROM archived_memories WHERE agent_id = %s", (agent.agent_id,))
         return list(await cursor.fetchall())
 
 

@@ -36,9 +36,7 @@ async def use(agent: Agent) -> LlmUse:
     return (await agent.memory.settings(SettingsParams())).llm_use
 
 
-async def ask(
-    of: LlmMeter, agent: Agent, spent: tuple[int, int] | None = None, *, free: bool = False
-) -> None:
+async def ask(of: LlmMeter, agent: Agent, spent: tuple[int, int] | None = None, *, free: bool = False) -> None:
     async with of.request(agent.agent_id, "judge", "", 36, urgent=True) as bill:
         if spent is not None:
             bill.spent(*spent)
@@ -52,7 +50,9 @@ async def test_a_budget_is_held_to_the_token_however_many_ask_at_once(runtime: R
     asked = await asyncio.gather(*(ask(of, agent) for _ in range(20)), return_exceptions=True)
     refused = [each for each in asked if isinstance(each, DependencyUnavailable)]
     assert (len(refused), {each.message for each in refused}) == (
-        13, {"The budget of this agent for language models is used up for today."})
+        13,
+        {"The budget of this agent for language models is used up for today."},
+    )
     used = await use(agent)
     assert (used.requests, used.refused, used.tokens) == (7, 13, 7 * ONE)
 
@@ -94,9 +94,7 @@ async def test_a_count_that_cannot_be_believed_does_no_harm(
     assert 0 <= (await use(agent)).tokens <= 2 * 10**9
 
 
-async def test_without_a_word_of_its_cost_a_request_keeps_what_was_reserved(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_without_a_word_of_its_cost_a_request_keeps_what_was_reserved(runtime: Runtime, agent: Agent) -> None:
     of = meter(runtime)
     with pytest.raises(ZeroDivisionError):
         async with of.request(agent.agent_id, "judge", "", 36, urgent=True):
@@ -130,8 +128,7 @@ async def test_a_new_day_begins_a_new_account_and_old_ones_go(runtime: Runtime, 
     await ask(of, agent)
     for days in (1, 100):
         async with runtime.database.owner_transaction() as connection:
-            await connection.execute(
-                "UPDATE llm_usage SET day = day - %s WHERE agent_id = %s", (days, agent.agent_id))
+            await connection.execute("UPDATE llm_usage SET day = day - %s WHERE agent_id = %s", (days, agent.agent_id))
         await ask(of, agent)
     done = await runtime.maintenance.round()
     assert done["sweep accounts"] >= 1
@@ -187,9 +184,7 @@ async def test_whoever_waits_for_an_answer_does_not_wait_for_room_or_an_account_
     assert 'agentcore_llm_requests_total{outcome="crowded",work="judge"} 1.0' in metrics.exposition().decode()
 
 
-async def test_whoever_has_the_answer_does_not_wait_for_the_account_for_long(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_whoever_has_the_answer_does_not_wait_for_the_account_for_long(runtime: Runtime, agent: Agent) -> None:
     class Stuck(MemoryStorage):
         stuck = False
 
@@ -218,9 +213,7 @@ async def test_an_account_that_cannot_be_read_lets_nothing_through(runtime: Runt
         await ask(of, agent)
 
 
-async def test_a_cost_that_cannot_be_put_right_stays_as_it_was_reserved(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_a_cost_that_cannot_be_put_right_stays_as_it_was_reserved(runtime: Runtime, agent: Agent) -> None:
     class Leaving(MemoryStorage):
         left = False
 
@@ -272,7 +265,8 @@ async def test_a_store_beyond_the_budget_goes_by_the_rules_alone(services: Servi
         assert result.superseded == [old]
         assert result.receipt is not None
         assert result.receipt.degraded == [
-            "fact judge: skipped, The budget of this agent for language models is used up for today."]
+            "fact judge: skipped, The budget of this agent for language models is used up for today."
+        ]
         assert model.asked == []
         assert (await use(agent)).refused == 1
 
@@ -281,8 +275,12 @@ async def test_the_budget_of_one_agent_says_nothing_of_the_model(services: Servi
     """Another agent is served at once: an agent over budget opens no circuit and leaves the service ready."""
     async with scripted_http(ChatModel().reply) as server:
         settings = settings_for(
-            services, llm_model="small", llm_base_url=server.url, query_rewriter="openai",
-            llm_options='{"tokens_a_day": 3000}')
+            services,
+            llm_model="small",
+            llm_base_url=server.url,
+            query_rewriter="openai",
+            llm_options='{"tokens_a_day": 3000}',
+        )
         async with open_runtime(settings) as runtime:
             agent, other = Agent(runtime), Agent(runtime)
             await agent.stored_id(OLD)

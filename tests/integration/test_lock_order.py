@@ -39,30 +39,26 @@ async def test_two_updates_that_tie_each_others_memory_are_both_made(agent: Agen
     one, other = await _stored(agent, 2)
     async with gate(agent) as opened:
         await opened.hold(TIES)
-        done = await opened.through(
-            agent.memory.update(_tie(one, other)), agent.memory.update(_tie(other, one)))
+        done = await opened.through(agent.memory.update(_tie(one, other)), agent.memory.update(_tie(other, one)))
     assert [getattr(each, "version", each) for each in done] == [2, 2]
 
 
 @pytest.mark.parametrize("changed", [0, 1])
 @pytest.mark.shows("issue4-shows-processes")
-async def test_an_update_is_made_before_the_deletion_of_both_ends_of_its_tie(
-    agent: Agent, changed: int
-) -> None:
+async def test_an_update_is_made_before_the_deletion_of_both_ends_of_its_tie(agent: Agent, changed: int) -> None:
     ids = await _stored(agent, 2)
     async with gate(agent) as opened:
         await opened.hold(TIES)
         updated, deleted = await opened.through(
             agent.memory.update(_tie(ids[changed], ids[1 - changed])),
-            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=ids))))
+            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=ids))),
+        )
     assert getattr(updated, "version", updated) == 2
     assert getattr(deleted, "deleted_count", deleted) == 2
 
 
 @pytest.mark.shows("issue4-shows-processes")
-async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_second_waits(
-    agent: Agent
-) -> None:
+async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_second_waits(agent: Agent) -> None:
     ids = await _stored(agent, 3)
     # A prune archives the lowest id first; a restore starts with the last archived one.
     prune = PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1)
@@ -70,8 +66,8 @@ async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_sec
     async with gate(agent) as opened:
         await opened.hold(TOMBSTONE, ids[1])
         restored, erased = await opened.through(
-            agent.memory.restore(RestoreParams(memory_ids=ids)),
-            agent.memory.erase(EraseParams(all=True, confirm=True)))
+            agent.memory.restore(RestoreParams(memory_ids=ids)), agent.memory.erase(EraseParams(all=True, confirm=True))
+        )
     assert isinstance(restored, NotFound) or sorted(restored.memory_ids) == ids
     assert getattr(erased, "verified", erased) is True
     with pytest.raises(NotFound):
@@ -100,7 +96,8 @@ async def test_what_holds_again_and_the_deletion_of_what_had_its_place_are_both_
         await opened.hold(TIES)
         updated, deleted = await opened.through(
             agent.memory.update(again),
-            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=[new.memory_id]))))
+            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=[new.memory_id]))),
+        )
     assert getattr(updated, "version", updated) == 3
     assert getattr(deleted, "deleted_count", deleted) == 1
     assert (await agent.get(old)).superseded_by is None

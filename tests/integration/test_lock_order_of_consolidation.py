@@ -19,9 +19,7 @@ async def _held_as_by_a_store(agent: Agent, *memory_ids: UUID) -> set[UUID]:
         return await transaction.existing(memory_ids, memory_ids)
 
 
-async def test_a_summary_is_replaced_before_a_store_that_may_supersede_it_and_a_younger_episode(
-    agent: Agent
-) -> None:
+async def test_a_summary_is_replaced_before_a_store_that_may_supersede_it_and_a_younger_episode(agent: Agent) -> None:
     await told(agent, *BOILER)
     [first] = (await agent.memory.consolidate(ConsolidateParams())).clusters
     [younger] = await told(agent, FOURTH)
@@ -30,6 +28,7 @@ async def test_a_summary_is_replaced_before_a_store_that_may_supersede_it_and_a_
         await opened.hold(HISTORIES)
         done, held = await opened.through(
             agent.memory.consolidate(ConsolidateParams()),
-            opened.after_the_first(_held_as_by_a_store(agent, first.memory_id, younger)))
+            opened.after_the_first(_held_as_by_a_store(agent, first.memory_id, younger)),
+        )
     assert held == {first.memory_id, younger}
     assert [each.replaces for each in getattr(done, "clusters", [])] == [first.memory_id], done

@@ -41,8 +41,8 @@ async def test_a_store_is_made_before_the_deletion_of_a_fact_of_what_it_supersed
         await opened.hold(SUBJECTS)
         stored, deleted = await opened.through(
             agent.store(VIOLET, speaker="Rui"),
-            opened.after_the_first(
-                agent.memory.delete(DeleteParams(memory_ids=[fact.memory_id, beside]))))
+            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=[fact.memory_id, beside]))),
+        )
     assert set(getattr(stored, "superseded", [stored])) == {old, beside}
     assert getattr(deleted, "deleted_count", deleted) == 2
 
@@ -54,7 +54,8 @@ async def test_a_store_is_made_before_the_rewording_of_what_it_supersedes(talk: 
     async with gate(agent) as opened:
         await opened.hold(SUBJECTS)
         stored, reworded = await opened.through(
-            agent.store(VIOLET, speaker="Rui"), opened.after_the_first(update(agent, old, content=GREEN)))
+            agent.store(VIOLET, speaker="Rui"), opened.after_the_first(update(agent, old, content=GREEN))
+        )
     assert getattr(stored, "superseded", stored) == [old]
     assert reworded is None
     assert await facts(agent) == []
@@ -71,16 +72,15 @@ async def test_what_is_told_late_is_stored_before_the_deletion_of_what_came_behi
         await opened.hold(SUBJECTS)
         late, deleted = await opened.through(
             agent.store(GREEN, timestamp="2026-06-02T00:00:00Z", **said),
-            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=[new.memory_id]))))
+            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=[new.memory_id]))),
+        )
     assert getattr(late, "superseded_by", late) == new.memory_id
     assert getattr(deleted, "reinstated_count", deleted) == 1
     assert (await agent.get(old)).superseded_by == late.memory_id
     assert (await agent.get(late.memory_id)).superseded_by is None
 
 
-async def test_what_a_model_read_is_stored_before_the_deletion_of_the_memory_and_an_earlier_one(
-    talk: Talking
-) -> None:
+async def test_what_a_model_read_is_stored_before_the_deletion_of_the_memory_and_an_earlier_one(talk: Talking) -> None:
     talk.model.answers["fact_extraction"] = about({"lunch": "The owner of Atlas is Mallory now."})
     agent = await reader(talk)
     earlier = await agent.stored_id("The owner of Atlas is Priya.", memory_type="semantic")
@@ -89,19 +89,21 @@ async def test_what_a_model_read_is_stored_before_the_deletion_of_the_memory_and
         await opened.hold(HISTORIES)
         more, deleted = await opened.through(
             Extracting(talk.runtime.parts, Caller(agent.agent_id)).run(),
-            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=[earlier, said]))))
+            opened.after_the_first(agent.memory.delete(DeleteParams(memory_ids=[earlier, said]))),
+        )
     assert more is False
     assert getattr(deleted, "deleted_count", deleted) == 3
     assert await facts(agent) == []
 
 
 async def test_two_stores_that_supersede_what_the_other_has_facts_of_are_both_made(talk: Talking) -> None:
-    talk.model.answers["fact_extraction"] = about({
-        "Mallory": "The favourite town of Mallory is Ghent.",
-        "Priya": "The favourite town of Priya is Lisbon."})
+    talk.model.answers["fact_extraction"] = about(
+        {"Mallory": "The favourite town of Mallory is Ghent.", "Priya": "The favourite town of Priya is Lisbon."}
+    )
     # A home and a favorite town are different attributes.
     talk.model.answers["fact_judge"] = lambda document: {
-        "verdict": "ADD" if str(document).count("lives") == 1 else "SUPERSEDE"}
+        "verdict": "ADD" if str(document).count("lives") == 1 else "SUPERSEDE"
+    }
     agent = await reader(talk)
     people = []
     for said in ("Mallory lives in Ghent.", "Priya lives in Lisbon."):
@@ -110,8 +112,11 @@ async def test_two_stores_that_supersede_what_the_other_has_facts_of_are_both_ma
     read = [each.memory_id for each in await facts(agent)]
     batches = [
         StoreBatchParams.model_validate({"items": [{"content": each} for each in said]})
-        for said in (("Mallory lives in Bruges now.", "The favourite town of Priya is Porto now."),
-                     ("Priya lives in Porto now.", "The favourite town of Mallory is Bruges now."))]
+        for said in (
+            ("Mallory lives in Bruges now.", "The favourite town of Priya is Porto now."),
+            ("Priya lives in Porto now.", "The favourite town of Mallory is Bruges now."),
+        )
+    ]
     async with gate(agent) as opened:
         await opened.hold(WAITING)
         done = await opened.through(*map(agent.memory.store_batch, batches))

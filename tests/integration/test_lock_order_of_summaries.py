@@ -73,8 +73,8 @@ async def test_a_summary_is_made_anew_before_the_deletion_of_a_message_of_it(tal
     async with gate(agent) as opened:
         await opened.hold(HISTORIES)
         refreshed, deleted = await opened.through(
-            Refreshing(talk.runtime.parts, Caller(agent.agent_id)).run(),
-            opened.after_the_first(_deleted(agent, going)))
+            Refreshing(talk.runtime.parts, Caller(agent.agent_id)).run(), opened.after_the_first(_deleted(agent, going))
+        )
     assert refreshed is False
     assert getattr(deleted, "deleted_count", deleted) == 3
     await talk.work()
@@ -84,16 +84,15 @@ async def test_a_summary_is_made_anew_before_the_deletion_of_a_message_of_it(tal
 
 
 @pytest.mark.shows("issue5-2-in-order")
-async def test_a_callers_words_for_a_summary_are_written_before_the_deletion_of_a_message_of_it(
-    talk: Talking
-) -> None:
+async def test_a_callers_words_for_a_summary_are_written_before_the_deletion_of_a_message_of_it(talk: Talking) -> None:
     agent, summary = await _late_session(talk)
     going = await message(agent, LINES[2])
     async with gate(agent) as opened:
         await opened.hold(HISTORIES)
         changed, deleted = await opened.through(
             change(agent, summary.memory_id, content="It was about money."),
-            opened.after_the_first(_deleted(agent, going)))
+            opened.after_the_first(_deleted(agent, going)),
+        )
     assert changed is None
     assert getattr(deleted, "deleted_count", deleted) == 3
 
@@ -106,8 +105,10 @@ async def test_what_holds_again_after_a_deletion_is_told_by_the_summary_made_mea
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="session_end")
     said = [OLD, LINES[4], NEW, LINES[1]]
-    await add(agent, [{"role": "user", "content": each, "timestamp": at(place).isoformat()}
-                      for place, each in enumerate(said)])
+    await add(
+        agent,
+        [{"role": "user", "content": each, "timestamp": at(place).isoformat()} for place, each in enumerate(said)],
+    )
     stored = {each.content: each for each in await messages(agent)}
     assert stored[OLD].superseded_by == stored[NEW].memory_id
     caller = Caller(agent.agent_id)
@@ -118,8 +119,7 @@ async def test_what_holds_again_after_a_deletion_is_told_by_the_summary_made_mea
         work = Refreshing(talk.runtime.parts, caller).run()
     async with gate(agent) as opened:
         await opened.hold(HISTORIES)
-        deleted, made = await opened.through(
-            _deleted(agent, stored[NEW].memory_id), opened.after_the_first(work))
+        deleted, made = await opened.through(_deleted(agent, stored[NEW].memory_id), opened.after_the_first(work))
     assert getattr(deleted, "reinstated_count", deleted) == 1
     assert not isinstance(made, BaseException), made
     await talk.work()
@@ -156,9 +156,7 @@ async def test_two_deletions_of_messages_of_one_summary_are_both_made(talk: Talk
     assert {each.session_id for each in await summaries(agent)} == {"a", "b"}
 
 
-async def test_a_store_that_supersedes_a_summary_and_the_deletion_of_what_it_tells_are_both_made(
-    talk: Talking
-) -> None:
+async def test_a_store_that_supersedes_a_summary_and_the_deletion_of_what_it_tells_are_both_made(talk: Talking) -> None:
     talk.model.answers["fact_judge"] = lambda document: {"verdict": "SUPERSEDE"}
     agent, summary = await _late_session(talk)
     await change(agent, summary.memory_id, content=OLD)
@@ -167,13 +165,14 @@ async def test_a_store_that_supersedes_a_summary_and_the_deletion_of_what_it_tel
         await opened.hold(HISTORIES)
         stored, deleted = await opened.through(
             agent.store(NEW, memory_type="semantic", timestamp=at(60 * 24 * 3)),
-            opened.after_the_first(_deleted(agent, going)))
+            opened.after_the_first(_deleted(agent, going)),
+        )
     assert getattr(stored, "superseded", stored) == [summary.memory_id]
     assert getattr(deleted, "deleted_count", deleted) == 3
 
 
 async def test_a_change_that_began_before_a_summary_was_made_and_ended_behind_it_stands_in_the_next(
-    talk: Talking
+    talk: Talking,
 ) -> None:
     """The model's text about archived sources is kept, and later changes follow it."""
     agent = talk.agent()
@@ -213,13 +212,18 @@ async def test_summaries_are_enqueued_in_the_order_of_their_ids(agent: Agent, st
         for each in reversed(ids):  # the rows move: they are now stored in reverse order
             await connection.execute(
                 """UPDATE memories SET provenance = provenance || '{"form": "session"}'
-                    WHERE memory_id = %s""", [each])
+                    WHERE memory_id = %s""",
+                [each],
+            )
     async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
         # Forces plans that read in storage order or hash; the planner may choose them for many rows.
         for name in ("enable_indexscan", "enable_indexonlyscan", "enable_sort"):
             await transaction._connection.execute(f"SET LOCAL {name} = off".encode())
         assert await getattr(transaction.summaries, statement)(ids)
     async with agent.runtime.database.owner_transaction() as connection:
-        queued = await (await connection.execute(
-            "SELECT memory_id FROM llm_queue WHERE agent_id = %s ORDER BY ctid", [agent.agent_id])).fetchall()
+        queued = await (
+            await connection.execute(
+                "SELECT memory_id FROM llm_queue WHERE agent_id = %s ORDER BY ctid", [agent.agent_id]
+            )
+        ).fetchall()
     assert [row["memory_id"] for row in queued] == sorted(ids)

@@ -12,18 +12,7 @@ from agentcore.memory.params.memories import DeleteParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
-from tests.fixtures.stretches import (
-    LINES,
-    SALT,
-    change,
-    message,
-    periods,
-    say,
-    summaries,
-    told_in,
-    waiting,
-    weekly,
-)
+from tests.fixtures.stretches import LINES, SALT, change, message, periods, say, summaries, told_in, waiting, weekly
 
 # Questions state no fact: a long text without any sentence worth keeping.
 PAD = "Were some of the pallets wet and others dry on that day, and who has seen them? " * 50

@@ -63,9 +63,7 @@ async def test_a_time_gone_by_finds_what_held_in_it_before_what_held_only_later(
 @pytest.mark.parametrize(
     "query", ["Who was my boss before Marit?", "Who was my previous boss?", "Wer war vorher mein Chef?"]
 )
-async def test_a_historical_query_finds_superseded_memories_beside_current_ones(
-    local_agent: Agent, query: str
-) -> None:
+async def test_a_historical_query_finds_superseded_memories_beside_current_ones(local_agent: Agent, query: str) -> None:
     await two_bosses(local_agent)
     found = await asked(local_agent, query)
     assert sorted(contents(found)) == [HENRIK, MARIT]
@@ -73,12 +71,9 @@ async def test_a_historical_query_finds_superseded_memories_beside_current_ones(
 
 
 @pytest.mark.parametrize(
-    ("asked_at", "found"),
-    [(NOVEMBER, [HENRIK, MARIT]), (datetime(2025, 11, 22, tzinfo=UTC), [MARIT])],
+    ("asked_at", "found"), [(NOVEMBER, [HENRIK, MARIT]), (datetime(2025, 11, 22, tzinfo=UTC), [MARIT])]
 )
-async def test_a_relative_time_is_one_before_it_is_asked(
-    agent: Agent, asked_at: datetime, found: list[str]
-) -> None:
+async def test_a_relative_time_is_one_before_it_is_asked(agent: Agent, asked_at: datetime, found: list[str]) -> None:
     await two_bosses(agent)
     answer = await asked(agent, "Who was my boss last winter?", asked_at=asked_at)
     assert contents(answer) == found

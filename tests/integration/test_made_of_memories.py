@@ -26,8 +26,7 @@ from tests.fixtures.places import holdings
 
 OF_ADA = EraseParams(user_id="ada", confirm=True)
 EVERYTHING = EraseParams(all=True, confirm=True)
-SAID = {"ada": "Ada keeps seven hives of bees on the roof.",
-        "ben": "Ben drives the blue van on Monday mornings."}
+SAID = {"ada": "Ada keeps seven hives of bees on the roof.", "ben": "Ben drives the blue van on Monday mornings."}
 OLDER_HALF = PruneParams(memory_layer=MemoryType.EPISODIC, strategy="oldest_first", target=0.5)
 FACTS = PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1.0)
 
@@ -68,23 +67,27 @@ async def test_a_summary_names_what_it_is_of_and_whose_that_was(agent: Agent) ->
     assert provenance["users"] == ["ada", "ben"]
 
 
-async def test_the_summaries_of_many_messages_are_tied_to_all_of_them_and_each_to_its_own(
-    agent: Agent,
-) -> None:
-    ids = [await agent.stored_id(f"Hive {number} gave {number * 7} jars of dark honey.", session_id="talk",
-                                 force=True) for number in range(80)]
+async def test_the_summaries_of_many_messages_are_tied_to_all_of_them_and_each_to_its_own(agent: Agent) -> None:
+    ids = [
+        await agent.stored_id(f"Hive {number} gave {number * 7} jars of dark honey.", session_id="talk", force=True)
+        for number in range(80)
+    ]
     result = await agent.memory.end_session(EndSessionParams(session_id="talk", max_tokens=2_000))
     assert result.summary_id == result.summary_ids[-1]
     made = [await agent.get(each) for each in result.summary_ids]
     assert [{link.target_id for link in each.links} for each in made] == [
-        set(ids[begin:begin + 20]) for begin in range(0, 80, 20)]
+        set(ids[begin : begin + 20]) for begin in range(0, 80, 20)
+    ]
     assert [each.provenance["sources"] for each in made] == [
-        [str(each) for each in ids[begin:begin + 20]] for begin in range(0, 80, 20)]
+        [str(each) for each in ids[begin : begin + 20]] for begin in range(0, 80, 20)
+    ]
 
 
-@pytest.mark.parametrize("how", [
-    lambda ids: DeleteParams(memory_ids=[ids["ada"]]), lambda ids: DeleteParams(user_id="ada", confirm=True),
-], ids=["by id", "by filter"])
+@pytest.mark.parametrize(
+    "how",
+    [lambda ids: DeleteParams(memory_ids=[ids["ada"]]), lambda ids: DeleteParams(user_id="ada", confirm=True)],
+    ids=["by id", "by filter"],
+)
 @pytest.mark.shows("issue4-8-derived")
 async def test_a_deleted_message_takes_the_summary_that_quotes_it_and_the_next_is_without(
     runtime: Runtime, agent: Agent, how: Any
@@ -112,9 +115,7 @@ async def test_what_a_caller_ties_as_a_summary_stays_where_its_source_is_deleted
 
 
 @pytest.mark.shows("issue4-8-derived")
-async def test_an_erased_user_takes_a_summary_whose_source_was_archived_before(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_an_erased_user_takes_a_summary_whose_source_was_archived_before(runtime: Runtime, agent: Agent) -> None:
     ids, summary_id = await talked(agent, timestamp="2020-06-01T12:00:00Z")
     assert (await agent.memory.prune(OLDER_HALF)).memory_ids == [ids["ada"]]
     result = await agent.memory.erase(OF_ADA)
@@ -124,9 +125,7 @@ async def test_an_erased_user_takes_a_summary_whose_source_was_archived_before(
 
 
 @pytest.mark.shows("issue4-8-derived")
-async def test_an_erased_user_takes_a_summary_whose_source_is_long_gone(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_an_erased_user_takes_a_summary_whose_source_is_long_gone(runtime: Runtime, agent: Agent) -> None:
     ids, summary_id = await talked(agent)
     await expire_away(runtime, agent, ids["ada"])
     assert not await is_gone(agent, summary_id)
@@ -171,8 +170,7 @@ async def test_an_archived_memory_whose_copy_went_before_a_kill_is_still_the_use
     said = await agent.stored_id(SAID["ada"], user_id="ada")
     await agent.stored_id("Of it.", parent_memory_id=said, memory_type="semantic", tags=["hives"])
     await agent.memory.prune(FACTS)
-    dying = MemoryManager(
-        replace(runtime.parts, archive=Dying(runtime.home.archive)), Caller(agent.agent_id))
+    dying = MemoryManager(replace(runtime.parts, archive=Dying(runtime.home.archive)), Caller(agent.agent_id))
     with pytest.raises(DependencyUnavailable, match="killed"):
         await dying.erase(OF_ADA)
     assert (await agent.memory.erase(OF_ADA)).verified

@@ -19,13 +19,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Vectors
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.memories import (
-    CountParams,
-    DeleteParams,
-    StatsParams,
-    StoreBatchParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import CountParams, DeleteParams, StatsParams, StoreBatchParams, StoreParams
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.runtime import open_runtime
@@ -87,8 +81,7 @@ async def test_expired_memories_are_invisible_at_once_and_swept_later(agent: Age
     pinned = await agent.stored_id("The safe code is 1147.", ttl_seconds=100, pinned=True)
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute(
-            "UPDATE memories SET expires_at = now() - interval '10 minutes' WHERE agent_id = %s",
-            (agent.agent_id,),
+            "UPDATE memories SET expires_at = now() - interval '10 minutes' WHERE agent_id = %s", (agent.agent_id,)
         )
     assert await agent.found("parking code") == ["The safe code is 1147."]
     assert (await agent.memory.count(CountParams())).count == 1
@@ -142,9 +135,7 @@ async def test_one_fold_leaves_no_delta_of_any_agent(
     assert statistics.memory_count == 5
 
 
-async def test_a_busy_agent_takes_turns_with_the_others(
-    agent: Agent, new_agent: Callable[..., Agent]
-) -> None:
+async def test_a_busy_agent_takes_turns_with_the_others(agent: Agent, new_agent: Callable[..., Agent]) -> None:
     late = new_agent()
     for number in range(3):
         await agent.stored_id(f"The heron stood by pond {number}.")

@@ -26,8 +26,16 @@ from tests.fixtures.edge import SECRET, Edge, request, running
 
 LIST = request("tools/list")
 LOCAL = ["http://localhost:6274", "http://127.0.0.1", "https://[::1]:8443"]
-FOREIGN = ["https://evil.example", "http://evil.example:8080", "http://localhost.evil.example", "null", "",
-           "file://localhost", "http://[", "http://127.0.0.1.evil.example:8080"]
+FOREIGN = [
+    "https://evil.example",
+    "http://evil.example:8080",
+    "http://localhost.evil.example",
+    "null",
+    "",
+    "file://localhost",
+    "http://[",
+    "http://127.0.0.1.evil.example:8080",
+]
 
 
 @pytest.fixture
@@ -36,9 +44,7 @@ async def edge() -> AsyncIterator[Edge]:
         yield started
 
 
-async def ask(
-    http: httpx.AsyncClient, body: object, token: str | None = None, **headers: str
-) -> httpx.Response:
+async def ask(http: httpx.AsyncClient, body: object, token: str | None = None, **headers: str) -> httpx.Response:
     """Posts one MCP message as a client does."""
     given = {"content-type": "application/json", "accept": "application/json, text/event-stream", **headers}
     if token is not None:
@@ -54,16 +60,27 @@ def token_of(agent: str = "ada", ttl_seconds: float = 600, secret: str = SECRET)
 # --- authentication -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("token", "challenge"), [
-    pytest.param(None, 'Bearer realm="agentcore"', id="absent"),
-    pytest.param("a.b.c", 'Bearer realm="agentcore", error="invalid_token", '
-                          'error_description="The token is malformed."', id="malformed"),
-    pytest.param(token_of(ttl_seconds=-60), 'Bearer realm="agentcore", error="invalid_token", '
-                                            'error_description="The token has expired."', id="expired"),
-    pytest.param(token_of(secret=token_hex(32)),
-                 'Bearer realm="agentcore", error="invalid_token", '
-                 'error_description="The token\'s signature is wrong."', id="forged"),
-])
+@pytest.mark.parametrize(
+    ("token", "challenge"),
+    [
+        pytest.param(None, 'Bearer realm="agentcore"', id="absent"),
+        pytest.param(
+            "a.b.c",
+            'Bearer realm="agentcore", error="invalid_token", error_description="The token is malformed."',
+            id="malformed",
+        ),
+        pytest.param(
+            token_of(ttl_seconds=-60),
+            'Bearer realm="agentcore", error="invalid_token", error_description="The token has expired."',
+            id="expired",
+        ),
+        pytest.param(
+            token_of(secret=token_hex(32)),
+            'Bearer realm="agentcore", error="invalid_token", error_description="The token\'s signature is wrong."',
+            id="forged",
+        ),
+    ],
+)
 @pytest.mark.shows("issue6-5-MCP-gate")
 async def test_a_message_without_a_good_token_is_401_with_a_challenge(
     edge: Edge, token: str | None, challenge: str
@@ -123,10 +140,19 @@ async def test_a_message_longer_than_any_tool_needs_is_413_also_where_calls_may_
     assert (await edge.post(body)).status_code == 200
 
 
-@pytest.mark.parametrize("body", [
-    b"no json", b'{"jsonrpc": "2.0", "id": NaN, "method": "tools/list"}', b"[" * 1_000 + b"]" * 1_000,
-    json.dumps([LIST, LIST]).encode(), json.dumps([LIST]).encode(), b"[]", b"{}", b"7",
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"no json",
+        b'{"jsonrpc": "2.0", "id": NaN, "method": "tools/list"}',
+        b"[" * 1_000 + b"]" * 1_000,
+        json.dumps([LIST, LIST]).encode(),
+        json.dumps([LIST]).encode(),
+        b"[]",
+        b"{}",
+        b"7",
+    ],
+)
 async def test_what_is_no_message_is_400_and_never_a_failure(edge: Edge, body: bytes) -> None:
     response = await ask(edge.http, body, token_of())
     assert response.status_code == 400
@@ -194,8 +220,13 @@ async def test_a_tool_that_runs_when_the_service_stops_is_carried_through(runtim
     own = httpx.ASGITransport(create_app(runtime))
     async with MemoryClient("http://own", token, transport=own) as memory:
         stored = await memory.store(StoreParams(content="The key lies under the mat."))
-        call = request("tools/call", {"name": "update_memory", "arguments": {
-            "memory_id": str(stored.memory_id), "content": "The key lies in the blue tin."}})
+        call = request(
+            "tools/call",
+            {
+                "name": "update_memory",
+                "arguments": {"memory_id": str(stored.memory_id), "content": "The key lies in the blue tin."},
+            },
+        )
         async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://edge") as http:
             result = (await ask(http, call, token)).json()["result"]
         assert stopping.is_set()

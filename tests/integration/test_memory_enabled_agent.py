@@ -34,8 +34,13 @@ FORBIDDEN = ["psycopg", "redis", "onnxruntime", "openai", "mcp", "a2a", "google.
 class Scripted(MemoryEnabledAgent):
     """Answers with the result of `say` on its prompt."""
 
-    def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None, *,
-                 say: Callable[[str], str] = lambda prompt: "Noted.") -> None:
+    def __init__(
+        self,
+        memory: MemoryApi,
+        settings: AgentSettings | None = None,
+        *,
+        say: Callable[[str], str] = lambda prompt: "Noted.",
+    ) -> None:
         super().__init__(memory, settings)
         self.say = say
         self.prompts: list[str] = []
@@ -126,7 +131,9 @@ async def test_a_turn_is_stored_under_one_key(agent: Agent) -> None:
 
     await Twice(agent.memory).run(QUESTION, "trip")
     assert [record.content.splitlines()[0] for record in await records(agent)] == [
-        f"User: {QUESTION}", "User: Was the key turned?"]
+        f"User: {QUESTION}",
+        "User: Was the key turned?",
+    ]
 
 
 async def test_a_turns_own_context_is_searched_for_once(agent: Agent) -> None:
@@ -213,12 +220,15 @@ async def test_what_was_said_before_goes_with_the_next_query(agent: Agent) -> No
     await talking.run("Keep this between us.", remember=False)
     await talking.run("How much?")
     assert [[(turn.role, turn.content) for turn in search.history] for search in watched.searches] == [
-        [], *[[("user", "Let us plan the Hawaii trip."), ("assistant", "Noted.")]] * 2]
+        [],
+        *[[("user", "Let us plan the Hawaii trip."), ("assistant", "Noted.")]] * 2,
+    ]
 
 
 async def test_settings_scope_and_label_what_an_agent_stores_and_finds(agent: Agent) -> None:
-    ada, bob = (AgentSettings(scope=MemoryScope(user_id=user), tags=["trip"], importance=0.9)
-                for user in ("ada", "bob"))
+    ada, bob = (
+        AgentSettings(scope=MemoryScope(user_id=user), tags=["trip"], importance=0.9) for user in ("ada", "bob")
+    )
     await Scripted(agent.memory, ada).run(HAWAII)
     [record] = await records(agent)
     assert (record.user_id, record.tags, record.relevance_score) == ("ada", ["trip"], 0.9)
@@ -262,8 +272,9 @@ async def test_memory_that_cannot_be_reached_holds_no_turn_up(caplog: pytest.Log
         turn = await ByItself(nobody).run_turn(QUESTION, "trip")
     assert (turn.response, turn.context, turn.memory_id) == ("I do not know.", "", None)
     assert [problem.partition(":")[0] for problem in turn.problems] == ["recall", "store", "store"]
-    assert [record.levelno for record in caplog.records
-            if record.name == "agentcore.agents.memory_enabled_agent"] == [logging.WARNING] * 3
+    assert [record.levelno for record in caplog.records if record.name == "agentcore.agents.memory_enabled_agent"] == [
+        logging.WARNING
+    ] * 3
 
 
 @pytest.mark.shows("NFR-4.3")
@@ -277,7 +288,11 @@ async def test_memory_that_stays_silent_is_waited_for_no_longer_than_set_in_all_
             waited = asyncio.get_running_loop().time() - began
     assert turn.response == "I do not know."
     assert [problem.partition(": memory did not answer within ")[0] for problem in turn.problems] == [
-        "recall", "template", "store", "store"]
+        "recall",
+        "template",
+        "store",
+        "store",
+    ]
     assert waited < 1.5 * settings.timeout_seconds  # each call alone could use the whole timeout
 
 
@@ -299,12 +314,9 @@ async def test_the_instructions_name_the_tools_the_agent_gives(agent: Agent) -> 
 
 
 @pytest.mark.shows("issue6-2-same-code")
-async def test_the_same_agent_runs_on_a_service_and_in_its_own_process(
-    runtime: Runtime, agent: Agent
-) -> None:
+async def test_the_same_agent_runs_on_a_service_and_in_its_own_process(runtime: Runtime, agent: Agent) -> None:
     await Scripted(agent.memory).run(HAWAII)
-    async with (listening(runtime) as url,
-                open_memory(url=url, token=token_of(runtime, agent.agent_id)) as remote):
+    async with listening(runtime) as url, open_memory(url=url, token=token_of(runtime, agent.agent_id)) as remote:
         assert await ByItself(remote).run(QUESTION) == "10,000 dollars."
     async with open_memory(agent_id=agent.agent_id, settings=runtime.settings) as embedded:
         assert await ByItself(embedded).run(QUESTION) == "10,000 dollars."
@@ -312,15 +324,15 @@ async def test_the_same_agent_runs_on_a_service_and_in_its_own_process(
 
 
 def test_the_base_class_imports_neither_a_framework_nor_a_driver() -> None:
-    code = ("import sys, agentcore.agents.memory_enabled_agent, agentcore.agents.openai_tools; "
-            f"print([name for name in {FORBIDDEN!r} if name in sys.modules])")
+    code = (
+        "import sys, agentcore.agents.memory_enabled_agent, agentcore.agents.openai_tools; "
+        f"print([name for name in {FORBIDDEN!r} if name in sys.modules])"
+    )
     said = subprocess.check_output([sys.executable, "-c", code], text=True, timeout=60)
     assert said.strip() == "[]"
 
 
-async def test_an_answer_that_was_rejected_below_another_query_does_not_stand_for_the_turn(
-    agent: Agent
-) -> None:
+async def test_an_answer_that_was_rejected_below_another_query_does_not_stand_for_the_turn(agent: Agent) -> None:
     class Greeting(MemoryEnabledAgent):
         async def process_query(self, query: str, task_id: str) -> str:
             rejected = await self._store_interaction("hi", "hello", task_id)

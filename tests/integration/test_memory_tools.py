@@ -100,9 +100,7 @@ async def test_recall_takes_only_the_kinds_and_times_asked_for(tools: MemoryTool
 
 
 @pytest.mark.shows("issue6-3-tools")
-async def test_forgetting_proposes_first_and_deletes_only_what_was_confirmed(
-    tools: MemoryTools, agent: Agent
-) -> None:
+async def test_forgetting_proposes_first_and_deletes_only_what_was_confirmed(tools: MemoryTools, agent: Agent) -> None:
     parrots = await agent.stored_id(PARROTS)
     await agent.stored_id(HAWAII)
     proposed = await told(tools, "forget_memory", query="African Grey parrots")
@@ -123,20 +121,21 @@ async def test_a_confirmation_holds_for_no_other_memory(tools: MemoryTools, agen
     confirmation = (await told(tools, "forget_memory", memory_ids=[str(parrots)]))["confirmation"]
     for others in ([str(hawaii)], [str(parrots), str(hawaii)]):
         assert "all of these" in await refused(
-            tools, "forget_memory", {"memory_ids": others, "confirmation": confirmation})
+            tools, "forget_memory", {"memory_ids": others, "confirmation": confirmation}
+        )
     assert "not one that forget_memory gave" in await refused(
-        tools, "forget_memory", {"memory_ids": [str(hawaii)], "confirmation": "yes"})
+        tools, "forget_memory", {"memory_ids": [str(hawaii)], "confirmation": "yes"}
+    )
     assert await count(agent) == 2
 
 
-async def test_a_memory_that_changed_since_it_was_proposed_is_not_deleted(
-    tools: MemoryTools, agent: Agent
-) -> None:
+async def test_a_memory_that_changed_since_it_was_proposed_is_not_deleted(tools: MemoryTools, agent: Agent) -> None:
     parrots = str(await agent.stored_id(PARROTS))
     confirmation = (await told(tools, "forget_memory", memory_ids=[parrots]))["confirmation"]
     await told(tools, "update_memory", memory_id=parrots, context="Their names are Ada and Bo.")
     assert "changed since" in await refused(
-        tools, "forget_memory", {"memory_ids": [parrots], "confirmation": confirmation})
+        tools, "forget_memory", {"memory_ids": [parrots], "confirmation": confirmation}
+    )
     assert await count(agent) == 1
 
 
@@ -147,15 +146,15 @@ async def test_a_confirmation_expires(agent: Agent) -> None:
     parrots = str(await agent.stored_id(PARROTS))
     confirmation = (await told(tools, "forget_memory", memory_ids=[parrots]))["confirmation"]
     now += timedelta(seconds=CONFIRMATION_SECONDS)
-    assert "expired" in await refused(
-        tools, "forget_memory", {"memory_ids": [parrots], "confirmation": confirmation})
+    assert "expired" in await refused(tools, "forget_memory", {"memory_ids": [parrots], "confirmation": confirmation})
     assert await count(agent) == 1
 
 
 async def test_processes_with_one_key_accept_each_others_confirmations(agent: Agent) -> None:
     parrots = str(await agent.stored_id(PARROTS))
-    one, two, other = (MemoryTools(agent.memory, confirmations=Confirmations(key))
-                       for key in (b"shared", b"shared", b"another"))
+    one, two, other = (
+        MemoryTools(agent.memory, confirmations=Confirmations(key)) for key in (b"shared", b"shared", b"another")
+    )
     confirmation = (await told(one, "forget_memory", memory_ids=[parrots]))["confirmation"]
     await refused(other, "forget_memory", {"memory_ids": [parrots], "confirmation": confirmation})
     await told(two, "forget_memory", memory_ids=[parrots], confirmation=confirmation)
@@ -190,9 +189,16 @@ async def test_an_update_corrects_or_adds(tools: MemoryTools, agent: Agent) -> N
 @pytest.mark.shows("issue6-3-tools")
 async def test_a_found_memory_leads_to_its_session(tools: MemoryTools, agent: Agent) -> None:
     said = [f"Step {number} of the bread recipe." for number in range(9)]
-    await agent.memory.add_session(AddSessionParams(session_id="bread", force=True, messages=[
-        Message(content=text, timestamp=datetime(2026, 5, 1, 10, number, tzinfo=UTC))
-        for number, text in enumerate(said)]))
+    await agent.memory.add_session(
+        AddSessionParams(
+            session_id="bread",
+            force=True,
+            messages=[
+                Message(content=text, timestamp=datetime(2026, 5, 1, 10, number, tzinfo=UTC))
+                for number, text in enumerate(said)
+            ],
+        )
+    )
     records = (await agent.memory.list(ListParams(session_id="bread", descending=False))).memories
     around = await told(tools, "memory_session", memory_id=str(records[4].memory_id), before=2, after=3)
     assert [memory["content"] for memory in around["memories"]] == said[2:8]
@@ -204,12 +210,18 @@ async def test_a_found_memory_leads_to_its_session(tools: MemoryTools, agent: Ag
 @pytest.mark.shows("issue6-3-tools")
 async def test_a_session_named_by_its_id_is_read_from_its_end_within_the_scope(agent: Agent) -> None:
     for number in range(25):
-        await agent.store(f"Reading {number} of the meter.", session_id="s-1", user_id="ada", force=True,
-                          timestamp=f"2026-05-01T10:{number:02}:00Z")
+        await agent.store(
+            f"Reading {number} of the meter.",
+            session_id="s-1",
+            user_id="ada",
+            force=True,
+            timestamp=f"2026-05-01T10:{number:02}:00Z",
+        )
     ada, bob = (MemoryTools(agent.memory, MemoryScope(user_id=user)) for user in ("ada", "bob"))
     last = await told(ada, "memory_session", session_id="s-1")
     assert [each["content"] for each in last["memories"]] == [
-        f"Reading {number} of the meter." for number in range(5, 25)]
+        f"Reading {number} of the meter." for number in range(5, 25)
+    ]
     first = last["memories"][0]["memory_id"]
     assert "memory_id of the first" in last["next"]
     around = await told(ada, "memory_session", memory_id=first, before=20, after=0)
@@ -235,21 +247,28 @@ async def test_the_lines_of_a_prefetched_block_are_named_for_the_other_tools(age
 async def test_neighbours_of_one_time_stand_in_their_order_each_on_its_side(agent: Agent) -> None:
     tools = MemoryTools(agent.memory, MemoryScope(session_id="import"), tools=ALL_TOOLS)
     said = [f"Row {number} of the imported table." for number in range(9)]
-    await agent.memory.add_session(AddSessionParams(session_id="import", force=True, messages=[
-        Message(content=text, timestamp=datetime(2026, 5, 1, 10, tzinfo=UTC)) for text in said]))
+    await agent.memory.add_session(
+        AddSessionParams(
+            session_id="import",
+            force=True,
+            messages=[Message(content=text, timestamp=datetime(2026, 5, 1, 10, tzinfo=UTC)) for text in said],
+        )
+    )
     records = (await agent.memory.list(ListParams(session_id="import", descending=False))).memories
     order = [record.content for record in records]
     assert sorted(order) == said
     for place, record in enumerate(records):
         around = await told(tools, "memory_session", memory_id=str(record.memory_id), before=2, after=1)
-        assert [memory["content"] for memory in around["memories"]] == order[max(0, place - 2):place + 2]
+        assert [memory["content"] for memory in around["memories"]] == order[max(0, place - 2) : place + 2]
 
 
 async def test_a_memory_of_a_task_leads_to_its_task_and_one_of_neither_stands_alone(
     tools: MemoryTools, agent: Agent
 ) -> None:
-    first, second = [await agent.stored_id(f"Bread step {number}.", task_id="bread",
-                                           timestamp=f"2026-05-01T10:0{number}:00Z") for number in range(2)]
+    first, second = [
+        await agent.stored_id(f"Bread step {number}.", task_id="bread", timestamp=f"2026-05-01T10:0{number}:00Z")
+        for number in range(2)
+    ]
     around = await told(tools, "memory_session", memory_id=str(second))
     assert [memory["memory_id"] for memory in around["memories"]] == [str(first), str(second)]
     latest = await told(tools, "memory_session", memory_id=str(second), before=0)
@@ -264,38 +283,44 @@ async def test_sources_that_are_gone_or_out_of_scope_are_left_out(agent: Agent) 
     ours = await agent.stored_id(PARROTS, user_id="ada", parent_memory_id=theirs)
     assert "made_from" not in await told(tools, "memory_session", memory_id=str(ours))
     many = [await agent.stored_id(f"Parrot number {number} is grey.", user_id="ada") for number in range(22)]
-    summary = await agent.stored_id("Many grey parrots.", user_id="ada", links=[
-        {"target_id": each, "relation": SUMMARY_RELATION} for each in many])
+    summary = await agent.stored_id(
+        "Many grey parrots.", user_id="ada", links=[{"target_id": each, "relation": SUMMARY_RELATION} for each in many]
+    )
     assert len((await told(tools, "memory_session", memory_id=str(summary)))["made_from"]) == 20
 
 
 async def test_a_summary_leads_to_what_it_was_made_of(tools: MemoryTools, agent: Agent) -> None:
-    await agent.memory.add_session(AddSessionParams(session_id="trip", messages=[
-        Message(content=HAWAII), Message(content="Ada flies to Honolulu on the third of May.")]))
+    await agent.memory.add_session(
+        AddSessionParams(
+            session_id="trip",
+            messages=[Message(content=HAWAII), Message(content="Ada flies to Honolulu on the third of May.")],
+        )
+    )
     ended = await agent.memory.end_session(EndSessionParams(session_id="trip"))
     around = await told(tools, "memory_session", memory_id=str(ended.summary_id))
     assert HAWAII in {source["content"] for source in around["made_from"]}
 
 
-@pytest.mark.parametrize(("name", "arguments", "said"), [
-    ("recall_memory", {}, "query is required"),
-    ("recall_memory", {"query": "tea", "limit": 500}, "limit "),
-    ("recall_memory", {"query": "tea", "agent_id": "x"}, "agent_id is not a known field"),
-    ("recall_memory", {"query": "tea", "after": "2026-05-02", "before": "2026-05-01"}, "after must"),
-    ("recall_memory", "{not json", "not JSON"),
-    ("recall_memory", "[1]", "not a JSON object"),
-    ("save_memory", {"content": "  "}, "content is empty"),
-    ("update_memory", {"memory_id": "the first one", "content": "x"}, "memory_id "),
-    ("update_memory", {"memory_id": str(uuid4())}, "pass content"),
-    ("update_memory", {"memory_id": str(uuid4()), "content": "x", "context": "y"}, "pass either content"),
-    ("update_memory", {"memory_id": str(uuid4()), "content": "x"}, "recall_memory"),
-    ("forget_memory", {}, "pass either query or memory_ids"),
-    ("forget_memory", {"query": "tea", "confirmation": "x"}, "requires the listed memory_ids"),
-    ("remember", {"content": "x"}, "There is no tool 'remember'"),
-])
-async def test_a_bad_call_is_answered_with_what_to_do(
-    tools: MemoryTools, name: str, arguments: Any, said: str
-) -> None:
+@pytest.mark.parametrize(
+    ("name", "arguments", "said"),
+    [
+        ("recall_memory", {}, "query is required"),
+        ("recall_memory", {"query": "tea", "limit": 500}, "limit "),
+        ("recall_memory", {"query": "tea", "agent_id": "x"}, "agent_id is not a known field"),
+        ("recall_memory", {"query": "tea", "after": "2026-05-02", "before": "2026-05-01"}, "after must"),
+        ("recall_memory", "{not json", "not JSON"),
+        ("recall_memory", "[1]", "not a JSON object"),
+        ("save_memory", {"content": "  "}, "content is empty"),
+        ("update_memory", {"memory_id": "the first one", "content": "x"}, "memory_id "),
+        ("update_memory", {"memory_id": str(uuid4())}, "pass content"),
+        ("update_memory", {"memory_id": str(uuid4()), "content": "x", "context": "y"}, "pass either content"),
+        ("update_memory", {"memory_id": str(uuid4()), "content": "x"}, "recall_memory"),
+        ("forget_memory", {}, "pass either query or memory_ids"),
+        ("forget_memory", {"query": "tea", "confirmation": "x"}, "requires the listed memory_ids"),
+        ("remember", {"content": "x"}, "There is no tool 'remember'"),
+    ],
+)
+async def test_a_bad_call_is_answered_with_what_to_do(tools: MemoryTools, name: str, arguments: Any, said: str) -> None:
     assert said in await refused(tools, name, arguments)
 
 
@@ -361,14 +386,16 @@ async def test_a_memory_cannot_end_the_fence_it_is_quoted_in(agent: Agent) -> No
 async def test_a_long_prompt_finds_what_one_of_its_sentences_asks(tools: MemoryTools, agent: Agent) -> None:
     await agent.store(PARROTS)
     await agent.store(HAWAII)
-    message = ("I have a lot to sort out this week and the weather does not help. My sister called about her "
-               "new kitchen and its blue tiles. What was the budget for the Hawaii trip again? I also must "
-               "wash the car, buy stamps and call the plumber about the drain.")
+    message = (
+        "I have a lot to sort out this week and the weather does not help. My sister called about her "
+        "new kitchen and its blue tiles. What was the budget for the Hawaii trip again? I also must "
+        "wash the car, buy stamps and call the plumber about the drain."
+    )
     assert HAWAII in await tools.call("prefetch_memory", {"message": message})
 
 
 async def test_memory_that_does_not_answer_is_told_and_not_taken_for_an_empty_one(
-    caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     for fail_open in (False, True):
         async with MemoryClient("http://127.0.0.1:9", "t.o.k", max_attempts=1, fail_open=fail_open) as nobody:

@@ -87,9 +87,11 @@ def test_a_start_on_a_current_database_imports_neither_alembic_nor_sqlalchemy(se
     script = (
         "import sys; from agentcore import migration, runtime, server; "
         "migration.upgrade(sys.argv[1]); migration.check_revision(sys.argv[1]); "
-        "print(sorted({'alembic', 'sqlalchemy'} & sys.modules.keys()))")
+        "print(sorted({'alembic', 'sqlalchemy'} & sys.modules.keys()))"
+    )
     done = subprocess.run(
-        [sys.executable, "-c", script, services.database_url], capture_output=True, text=True, check=True)
+        [sys.executable, "-c", script, services.database_url], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "[]\n"
 
 
@@ -165,9 +167,9 @@ def test_a_server_that_does_not_answer_is_a_dependency() -> None:
         migration.upgrade("postgresql://nobody@/none?host=/nonexistent")
 
 
-@pytest.mark.parametrize("url", [
-    "foo", "postgresql+psycopg://ada:hunter2@db/memory", "postgresql://ada:hunter2%zz@db/memory",
-])
+@pytest.mark.parametrize(
+    "url", ["foo", "postgresql+psycopg://ada:hunter2@db/memory", "postgresql://ada:hunter2%zz@db/memory"]
+)
 def test_what_is_no_url_of_postgresql_is_named_so_and_not_quoted(url: str) -> None:
     for attempt in (migration.upgrade, migration.check_revision):
         with pytest.raises(StartupError, match="DATABASE_URL is not a PostgreSQL URL") as refused:
@@ -187,13 +189,16 @@ def locked_out(services: Services) -> Iterator[str]:
         connection.execute(sql.SQL("DROP ROLE {}").format(sql.Identifier(name)))
 
 
-@pytest.mark.parametrize(("user", "database", "sentence"), [
-    ("agentcore:hunter2", "agentcore", "refuses the user or the password of DATABASE_URL"),
-    ("nobody_here:hunter2", "agentcore", "refuses the user or the password of DATABASE_URL"),
-    (None, "agentcore", "refuses the user or the password of DATABASE_URL"),
-    (None, "postgres", "run `agentcore migrate`"),
-    (None, "not_made", "The database that DATABASE_URL names does not exist"),
-])
+@pytest.mark.parametrize(
+    ("user", "database", "sentence"),
+    [
+        ("agentcore:hunter2", "agentcore", "refuses the user or the password of DATABASE_URL"),
+        ("nobody_here:hunter2", "agentcore", "refuses the user or the password of DATABASE_URL"),
+        (None, "agentcore", "refuses the user or the password of DATABASE_URL"),
+        (None, "postgres", "run `agentcore migrate`"),
+        (None, "not_made", "The database that DATABASE_URL names does not exist"),
+    ],
+)
 def test_a_refused_connection_says_what_of_the_url_is_wrong(
     services: Services, locked_out: str, user: str | None, database: str, sentence: str
 ) -> None:
@@ -206,13 +211,9 @@ def test_a_refused_connection_says_what_of_the_url_is_wrong(
 def test_memories_are_partitioned_by_agent_and_nothing_has_a_vector_index_yet(empty_database: str) -> None:
     migration.upgrade(empty_database)
     with psycopg.connect(empty_database) as connection:
-        parts = connection.execute(
-            "SELECT count(*) FROM pg_inherits WHERE inhparent = 'memories'::regclass"
-        ).fetchone()
+        parts = connection.execute("SELECT count(*) FROM pg_inherits WHERE inhparent = 'memories'::regclass").fetchone()
         keys = connection.execute("SELECT pg_get_partkeydef('memories'::regclass)").fetchone()
-        vectors = connection.execute(
-            "SELECT count(*) FROM pg_indexes WHERE indexdef ~ 'ivfflat|hnsw'"
-        ).fetchone()
+        vectors = connection.execute("SELECT count(*) FROM pg_indexes WHERE indexdef ~ 'ivfflat|hnsw'").fetchone()
     assert (parts, keys, vectors) == ((32,), ("HASH (agent_id)",), (0,))
 
 

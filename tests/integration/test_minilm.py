@@ -55,9 +55,10 @@ class Reference:
 
     def embed(self, text: str) -> NDArray[np.float64]:
         ids = self.tokenizer.encode(text).ids
-        words, positions, kinds = (self.weights[f"embeddings.{name}_embeddings.weight"]
-                                   for name in ("word", "position", "token_type"))
-        hidden = self.norm("embeddings.LayerNorm", words[ids] + positions[:len(ids)] + kinds[0])
+        words, positions, kinds = (
+            self.weights[f"embeddings.{name}_embeddings.weight"] for name in ("word", "position", "token_type")
+        )
+        hidden = self.norm("embeddings.LayerNorm", words[ids] + positions[: len(ids)] + kinds[0])
         for layer in range(6):
             hidden = self.layer(f"encoder.layer.{layer}", hidden)
         mean: NDArray[np.float64] = hidden.mean(axis=0)
@@ -66,8 +67,7 @@ class Reference:
 
     def layer(self, name: str, hidden: NDArray[np.float64]) -> NDArray[np.float64]:
         context = np.empty_like(hidden)
-        query, key, value = (self.linear(f"{name}.attention.self.{part}", hidden)
-                             for part in ("query", "key", "value"))
+        query, key, value = (self.linear(f"{name}.attention.self.{part}", hidden) for part in ("query", "key", "value"))
         for head in range(12):
             span = slice(32 * head, 32 * (head + 1))
             scores = np.exp(query[:, span] @ key[:, span].T / math.sqrt(32))
@@ -83,7 +83,7 @@ class Reference:
 
     def norm(self, name: str, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         centred = rows - rows.mean(axis=1, keepdims=True)
-        deviation = np.sqrt((centred ** 2).mean(axis=1, keepdims=True) + 1e-12)
+        deviation = np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-12)
         scaled: NDArray[np.float64] = centred / deviation * self.weights[f"{name}.weight"]
         return scaled + self.weights[f"{name}.bias"]
 
@@ -97,14 +97,15 @@ async def test_vectors_are_those_of_the_reference(embedder: MiniLmEmbedder) -> N
 
 async def test_meaning_counts_and_not_words(embedder: MiniLmEmbedder) -> None:
     asked, near, far = await embedder.embed(
-        ["How do I get my money back?", "Our refund policy", "The money supply of medieval Venice"], "query")
+        ["How do I get my money back?", "Our refund policy", "The money supply of medieval Venice"], "query"
+    )
     assert asked @ near > asked @ far + 0.1
 
 
-@pytest.mark.parametrize("long", [
-    "word " * 50_000, "x" * 50_000, "\u4e2d" * 50_000, " " * 50_000 + "end", ("y" * 9_000 + " ") * 4,
-    "a-" * 30_000,
-])
+@pytest.mark.parametrize(
+    "long",
+    ["word " * 50_000, "x" * 50_000, "\u4e2d" * 50_000, " " * 50_000 + "end", ("y" * 9_000 + " ") * 4, "a-" * 30_000],
+)
 def test_a_long_text_is_cut_where_the_reference_cuts_it(long: str) -> None:
     reference = Reference(MINILM.verified_directory())
     assert token_ids(reference.tokenizer, long).tolist() == reference.tokenizer.encode(long).ids

@@ -44,8 +44,7 @@ def model(request: pytest.FixtureRequest) -> type[OnnxEmbedder]:
 
 
 def options(model: type[OnnxEmbedder], cache: Path, **changes: object) -> EmbedderOptions:
-    return EmbedderOptions(**{"model_name": model.files.name, "dimensions": 384, "cache_directory": cache,
-                              **changes})  # type: ignore[arg-type]
+    return EmbedderOptions(**{"model_name": model.files.name, "dimensions": 384, "cache_directory": cache, **changes})  # type: ignore[arg-type]
 
 
 def installed_copy(files: LocalModel, directory: Path) -> Path:
@@ -76,7 +75,7 @@ async def test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart(
     embedder: OnnxEmbedder, model: type[OnnxEmbedder], cache: Path
 ) -> None:
     crowd = [f"{'padding ' * (number % 90)}{number}" for number in range(60)]
-    together = (await embedder.embed([*crowd, *SENTENCES], "document"))[len(crowd):]
+    together = (await embedder.embed([*crowd, *SENTENCES], "document"))[len(crowd) :]
     alone = np.concatenate([await embedder.embed([text], "document") for text in SENTENCES])
     restarted = model(options(model, cache))
     await restarted.open()
@@ -198,9 +197,7 @@ async def test_a_model_directory_of_its_own_is_used(
     assert await open_and_close(model(options(model, tmp_path / "cache", model_directory=installed))) > 0.5
 
 
-async def test_an_empty_model_directory_falls_back_to_the_package(
-    model: type[OnnxEmbedder], tmp_path: Path
-) -> None:
+async def test_an_empty_model_directory_falls_back_to_the_package(model: type[OnnxEmbedder], tmp_path: Path) -> None:
     assert await open_and_close(model(options(model, tmp_path / "cache", model_directory=tmp_path))) > 0.5
 
 
@@ -213,9 +210,7 @@ async def test_a_missing_model_stops_the_start_with_the_mend(
 
 
 @pytest.mark.parametrize(("model", "name"), FILES)
-async def test_damaged_weights_stop_the_start(
-    model: type[OnnxEmbedder], name: str, tmp_path: Path
-) -> None:
+async def test_damaged_weights_stop_the_start(model: type[OnnxEmbedder], name: str, tmp_path: Path) -> None:
     installed_copy(model.files, tmp_path)
     with (tmp_path / name).open("r+b") as file:
         file.seek(1_000)
@@ -224,19 +219,20 @@ async def test_damaged_weights_stop_the_start(
         await model(options(model, tmp_path / "cache", model_directory=tmp_path)).open()
 
 
-async def test_a_cache_that_cannot_be_written_stops_the_start(
-    model: type[OnnxEmbedder], tmp_path: Path
-) -> None:
+async def test_a_cache_that_cannot_be_written_stops_the_start(model: type[OnnxEmbedder], tmp_path: Path) -> None:
     (tmp_path / "models").touch()
     with pytest.raises(StartupError, match="cannot be written"):
         await model(options(model, tmp_path)).open()
 
 
-@pytest.mark.parametrize(("changes", "problems"), [
-    ({"dimensions": 512}, ["set EMBEDDING_DIMENSIONS=384"]),
-    ({"model_name": "all-mpnet-base-v2"}, ["unset EMBEDDING_MODEL_NAME"]),
-    ({"model_name": "other", "dimensions": 1}, ["unset EMBEDDING_MODEL_NAME", "EMBEDDING_DIMENSIONS=384"]),
-])
+@pytest.mark.parametrize(
+    ("changes", "problems"),
+    [
+        ({"dimensions": 512}, ["set EMBEDDING_DIMENSIONS=384"]),
+        ({"model_name": "all-mpnet-base-v2"}, ["unset EMBEDDING_MODEL_NAME"]),
+        ({"model_name": "other", "dimensions": 1}, ["unset EMBEDDING_MODEL_NAME", "EMBEDDING_DIMENSIONS=384"]),
+    ],
+)
 def test_settings_that_do_not_fit_are_listed_with_their_mend(
     model: type[OnnxEmbedder], tmp_path: Path, changes: dict[str, object], problems: Sequence[str]
 ) -> None:
@@ -285,7 +281,13 @@ def test_a_later_start_loads_no_graph_writer_and_leaves_no_trace_to_report(
     asyncio.run(open_and_close(model(options(model, cache))))
     environment = {name: value for name, value in os.environ.items() if name not in REPORTS_NOTHING}
     places = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    command = [sys.executable, "-c", EMBEDS_ONCE, SHIPPED_MODELS[f"local/{model.files.name}"],
-               model.files.name, str(cache)]
+    command = [
+        sys.executable,
+        "-c",
+        EMBEDS_ONCE,
+        SHIPPED_MODELS[f"local/{model.files.name}"],
+        model.files.name,
+        str(cache),
+    ]
     subprocess.run(command, env={**environment, **places}, check=True, timeout=60)
     assert list(tmp_path.iterdir()) == []

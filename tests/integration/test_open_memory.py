@@ -26,13 +26,7 @@ from agentcore.errors import (
     StartupError,
 )
 from agentcore.memory.api import MemoryApi, was_not_asked
-from agentcore.memory.params.memories import (
-    CountParams,
-    GetContextParams,
-    GetParams,
-    RetrieveParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import CountParams, GetContextParams, GetParams, RetrieveParams, StoreParams
 from agentcore.memory.params.sessions import SummarizeParams
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import own_database
@@ -53,8 +47,7 @@ def home() -> Iterator[Home]:
 
 def settings_of(home: Home) -> Settings:
     """Returns settings of a memory with its own parts, in this home."""
-    return Settings(
-        _env_file=None, agentcore_home=home.path, embedding_model="hashing", embedding_dimensions=64)
+    return Settings(_env_file=None, agentcore_home=home.path, embedding_model="hashing", embedding_dimensions=64)
 
 
 async def stored(memory: MemoryApi) -> bool:
@@ -72,9 +65,11 @@ async def found(memory: MemoryApi) -> list[str]:
 async def test_what_cannot_be_read_is_empty_and_says_why(
     unreached: MemoryApi, caplog: pytest.LogCaptureFixture
 ) -> None:
-    results = (await unreached.retrieve(RetrieveParams(query=QUESTION)),
-               await unreached.get_context(GetContextParams(query=QUESTION)),
-               await unreached.summarize(SummarizeParams(session_id="s")))
+    results = (
+        await unreached.retrieve(RetrieveParams(query=QUESTION)),
+        await unreached.get_context(GetContextParams(query=QUESTION)),
+        await unreached.summarize(SummarizeParams(session_id="s")),
+    )
     assert all(was_not_asked(each.receipt) for each in results)
     assert await unreached.get_relevant_context(QUESTION) == ""
     assert await unreached.retrieve_memories(QUESTION) == ()
@@ -118,13 +113,17 @@ async def test_a_memory_in_this_process_fails_open_where_its_database_goes_away(
         settings = settings_for(services, database_url=own.url, database_timeout_seconds=1.0)
         async with open_runtime(settings, migrate=True):
             pass
-        async with (open_memory(agent_id="ada", settings=settings, fail_open=True) as memory,
-                    open_memory(agent_id="ada", settings=settings) as strict):
+        async with (
+            open_memory(agent_id="ada", settings=settings, fail_open=True) as memory,
+            open_memory(agent_id="ada", settings=settings) as strict,
+        ):
             assert await stored(memory)
             name = conninfo_to_dict(own.url)["dbname"]
             own.as_administrator(f"ALTER DATABASE {name} CONNECTION LIMIT 0")
-            own.as_administrator("SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
-                                 "WHERE datname = current_database() AND pid <> pg_backend_pid()")
+            own.as_administrator(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+            )
             assert await found(memory) == []
             with pytest.raises(DependencyUnavailable):
                 await found(strict)

@@ -29,15 +29,28 @@ ITEMS: list[Any] = [
     {"role": "user", "content": PARROTS},
     {"role": "user", "content": "yes"},
     {"role": "user", "content": "yes"},
-    {"role": "user", "content": [
-        {"type": "input_text", "text": "What is this? \x00 \ud800"},
-        {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"}]},
-    {"id": "rs_1", "type": "reasoning", "summary": [{"type": "summary_text", "text": "A bird."}],
-     "encrypted_content": None},
-    {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{\"a\": 1.0}", "id": "fc_1"},
+    {
+        "role": "user",
+        "content": [
+            {"type": "input_text", "text": "What is this? \x00 \ud800"},
+            {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"},
+        ],
+    },
+    {
+        "id": "rs_1",
+        "type": "reasoning",
+        "summary": [{"type": "summary_text", "text": "A bird."}],
+        "encrypted_content": None,
+    },
+    {"type": "function_call", "call_id": "c1", "name": "look", "arguments": '{"a": 1.0}', "id": "fc_1"},
     {"type": "function_call_output", "call_id": "c1", "output": "A parrot"},
-    {"id": "m1", "type": "message", "role": "assistant", "status": "completed", "content": [
-        {"type": "output_text", "text": "A parrot.", "annotations": [], "logprobs": []}]},
+    {
+        "id": "m1",
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [{"type": "output_text", "text": "A parrot.", "annotations": [], "logprobs": []}],
+    },
 ]
 
 
@@ -54,9 +67,7 @@ def session(memory: MemoryApi) -> AgentCoreSession:
 
 
 @pytest.mark.shows("issue6-5-OpenAI-Agents")
-async def test_items_come_back_to_the_letter_and_in_their_order(
-    memory: MemoryApi, session: AgentCoreSession
-) -> None:
+async def test_items_come_back_to_the_letter_and_in_their_order(memory: MemoryApi, session: AgentCoreSession) -> None:
     assert isinstance(session, Session)
     assert await session.get_items() == []
     await session.add_items(ITEMS[:5])
@@ -67,9 +78,7 @@ async def test_items_come_back_to_the_letter_and_in_their_order(
     assert await AgentCoreSession("tuesday", memory).get_items() == []
 
 
-async def test_a_limit_gives_the_last_items_in_their_order(
-    memory: MemoryApi, session: AgentCoreSession
-) -> None:
+async def test_a_limit_gives_the_last_items_in_their_order(memory: MemoryApi, session: AgentCoreSession) -> None:
     await session.add_items([])
     await session.add_items(ITEMS)
     assert await session.get_items(limit=3) == ITEMS[-3:]
@@ -127,9 +136,7 @@ async def test_a_changed_fact_leaves_the_session_whole(session: AgentCoreSession
 
 
 @pytest.mark.shows("issue6-5-owner")
-async def test_sessions_of_one_id_do_not_meet_beyond_their_scope(
-    agent: Agent, new_agent: Callable[..., Agent]
-) -> None:
+async def test_sessions_of_one_id_do_not_meet_beyond_their_scope(agent: Agent, new_agent: Callable[..., Agent]) -> None:
     sessions = [
         AgentCoreSession("monday", agent.memory, MemoryScope(user_id="ada")),
         AgentCoreSession("monday", agent.memory, MemoryScope(user_id="bo")),
@@ -168,8 +175,7 @@ def model_of(url: str) -> AsyncOpenAI:
 
 def chat_reply(message: dict[str, Any]) -> Reply:
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
-    return Reply({"id": "c-1", "object": "chat.completion", "created": 1, "model": "scripted",
-                  "choices": [choice]})
+    return Reply({"id": "c-1", "object": "chat.completion", "created": 1, "model": "scripted", "choices": [choice]})
 
 
 def scripted(request: Received) -> Reply:
@@ -182,22 +188,25 @@ def scripted(request: Received) -> Reply:
     asks = last["content"].endswith("?")
     name, argument = ("recall_memory", "query") if asks else ("save_memory", "content")
     function = {"name": name, "arguments": json.dumps({argument: last["content"]})}
-    return chat_reply({"content": None, "tool_calls": [
-        {"id": f"call-{uuid.uuid4()}", "type": "function", "function": function}]})
+    return chat_reply(
+        {"content": None, "tool_calls": [{"id": f"call-{uuid.uuid4()}", "type": "function", "function": function}]}
+    )
 
 
 @pytest.mark.shows("issue6-5-OpenAI-Agents")
-async def test_an_agent_of_the_sdk_goes_on_with_its_session_and_recalls_in_the_next(
-    memory: MemoryApi
-) -> None:
+async def test_an_agent_of_the_sdk_goes_on_with_its_session_and_recalls_in_the_next(memory: MemoryApi) -> None:
     async with scripted_http(scripted) as service, model_of(service.url) as client:
         agent = SdkAgent(
-            name="helper", tools=[*memory_tools(memory)], model_settings=ModelSettings(),
-            model=OpenAIChatCompletionsModel(model="scripted", openai_client=client))
+            name="helper",
+            tools=[*memory_tools(memory)],
+            model_settings=ModelSettings(),
+            model=OpenAIChatCompletionsModel(model="scripted", openai_client=client),
+        )
 
         async def said(words: str, session: str) -> str:
-            done = await Runner.run(agent, words, session=AgentCoreSession(session, memory),
-                                    run_config=RunConfig(tracing_disabled=True))
+            done = await Runner.run(
+                agent, words, session=AgentCoreSession(session, memory), run_config=RunConfig(tracing_disabled=True)
+            )
             return str(done.final_output)
 
         assert await said(PARROTS, "monday") == "Saved."
@@ -209,13 +218,12 @@ async def test_an_agent_of_the_sdk_goes_on_with_its_session_and_recalls_in_the_n
     assert sent.count("My bicycle is blue.") == 1
     offered = {tool["function"]["name"]: tool["function"] for tool in service.received[0].json["tools"]}
     assert {name: (each["description"], each["parameters"]) for name, each in offered.items()} == {
-        tool.name: (tool.description, tool.parameters) for tool in TOOLS if tool.name in offered}
+        tool.name: (tool.description, tool.parameters) for tool in TOOLS if tool.name in offered
+    }
 
 
 @pytest.mark.shows("issue6-5-OpenAI-Agents")
-async def test_recall_does_not_answer_with_the_very_question_that_the_sdk_has_just_stored(
-    memory: MemoryApi
-) -> None:
+async def test_recall_does_not_answer_with_the_very_question_that_the_sdk_has_just_stored(memory: MemoryApi) -> None:
     answers: list[dict[str, Any]] = []
 
     def kept(request: Received) -> Reply:
@@ -226,20 +234,24 @@ async def test_recall_does_not_answer_with_the_very_question_that_the_sdk_has_ju
 
     async with scripted_http(kept) as service, model_of(service.url) as client:
         agent = SdkAgent(
-            name="helper", tools=[*memory_tools(memory, tools=["recall_memory"])],
-            model=OpenAIChatCompletionsModel(model="scripted", openai_client=client))
+            name="helper",
+            tools=[*memory_tools(memory, tools=["recall_memory"])],
+            model=OpenAIChatCompletionsModel(model="scripted", openai_client=client),
+        )
         question = "Which African Grey parrots do I love?"
         # The question asked earlier in another conversation must not count as an answer.
         for session in ("monday", "tuesday", "tuesday"):
-            await Runner.run(agent, question, session=AgentCoreSession(session, memory),
-                             run_config=RunConfig(tracing_disabled=True))
+            await Runner.run(
+                agent, question, session=AgentCoreSession(session, memory), run_config=RunConfig(tracing_disabled=True)
+            )
             found = [each["content"] for each in answers[-1].get("memories", ())]
             assert {*found} <= {"Saved."}, found
         stored = await AgentCoreSession("monday", memory).get_items()
         assert stored[0] == {"role": "user", "content": question}
         await memory.store(StoreParams(content=PARROTS))
-        await Runner.run(agent, question, session=AgentCoreSession("friday", memory),
-                         run_config=RunConfig(tracing_disabled=True))
+        await Runner.run(
+            agent, question, session=AgentCoreSession("friday", memory), run_config=RunConfig(tracing_disabled=True)
+        )
         found = [each["content"] for each in answers[-1]["memories"]]
         assert found[0] == PARROTS
         assert question not in found
@@ -250,4 +262,5 @@ async def test_one_definition_gives_the_same_function_tools(agent: Agent) -> Non
     definitions = MemoryTools(agent.memory, tools=ALL_TOOLS).definitions
     tools = memory_tools(agent.memory, tools=ALL_TOOLS)
     assert [(tool.name, tool.description, tool.params_json_schema) for tool in tools] == [
-        (each.name, each.description, each.parameters) for each in definitions]
+        (each.name, each.description, each.parameters) for each in definitions
+    ]

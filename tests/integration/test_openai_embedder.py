@@ -29,8 +29,14 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 @asynccontextmanager
 async def connected(url: str, **changes: object) -> AsyncIterator[OpenAiEmbedder]:
-    settings = {"model_name": "text-embedding-3-small", "dimensions": 8, "cache_directory": Path("unused"),
-                "api_key": KEY, "base_url": url, **changes}
+    settings = {
+        "model_name": "text-embedding-3-small",
+        "dimensions": 8,
+        "cache_directory": Path("unused"),
+        "api_key": KEY,
+        "base_url": url,
+        **changes,
+    }
     embedder = OpenAiEmbedder(EmbedderOptions(**settings))  # type: ignore[arg-type]
     await embedder.open()
     try:
@@ -95,9 +101,7 @@ async def test_a_request_stays_below_the_token_limit(server: ScriptedServer, tmp
     assert max(sizes) <= 300_000
 
 
-async def test_a_text_too_long_for_the_model_is_cut_to_what_it_reads(
-    server: ScriptedServer, tmp_path: Path
-) -> None:
+async def test_a_text_too_long_for_the_model_is_cut_to_what_it_reads(server: ScriptedServer, tmp_path: Path) -> None:
     async with connected(server.url, cache_directory=tmp_path) as embedder:
         await embedder.embed(["word " * 10_000, "short"], "document")
     cut, short = server.received[0].json["input"]
@@ -114,10 +118,17 @@ async def test_an_empty_text_is_sent_as_a_blank(server: ScriptedServer) -> None:
 # --- failures -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("trouble", [
-    Reply({"error": {"message": "wait"}}, status=429, headers=SOON), Reply(b"busy", status=503, headers=SOON),
-    Reply({}, status=500, headers=SOON), Reply(b"{broken"), Reply({"nothing": "here"}), Reply(b"[]"),
-])
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        Reply({"error": {"message": "wait"}}, status=429, headers=SOON),
+        Reply(b"busy", status=503, headers=SOON),
+        Reply({}, status=500, headers=SOON),
+        Reply(b"{broken"),
+        Reply({"nothing": "here"}),
+        Reply(b"[]"),
+    ],
+)
 @pytest.mark.shows("NFR-4.2")
 async def test_passing_trouble_is_tried_again(server: ScriptedServer, trouble: Reply) -> None:
     server.script.append(trouble)
@@ -142,13 +153,16 @@ async def test_a_provider_that_wants_too_long_a_pause_is_given_up_at_once(server
     assert len(server.received) == 1
 
 
-@pytest.mark.parametrize(("status", "message", "refused"), [
-    (401, "OpenAI refused the key (401): check OPENAI_API_KEY.", False),
-    (403, "OpenAI refused the key (403): check OPENAI_API_KEY.", False),
-    (404, "OpenAI has no model 'text-embedding-3-small' here (404): check EMBEDDING_MODEL_NAME.", False),
-    (400, "OpenAI refused to embed a text with 'text-embedding-3-small' (400).", True),
-    (413, "OpenAI refused to embed a text with 'text-embedding-3-small' (413).", True),
-])
+@pytest.mark.parametrize(
+    ("status", "message", "refused"),
+    [
+        (401, "OpenAI refused the key (401): check OPENAI_API_KEY.", False),
+        (403, "OpenAI refused the key (403): check OPENAI_API_KEY.", False),
+        (404, "OpenAI has no model 'text-embedding-3-small' here (404): check EMBEDDING_MODEL_NAME.", False),
+        (400, "OpenAI refused to embed a text with 'text-embedding-3-small' (400).", True),
+        (413, "OpenAI refused to embed a text with 'text-embedding-3-small' (413).", True),
+    ],
+)
 async def test_what_no_retry_mends_is_said_at_once(
     server: ScriptedServer, status: int, message: str, refused: bool
 ) -> None:
@@ -181,8 +195,20 @@ async def test_a_provider_that_is_away_is_said_to_be() -> None:
 
 @pytest.mark.parametrize("rows", [[[0.0] * 8], [[1.0] * 7], [[1.0] * 8] * 2, []])
 async def test_an_answer_of_another_shape_is_refused(server: ScriptedServer, rows: list[list[float]]) -> None:
-    server.script.extend([Reply({"object": "list", "model": "m", "data": [
-        {"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]})] * 3)
+    server.script.extend(
+        [
+            Reply(
+                {
+                    "object": "list",
+                    "model": "m",
+                    "data": [
+                        {"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)
+                    ],
+                }
+            )
+        ]
+        * 3
+    )
     async with connected(server.url, max_attempts=1) as embedder:
         error = await failure(embedder)
     assert "answered with" in error.message
@@ -197,7 +223,8 @@ async def test_one_failed_request_of_many_fails_the_call(server: ScriptedServer)
 
 async def test_a_refused_text_does_not_fail_the_requests_merged_with_it(server: ScriptedServer) -> None:
     server.otherwise = lambda request: (
-        Reply({}, status=400) if "bad" in request.json["input"] else openai_answer(request))
+        Reply({}, status=400) if "bad" in request.json["input"] else openai_answer(request)
+    )
     async with connected(server.url) as embedder:
         embedder.parallel_requests = 1
         batching = BatchingEmbedder(embedder)
@@ -210,10 +237,13 @@ async def test_a_refused_text_does_not_fail_the_requests_merged_with_it(server: 
 # --- dimensions --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("model_name", "dimensions", "fix"), [
-    ("text-embedding-3-small", 3_072, "makes 1 to 1536; set EMBEDDING_DIMENSIONS=1536"),
-    ("text-embedding-ada-002", 384, "makes 1536; set EMBEDDING_DIMENSIONS=1536"),
-])
+@pytest.mark.parametrize(
+    ("model_name", "dimensions", "fix"),
+    [
+        ("text-embedding-3-small", 3_072, "makes 1 to 1536; set EMBEDDING_DIMENSIONS=1536"),
+        ("text-embedding-ada-002", 384, "makes 1536; set EMBEDDING_DIMENSIONS=1536"),
+    ],
+)
 @pytest.mark.shows("issue2-9-dimensions")
 def test_dimensions_a_model_cannot_make_stop_the_start(model_name: str, dimensions: int, fix: str) -> None:
     with pytest.raises(ConfigurationError, match=fix):

@@ -98,8 +98,10 @@ async def _as_owner(agent: Agent, statement: str, *values: Any) -> list[Mapping[
 
 async def _forget_archives(agent: Agent) -> None:
     """Rewrites tombstones as a version before archive ids wrote them."""
-    for statement in ("UPDATE archived_memories SET archive_id = NULL WHERE agent_id = %s",
-                      "DELETE FROM archived_copies WHERE agent_id = %s"):
+    for statement in (
+        "UPDATE archived_memories SET archive_id = NULL WHERE agent_id = %s",
+        "DELETE FROM archived_copies WHERE agent_id = %s",
+    ):
         await _as_owner(agent, statement, agent.agent_id)
 
 
@@ -114,9 +116,7 @@ async def _attested(agent: Agent, result: EraseResult) -> dict[str, Any]:
 
 @pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
 @pytest.mark.shows("A13")
-async def test_an_erasure_never_says_verified_about_a_copy_in_another_archive(
-    pair: Pair, params: EraseParams
-) -> None:
+async def test_an_erasure_never_says_verified_about_a_copy_in_another_archive(pair: Pair, params: EraseParams) -> None:
     result = await pair.here.memory.erase(params)
     assert (result.verified, result.complete, result.unreachable) == (False, True, {pair.other_id: 1})
     attested = await _attested(pair.here, result)
@@ -124,8 +124,7 @@ async def test_an_erasure_never_says_verified_about_a_copy_in_another_archive(
     assert result.left == {}
     assert not _copy(pair.here, pair.pruned_here).exists()
     assert _copy(pair.there, pair.pruned_there).exists()
-    left = await _as_owner(
-        pair.here, "SELECT memory_id FROM archived_memories WHERE agent_id = %s", pair.here.agent_id)
+    left = await _as_owner(pair.here, "SELECT memory_id FROM archived_memories WHERE agent_id = %s", pair.here.agent_id)
     assert [row["memory_id"] for row in left] == [pair.pruned_there]
 
     there = await pair.there.memory.erase(params)
@@ -176,9 +175,7 @@ async def test_an_archive_that_is_replaced_during_an_erasure_ends_it_and_nothing
 
 
 @pytest.mark.shows("A13")
-async def test_a_tombstone_of_an_older_version_belongs_to_this_archive_if_its_copy_is_here(
-    pair: Pair,
-) -> None:
+async def test_a_tombstone_of_an_older_version_belongs_to_this_archive_if_its_copy_is_here(pair: Pair) -> None:
     await _forget_archives(pair.here)
     result = await pair.here.memory.erase(EVERYTHING)
     assert (result.verified, result.unreachable) == (False, {"unknown": 1})
@@ -192,8 +189,7 @@ async def test_a_copy_that_names_another_agent_is_not_erased(agent: Agent) -> No
     strange, kin = uuid4(), uuid4()
     folder = _copy(agent, own).parent
     for memory_id, owner in ((strange, "Casey"), (kin, agent.agent_id)):
-        copy = {"memory_id": str(memory_id), "agent_id": owner, "user_id": "ada", "speaker": None,
-                "content": "x"}
+        copy = {"memory_id": str(memory_id), "agent_id": owner, "user_id": "ada", "speaker": None, "content": "x"}
         (folder / f"{memory_id}.json").write_bytes(gzip.compress(json.dumps(copy).encode()))
     result = await agent.memory.erase(OF_ADA)
     assert (result.verified, result.left) == (True, {})
@@ -269,12 +265,11 @@ async def test_merged_archives_count_once_they_are_adopted(pair: Pair) -> None:
 # --- restore and list --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("given", [{"all": True}, {"user_id": "ada"}, {"memory_ids": None}],
-                         ids=["all", "filter", "ids"])
+@pytest.mark.parametrize(
+    "given", [{"all": True}, {"user_id": "ada"}, {"memory_ids": None}], ids=["all", "filter", "ids"]
+)
 @pytest.mark.shows("issue13-other-archives")
-async def test_a_restore_continues_with_the_rest_and_lists_what_is_elsewhere(
-    pair: Pair, given: dict[str, Any]
-) -> None:
+async def test_a_restore_continues_with_the_rest_and_lists_what_is_elsewhere(pair: Pair, given: dict[str, Any]) -> None:
     named = {"memory_ids": [pair.pruned_here, pair.pruned_there]} if "memory_ids" in given else given
     back = await pair.here.memory.restore(RestoreParams(**named))
     assert (back.memory_ids, back.unreadable_ids) == ([pair.pruned_here], [pair.pruned_there])
@@ -292,7 +287,9 @@ async def test_a_single_id_that_is_elsewhere_is_not_found_and_its_archive_is_nam
 async def test_the_list_marks_which_copies_are_elsewhere(pair: Pair) -> None:
     listed = {each.memory_id: each for each in (await pair.here.memory.archived(ArchivedParams())).memories}
     assert {each: memory.elsewhere for each, memory in listed.items()} == {
-        pair.pruned_here: False, pair.pruned_there: True}
+        pair.pruned_here: False,
+        pair.pruned_there: True,
+    }
     assert str(listed[pair.pruned_there].archive_id) == pair.other_id
     away = replace(pair.here.runtime.parts, archive=None)
     listing = await MemoryManager(away, Caller(pair.here.agent_id)).archived(ArchivedParams())
@@ -334,9 +331,7 @@ async def test_copies_of_an_unknown_archive_are_reported(pair: Pair, services: S
 
 
 @pytest.mark.shows("issue13-other-archives")
-async def test_a_service_without_an_archive_reports_the_archived_copies(
-    pair: Pair, services: Services
-) -> None:
+async def test_a_service_without_an_archive_reports_the_archived_copies(pair: Pair, services: Services) -> None:
     state = await archive_state(pair.here.runtime.database, None)
     assert (state["ok"], state["required"], state["kind"]) == (False, False, "none")
     assert "MEMORY_ARCHIVAL_ENABLED" in state["problem"]
@@ -354,9 +349,7 @@ async def test_looking_at_an_archive_that_was_never_used_changes_nothing(other: 
 
 
 @pytest.mark.shows("issue13-other-archives")
-async def test_the_check_of_copies_calls_them_unreachable_and_adopts_them_once_they_are_merged(
-    pair: Pair,
-) -> None:
+async def test_the_check_of_copies_calls_them_unreachable_and_adopts_them_once_they_are_merged(pair: Pair) -> None:
     async def kinds(*, adopt: bool = False) -> list[str]:
         database, archive = pair.here.runtime.database, pair.here.runtime.parts.archive
         assert archive is not None

@@ -24,13 +24,7 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.changes import UpdateParams
-from agentcore.memory.params.memories import (
-    DeleteParams,
-    GetContextParams,
-    PruneParams,
-    RetrieveParams,
-    StoreParams,
-)
+from agentcore.memory.params.memories import DeleteParams, GetContextParams, PruneParams, RetrieveParams, StoreParams
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows import vector_index
 from agentcore.memory.rows.vector_index import IndexPolicy
@@ -43,8 +37,18 @@ from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.picky_embedder import picky_memory
 from tests.fixtures.services import Services
 
-TOPICS = ("the roof of the barn", "a new fence", "the well pump", "hay for the winter", "the old tractor",
-          "wild garlic in the wood", "the beehives", "a leaking gutter", "apple varieties", "the gravel road")
+TOPICS = (
+    "the roof of the barn",
+    "a new fence",
+    "the well pump",
+    "hay for the winter",
+    "the old tractor",
+    "wild garlic in the wood",
+    "the beehives",
+    "a leaking gutter",
+    "apple varieties",
+    "the gravel road",
+)
 # Query and fact share no word: only a vector finds the fact.
 FACT = "Our vet for the goats is called Dr. Amelie Sturm, she comes on Thursdays."
 QUERY = "Which animal doctor looks after the herd?"
@@ -115,7 +119,8 @@ async def assert_whole(agent: Agent, memory_id: UUID, content: str) -> None:
     made = [row for row in await rows(agent) if row["memory_id"] == memory_id]
     cut = passages(content)
     assert [(row["passage"], row["start"], row["end"]) for row in made] == [
-        (number, each.start, each.end) for number, each in enumerate(cut) if number]
+        (number, each.start, each.end) for number, each in enumerate(cut) if number
+    ]
     assert all(row["embedding"] is not None for row in made)
     assert memory_id not in await pending(agent)
 
@@ -153,12 +158,15 @@ async def test_a_short_memory_costs_nothing(agent: Agent) -> None:
     assert not statistics.has_passages
 
 
-@pytest.mark.parametrize(("values", "asked"), [
-    ({"namespace": "a"}, {"namespace": "b"}),
-    ({"user_id": "ada"}, {"user_id": "bo"}),
-    ({"timestamp": "2026-05-01T00:00:00Z"}, {"as_of": "2026-04-01T00:00:00Z"}),
-    ({"tags": ["farm"]}, {"tags": ["home"]}),
-])
+@pytest.mark.parametrize(
+    ("values", "asked"),
+    [
+        ({"namespace": "a"}, {"namespace": "b"}),
+        ({"user_id": "ada"}, {"user_id": "bo"}),
+        ({"timestamp": "2026-05-01T00:00:00Z"}, {"as_of": "2026-04-01T00:00:00Z"}),
+        ({"tags": ["farm"]}, {"tags": ["home"]}),
+    ],
+)
 async def test_passages_are_searched_under_the_conditions_of_their_memory(
     agent: Agent, values: Mapping[str, Any], asked: Mapping[str, Any]
 ) -> None:
@@ -179,9 +187,7 @@ async def test_a_caller_bound_to_users_finds_and_sees_passages_of_these_users_al
             assert bool(await cursor.fetchall()) == finds
 
 
-async def test_a_passage_that_a_superseded_memory_contains_is_found_in_historical_queries_alone(
-    agent: Agent,
-) -> None:
+async def test_a_passage_that_a_superseded_memory_contains_is_found_in_historical_queries_alone(agent: Agent) -> None:
     newer = await agent.stored_id("The farm was sold.", timestamp="2026-04-01")
     memory_id = await agent.stored_id(
         long_text(FACT), timestamp="2026-01-05", superseded_by=newer, valid_to="2026-04-01"
@@ -319,9 +325,7 @@ async def test_a_job_that_was_lost_is_enqueued_again(agent: Agent) -> None:
     await assert_whole(agent, memory_id, content)
 
 
-async def test_what_an_interrupted_job_has_embedded_is_kept(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_an_interrupted_job_has_embedded_is_kept(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_vectors, "BATCH", 3)
     content = long_text(FACT)
     memory_id = await agent.stored_id(content)
@@ -356,9 +360,7 @@ async def test_no_passage_of_an_old_version_is_written(
     await assert_whole(agent, memory_id, (await agent.get(memory_id)).content)
 
 
-async def test_a_memory_that_is_deleted_meanwhile_does_no_harm(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_memory_that_is_deleted_meanwhile_does_no_harm(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_vectors, "BATCH", 3)
     memory_id = await agent.stored_id(long_text(FACT))
 
@@ -383,9 +385,7 @@ async def test_a_passage_that_the_model_refuses_does_not_hold_up_the_others(agen
     assert await similarity(agent, memory_id) is not None
 
 
-async def test_a_long_backlog_takes_turns_with_other_agents(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_backlog_takes_turns_with_other_agents(agent: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document_vectors, "MOST_PASSAGES", 5)
     monkeypatch.setattr(document_vectors, "MEMORIES", 2)
     contents = {await agent.stored_id(text): text for text in map(long_text, "abc")}
@@ -411,13 +411,10 @@ async def test_without_an_embedder_long_memories_stay_pending(agent: Agent) -> N
 
 
 @pytest.mark.parametrize("task_id", [None, "task"])
-async def test_a_context_shortens_a_long_memory_to_the_passage_that_matched(
-    agent: Agent, task_id: str | None
-) -> None:
+async def test_a_context_shortens_a_long_memory_to_the_passage_that_matched(agent: Agent, task_id: str | None) -> None:
     await agent.stored_id(long_text(FACT, behind=100), task_id=task_id)
     await work(agent)
-    built = await agent.memory.get_context(
-        GetContextParams(query=FACT, max_tokens=400, min_fit=0, task_id=task_id))
+    built = await agent.memory.get_context(GetContextParams(query=FACT, max_tokens=400, min_fit=0, task_id=task_id))
     assert "Amelie Sturm" in built.context
     assert "Note 199" in built.context
     assert built.shortened
@@ -461,11 +458,13 @@ async def test_many_passages_are_searched_through_an_index_of_the_keeper(
     await selected(agent, "ANALYZE memory_passages")
     await selected(agent, "ANALYZE memories")
     runtime = agent.runtime
-    keeper = IndexKeeper(
-        runtime.database, runtime.parts.vector_model, 64, IndexPolicy(), exact_search_limit=0)
+    keeper = IndexKeeper(runtime.database, runtime.parts.vector_model, 64, IndexPolicy(), exact_search_limit=0)
     assert await keeper.round() >= 1
-    [own] = await selected(agent, "SELECT DISTINCT tableoid::regclass::text AS name FROM memory_passages "
-                           "WHERE agent_id = %s", agent.agent_id)
+    [own] = await selected(
+        agent,
+        "SELECT DISTINCT tableoid::regclass::text AS name FROM memory_passages WHERE agent_id = %s",
+        agent.agent_id,
+    )
     [state] = [each for each in await keeper.states() if each.partition == own["name"]]
     assert state.indexes[0].recall is not None
     assert state.indexes[0].recall >= 0.9

@@ -57,8 +57,12 @@ async def test_two_sessions_of_a_week_have_a_summary_together(talk: Talking) -> 
     assert (period.memory_type, period.tags) == (MemoryType.SEMANTIC, ["period_summary"])
     assert period.content == f"user: {LINES[0]}\nuser: {LINES[1]}\nuser: {LINES[2]}"
     assert period.metadata == {
-        "period": "2026-W23", "from": "2026-06-01T12:00:00+00:00", "until": "2026-06-04T12:00:00+00:00",
-        "summarised_count": 2, "by": "extractive"}
+        "period": "2026-W23",
+        "from": "2026-06-01T12:00:00+00:00",
+        "until": "2026-06-04T12:00:00+00:00",
+        "summarised_count": 2,
+        "by": "extractive",
+    }
     assert period.timestamp == NOON + timedelta(days=3)
     assert {link.target_id for link in period.links} == {each.memory_id for each in own}
     assert {link.relation for link in period.links} == {"summarises"}
@@ -69,8 +73,9 @@ async def test_two_sessions_of_a_week_have_a_summary_together(talk: Talking) -> 
     assert any("Antwerp" in each for each in await agent.found("warehouse Antwerp", tags=["period_summary"]))
 
 
-@pytest.mark.parametrize(("unit", "labels"), [
-    ("day", ["2026-06-01"]), ("week", ["2026-W23"]), ("month", ["2026-06"]), (None, [])])
+@pytest.mark.parametrize(
+    ("unit", "labels"), [("day", ["2026-06-01"]), ("week", ["2026-W23"]), ("month", ["2026-06"]), (None, [])]
+)
 @pytest.mark.shows("issue5-2-periods")
 async def test_the_agents_rules_say_of_what_time_there_are_summaries(
     talk: Talking, unit: str | None, labels: list[str]
@@ -95,7 +100,11 @@ async def test_users_and_namespaces_have_periods_of_their_own(talk: Talking) -> 
     await talk.work()
     found = await periods(agent)
     assert {(each.user_id, each.namespace) for each in found} == {
-        ("u-1", None), ("u-2", None), (None, "n"), (None, None)}
+        ("u-1", None),
+        ("u-2", None),
+        (None, "n"),
+        (None, None),
+    }
     assert all(each.metadata["summarised_count"] == 2 for each in found)
 
 
@@ -303,9 +312,9 @@ async def test_two_workers_at_once_tell_a_period_once(services: Services) -> Non
             await transaction.summaries.enqueue_for_period(ids)
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
         async with open_runtime(settings) as other:
-            await asyncio.gather(*(
-                PeriodSummarizing(runtime.parts, Caller(agent.agent_id)).run()
-                for runtime in (talk.runtime, other)))
+            await asyncio.gather(
+                *(PeriodSummarizing(runtime.parts, Caller(agent.agent_id)).run() for runtime in (talk.runtime, other))
+            )
         [period] = await periods(agent)
         assert period.version == 1
 

@@ -13,18 +13,7 @@ from agentcore.memory.params.memories import DeleteParams, ListParams, PrunePara
 from agentcore.memory.params.sessions import AddSessionParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.services import Services
-from tests.fixtures.stretches import (
-    LINES,
-    NOON,
-    SALT,
-    change,
-    end,
-    message,
-    periods,
-    say,
-    summaries,
-    weekly,
-)
+from tests.fixtures.stretches import LINES, NOON, SALT, change, end, message, periods, say, summaries, weekly
 
 
 @pytest.fixture
@@ -34,9 +23,7 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
 
 
 @pytest.mark.shows("issue5-2-periods")
-async def test_a_deleted_message_takes_the_summaries_above_it_at_once_and_the_rest_is_told_again(
-    talk: Talking
-) -> None:
+async def test_a_deleted_message_takes_the_summaries_above_it_at_once_and_the_rest_is_told_again(talk: Talking) -> None:
     agent = await weekly(talk)
     await say(agent, "a", 0, LINES[0], LINES[1])
     await say(agent, "b", 1, LINES[2])
@@ -122,8 +109,11 @@ async def test_a_users_erasure_reaches_the_periods_that_tell_of_it(talk: Talking
     agent = await weekly(talk)
     moment = (NOON + timedelta(hours=1)).isoformat()
     for user_id, text in (("u-1", LINES[0]), ("u-2", LINES[1])):
-        params = {"session_id": "a", "user_id": user_id,
-                  "messages": [{"role": "user", "content": text, "timestamp": moment}]}
+        params = {
+            "session_id": "a",
+            "user_id": user_id,
+            "messages": [{"role": "user", "content": text, "timestamp": moment}],
+        }
         await agent.memory.add_session(AddSessionParams.model_validate(params))
     await end(agent, "a")
     await say(agent, "b", 1, LINES[2])

@@ -32,6 +32,7 @@ READER = "reader"
 @pytest.fixture(scope="module")
 def readings(services: Services) -> Iterator[OwnDatabase]:
     """A database with 4,000 memories of a single agent, analyzed."""
+
     async def fill(url: str) -> None:
         async with open_runtime(settings_for(services, database_url=url)) as runtime:
             agent = Agent(runtime, READER)
@@ -63,9 +64,7 @@ async def filled(services: Services, readings: OwnDatabase) -> AsyncIterator[Age
 
 async def plan(agent: Agent, statement: sql.Composable, **values: Any) -> str:
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
-        cursor = await connection.execute(
-            sql.SQL("EXPLAIN ") + statement, {"agent_id": agent.agent_id, **values}
-        )
+        cursor = await connection.execute(sql.SQL("EXPLAIN ") + statement, {"agent_id": agent.agent_id, **values})
         return "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
 
 
@@ -180,9 +179,7 @@ async def test_a_span_of_time_goes_through_its_index(filled: Agent) -> None:
         "SELECT memory_id FROM memories m WHERE m.agent_id = %(agent_id)s AND m.event_from < %(end)s "
         "AND m.event_to > %(start)s AND memory_matches(m, '{}')"
     )
-    text = await plan(
-        filled, statement, start=datetime(2023, 5, 1, tzinfo=UTC), end=datetime(2023, 6, 1, tzinfo=UTC)
-    )
+    text = await plan(filled, statement, start=datetime(2023, 5, 1, tzinfo=UTC), end=datetime(2023, 6, 1, tzinfo=UTC))
     assert "event_to" in text.split("Index Cond")[1]
     assert "event_from" in text.split("Index Cond")[1].splitlines()[0]
     assert "Seq Scan" not in text
@@ -212,10 +209,11 @@ async def with_passages(filled: Agent) -> Agent:
             for row in await cursor.fetchall()
         ]
         await connection.cursor().executemany(
-            "INSERT INTO memory_passages (agent_id, memory_id, passage, embedding_model, start, \"end\", "
-            "embedding) VALUES (%s, %s, 1, %s, 1, 2, %s)", values)
-        cursor = await connection.execute(
-            "SELECT DISTINCT tableoid::regclass::text AS name FROM memory_passages")
+            'INSERT INTO memory_passages (agent_id, memory_id, passage, embedding_model, start, "end", '
+            "embedding) VALUES (%s, %s, 1, %s, 1, 2, %s)",
+            values,
+        )
+        cursor = await connection.execute("SELECT DISTINCT tableoid::regclass::text AS name FROM memory_passages")
         [row] = await cursor.fetchall()
         shape: dict[str, sql.Composable] = {
             "index": sql.Identifier("ann_passages"),
@@ -243,10 +241,8 @@ async def test_passages_are_compared_by_the_agents_key_or_through_their_index(wi
     assert "ann_passages" not in text
     async with with_passages.runtime.database.transaction(with_passages.agent_id) as connection:
         await connection.execute("SELECT set_config('enable_sort', 'off', true)")
-        indexed = shaped_query(
-            "passage_arm_indexed", vector=asked, then=query("held_ever"), dimensions=sql.Literal(64))
-        cursor = await connection.execute(
-            sql.SQL("EXPLAIN ") + indexed, {"agent_id": with_passages.agent_id, **values})
+        indexed = shaped_query("passage_arm_indexed", vector=asked, then=query("held_ever"), dimensions=sql.Literal(64))
+        cursor = await connection.execute(sql.SQL("EXPLAIN ") + indexed, {"agent_id": with_passages.agent_id, **values})
         text = "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
     assert "Index Scan using ann_passages" in text
     assert "Seq Scan" not in text
@@ -255,8 +251,7 @@ async def test_passages_are_compared_by_the_agents_key_or_through_their_index(wi
 async def test_the_best_passage_of_a_candidate_is_read_by_its_key(with_passages: Agent) -> None:
     distance = shaped_query("distance_to_one", stored=SETTLED.stored)
     passage_distance = shaped_query("distance_to_one", stored=sql.SQL("p.embedding"))
-    best = shaped_query(
-        "best_passage", passage_distance=passage_distance, distance=distance, held=SETTLED.held)
+    best = shaped_query("best_passage", passage_distance=passage_distance, distance=distance, held=SETTLED.held)
     statement = sql.SQL(
         "SELECT best.start FROM memories m LEFT JOIN LATERAL ({}) AS best ON true "
         "WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[])"
@@ -287,7 +282,8 @@ async def test_what_is_made_of_a_memory_is_looked_up_by_keys(filled: Agent) -> N
     await tie(filled)
     async with filled.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
-            "SELECT memory_id FROM memories WHERE agent_id = %s LIMIT 1", (filled.agent_id,))
+            "SELECT memory_id FROM memories WHERE agent_id = %s LIMIT 1", (filled.agent_id,)
+        )
         row = await cursor.fetchone()
     assert row is not None
     text = await plan(filled, query("mark_summaries_stale"), memory_ids=[row["memory_id"]])
@@ -316,9 +312,7 @@ SELECT agent_id, n * 1000 + 1, memory_id FROM memories, generate_series(1, %(tim
 
 
 @pytest.mark.parametrize("times", [1, 15])
-async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(
-    filled: Agent, times: int
-) -> None:
+async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(filled: Agent, times: int) -> None:
     """A new agent has no statistics, yet none of its rows may be read once per subject.
 
     With many subjects of other agents, the primary key is one level deeper than indexes that look cheaper.
@@ -330,13 +324,17 @@ async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(
     items = [StoreParams(content=f"Pallet {n} is on the barge.") for n in range(1_000)]
     await agent.memory.store_batch(StoreBatchParams(items=items))
     asked = {
-        "agent_id": agent.agent_id, "subject_keys": list(range(1_000)), "session_ids": [], "moments": [],
-        "window_seconds": 3_600.0, "max_chars": 1_000, "limit": 8, "session_limit": 4,
+        "agent_id": agent.agent_id,
+        "subject_keys": list(range(1_000)),
+        "session_ids": [],
+        "moments": [],
+        "window_seconds": 3_600.0,
+        "max_chars": 1_000,
+        "limit": 8,
+        "session_limit": 4,
     }
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
-        cursor = await connection.execute(
-            sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + query("stated_before"), asked
-        )
+        cursor = await connection.execute(sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + query("stated_before"), asked)
         [row] = await cursor.fetchall()
     pages = row["QUERY PLAN"][0]["Plan"]["Shared Hit Blocks"]
     assert pages < 10_000, pages
@@ -384,9 +382,7 @@ SELECT agent_id, memory_id, 'summary', 'session ' || row_number() OVER (ORDER BY
 
 
 @pytest.mark.parametrize("known", [True, False])
-async def test_what_waits_in_a_thousand_sessions_is_read_once_and_the_rules_with_it(
-    filled: Agent, known: bool
-) -> None:
+async def test_what_waits_in_a_thousand_sessions_is_read_once_and_the_rules_with_it(filled: Agent, known: bool) -> None:
     """With and without statistics."""
     async with filled.runtime.database.owner_transaction() as connection:
         await connection.execute("INSERT INTO agent_settings (agent_id) VALUES (%s)", (filled.agent_id,))
@@ -394,7 +390,8 @@ async def test_what_waits_in_a_thousand_sessions_is_read_once_and_the_rules_with
         if known:
             await connection.execute("ANALYZE llm_queue")
         cursor = await connection.execute(
-            sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("llm_work_of_agents"))
+            sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("llm_work_of_agents")
+        )
         [row] = await cursor.fetchall()
     told = row["QUERY PLAN"][0]["Plan"]
     pages = told["Shared Hit Blocks"] + told["Shared Read Blocks"]

@@ -78,9 +78,7 @@ async def test_a_caller_knows_soon_that_postgresql_is_away_and_is_served_once_it
     assert await seven(database) == 7
 
 
-async def test_callers_who_wait_as_postgresql_goes_away_know_soon(
-    parts: EmbeddedParts, database: Database
-) -> None:
+async def test_callers_who_wait_as_postgresql_goes_away_know_soon(parts: EmbeddedParts, database: Database) -> None:
     used, gone = asyncio.Event(), asyncio.Event()
 
     async def use() -> None:

@@ -14,13 +14,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.memories import (
-    CapabilitiesParams,
-    CountParams,
-    GetParams,
-    ListParams,
-    StatsParams,
-)
+from agentcore.memory.params.memories import CapabilitiesParams, CountParams, GetParams, ListParams, StatsParams
 from tests.fixtures.memory import Agent, fill
 
 
@@ -38,8 +32,7 @@ async def test_a_consistent_reading_shows_what_was_just_written_where_a_replica_
     memory_id = await lagging.stored_id("The kiln is hot.", embedding=embedding)
     for consistent in (False, True):
         listed = await lagging.memory.list(ListParams(vectors=True, consistent=consistent))
-        assert [(each.memory_id, each.embedding) for each in listed.memories] == [
-            (memory_id, embedding)] * consistent
+        assert [(each.memory_id, each.embedding) for each in listed.memories] == [(memory_id, embedding)] * consistent
         assert (await lagging.memory.count(CountParams(consistent=consistent))).count == int(consistent)
     with pytest.raises(NotFound):
         await lagging.get(memory_id)
@@ -56,9 +49,7 @@ async def test_pages_hold_each_memory_once_in_order(agent: Agent, order_by: str,
     seen, cursor = [], None
     while True:
         page = await agent.memory.list(
-            ListParams.model_validate(
-                {"order_by": order_by, "descending": descending, "limit": 7, "cursor": cursor}
-            )
+            ListParams.model_validate({"order_by": order_by, "descending": descending, "limit": 7, "cursor": cursor})
         )
         seen += page.memories
         cursor = page.next_cursor
@@ -84,9 +75,7 @@ async def test_pages_hold_each_memory_once_in_order(agent: Agent, order_by: str,
         ("timestamp", 7),
     ],
 )
-async def test_a_cursor_with_a_place_no_page_ends_at_is_refused(
-    agent: Agent, order_by: str, place: object
-) -> None:
+async def test_a_cursor_with_a_place_no_page_ends_at_is_refused(agent: Agent, order_by: str, place: object) -> None:
     await agent.stored_id("A memory to page over.")
     made_up = json.dumps([order_by, True, place, str(uuid4())]).replace('"Infinity"', "Infinity")
     cursor = base64.urlsafe_b64encode(made_up.encode()).decode()

@@ -41,8 +41,9 @@ async def test_the_raw_response_stays_in_the_record_on_request(agent: Agent) -> 
     assert "Lyon" not in record.content + record.summary
 
 
-@pytest.mark.parametrize("values", [
-    {"speaker": "assistant"}, {"metadata": {"role": "assistant"}, "speaker": "Robo"}, {}])
+@pytest.mark.parametrize(
+    "values", [{"speaker": "assistant"}, {"metadata": {"role": "assistant"}, "speaker": "Robo"}, {}]
+)
 @pytest.mark.shows("B15")
 async def test_contents_of_a_model_lose_their_reasoning_too(agent: Agent, values: dict[str, object]) -> None:
     memory_id = await agent.stored_id(RAW, **values)
@@ -54,7 +55,8 @@ async def test_messages_of_a_session_lose_the_reasoning_of_the_assistant_alone(a
     written = "I wrote <think>it</think> myself.\n<think>like this</think>\nWhat does it mean?"
     messages = [{"role": "user", "content": written}, {"role": "assistant", "name": "Robo", "content": RAW}]
     added = await agent.memory.add_session(
-        AddSessionParams.model_validate({"session_id": "s", "messages": messages, "keep_reasoning": True}))
+        AddSessionParams.model_validate({"session_id": "s", "messages": messages, "keep_reasoning": True})
+    )
     ids = [each.memory_id for each in added.results if each.memory_id is not None]
     records = [await agent.get(each) for each in ids]
     assert [each.content for each in records] == [written, SPOKEN]
@@ -68,6 +70,5 @@ async def test_a_response_of_reasoning_alone_is_rejected(agent: Agent) -> None:
 
 async def test_an_update_of_what_an_assistant_said_loses_its_reasoning(agent: Agent) -> None:
     memory_id = await agent.stored_id("The capital is Lyon, I think.", speaker="assistant")
-    await agent.memory.update(
-        UpdateParams.model_validate({"memory_id": memory_id, "updates": {"content": RAW}}))
+    await agent.memory.update(UpdateParams.model_validate({"memory_id": memory_id, "updates": {"content": RAW}}))
     assert (await agent.get(memory_id)).content == SPOKEN

@@ -78,9 +78,7 @@ def keeper(runtime: Runtime, model: str, dimensions: int) -> IndexKeeper:
     return IndexKeeper(runtime.database, model, dimensions, IndexPolicy(), exact_search_limit=0)
 
 
-def towards(
-    agent: Agent, dimensions: int, tell: reembedding.Tell = lambda step, done, total: None
-) -> Reembedding:
+def towards(agent: Agent, dimensions: int, tell: reembedding.Tell = lambda step, done, total: None) -> Reembedding:
     settings = agent.runtime.settings.model_copy(update={"embedding_dimensions": dimensions})
     embedder = make_embedder(settings)
     assert embedder is not None
@@ -93,7 +91,8 @@ async def rows(agent: Agent) -> list[dict[str, Any]]:
     async with agent.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
             "SELECT memory_id, content, embedding, embedding_model, next_embedding_model, "
-            "vector_dims(embedding) AS length FROM memories ORDER BY memory_id")
+            "vector_dims(embedding) AS length FROM memories ORDER BY memory_id"
+        )
         return await cursor.fetchall()
 
 
@@ -116,8 +115,7 @@ async def test_all_memories_have_the_new_vectors_and_the_running_service_uses_th
     await towards(ada, 96).run()
     await followed(ada)
     stored = await rows(ada)
-    assert {(row["embedding_model"], row["next_embedding_model"], row["length"]) for row in stored} == {
-        (NEW, None, 96)}
+    assert {(row["embedding_model"], row["next_embedding_model"], row["length"]) for row in stored} == {(NEW, None, 96)}
     assert len(stored) == COUNT
     assert await found(ada) == ("Note 17:", "nearest", [])
     assert searches(ada.runtime.metrics) == {"indexed": 1}
@@ -143,7 +141,8 @@ async def test_passages_of_long_memories_are_embedded_anew_and_searched_at_every
     async def passages() -> dict[str, int]:
         async with ada.runtime.database.owner_transaction() as connection:
             cursor = await connection.execute(
-                "SELECT embedding_model, count(*) AS count FROM memory_passages GROUP BY 1")
+                "SELECT embedding_model, count(*) AS count FROM memory_passages GROUP BY 1"
+            )
             return {row["embedding_model"]: row["count"] for row in await cursor.fetchall()}
 
     before, [(model, count)] = await similarity(), (await passages()).items()
@@ -297,7 +296,8 @@ async def test_a_service_that_cannot_make_the_model_searches_by_words_and_says_w
     async with ada.runtime.database.owner_transaction() as connection:
         await connection.execute(
             "INSERT INTO embedding_models (model, provider, dimensions, stage) "
-            "VALUES ('elsewhere', 'nobody:Knows', 96, 'settled')")
+            "VALUES ('elsewhere', 'nobody:Knows', 96, 'settled')"
+        )
     await followed(ada, "elsewhere")
     best, mode, degraded = await found(ada)
     assert (best, mode) == ("Note 17:", "words")
@@ -339,7 +339,10 @@ async def parrots_found(agent: Agent) -> list[tuple[str, list[str]]]:
 
 
 async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again(
-    services: Services, own: OwnDatabase, local_cache: Path, caplog: pytest.LogCaptureFixture,
+    services: Services,
+    own: OwnDatabase,
+    local_cache: Path,
+    caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(reembedding, "SETTLE_SECONDS", 0.2)
@@ -383,15 +386,14 @@ async def test_a_model_put_in_force_when_local_was_another_one_is_still_found(
         async with agent.runtime.database.owner_transaction() as connection:
             await connection.execute(
                 "INSERT INTO embedding_models (model, provider, dimensions, stage) "
-                "VALUES ('local/all-MiniLM-L6-v2', 'local', 384, 'settled')")
+                "VALUES ('local/all-MiniLM-L6-v2', 'local', 384, 'settled')"
+            )
     async with with_local_model(services, own, local_cache) as agent:
         assert agent.runtime.parts.vector_model == MINILM_NAME
         assert await parrots_found(agent) == [(PARROTS, [])]
 
 
-async def test_a_new_database_has_the_default_model(
-    services: Services, own: OwnDatabase, local_cache: Path
-) -> None:
+async def test_a_new_database_has_the_default_model(services: Services, own: OwnDatabase, local_cache: Path) -> None:
     async with with_local_model(services, own, local_cache) as agent:
         await agent.store(PARROTS)
         assert {row["embedding_model"] for row in await rows(agent)} == {E5_NAME}
@@ -410,7 +412,6 @@ async def test_a_database_of_several_models_is_left_to_the_settings(
 
 
 async def embeddings_check(services: Services, own: OwnDatabase) -> Check:
-    settings = settings_for(
-        services, database_url=own.url, embedding_model="local", embedding_dimensions=384)
+    settings = settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384)
     [check] = [each for each in await examine(settings) if each.name == "embeddings"]
     return check

@@ -65,9 +65,7 @@ async def test_a_summary_follows_a_message_that_is_changed_in_its_place(talk: Ta
 
 
 @pytest.mark.shows("issue5-2-refreshed")
-async def test_without_rules_the_summary_of_a_sessions_end_follows_within_its_own_budget(
-    talk: Talking
-) -> None:
+async def test_without_rules_the_summary_of_a_sessions_end_follows_within_its_own_budget(talk: Talking) -> None:
     agent = talk.agent()
     await add(agent, lines(0, 10))
     await agent.memory.end_session(EndSessionParams(session_id="s", max_tokens=60))
@@ -135,9 +133,7 @@ async def test_a_summary_is_made_anew_by_the_agents_rules(talk: Talking) -> None
     assert [len(each) for each in told_in(talk)] == [3, 3]
 
 
-async def test_a_model_that_fails_leaves_the_summary_waiting_and_then_plain_code_does_it(
-    talk: Talking
-) -> None:
+async def test_a_model_that_fails_leaves_the_summary_waiting_and_then_plain_code_does_it(talk: Talking) -> None:
     agent = talk.agent()
     before = await summarised(agent, talk, provider="llm")
     talk.model.answers["session_summary"] = lambda document: Reply({}, status=500)
@@ -249,8 +245,9 @@ async def test_two_workers_at_once_write_a_summary_once(services: Services) -> N
         model.answers["session_summary"] = slow
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
         async with open_runtime(settings) as other:
-            await asyncio.gather(*(
-                Refreshing(runtime.parts, Caller(agent.agent_id)).run() for runtime in (talk.runtime, other)))
+            await asyncio.gather(
+                *(Refreshing(runtime.parts, Caller(agent.agent_id)).run() for runtime in (talk.runtime, other))
+            )
         [summary] = await summaries(agent)
         history = (await agent.memory.history(HistoryParams(memory_id=summary.memory_id))).changes
         assert [each.operation for each in history] == ["refresh", "summarise"]

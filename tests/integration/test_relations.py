@@ -51,8 +51,7 @@ async def found(agent: Agent, query: str = QUERY, **values: Any) -> list[MemoryS
 async def test_the_newer_message_is_first_and_the_older_says_what_changed_it(agent: Agent) -> None:
     old, new = await said(agent, OLD, NEW)
     first, second = await found(agent)
-    assert [(first.memory_id, first.outdated_by), (second.memory_id, second.outdated_by)] == [
-        (new, None), (old, new)]
+    assert [(first.memory_id, first.outdated_by), (second.memory_id, second.outdated_by)] == [(new, None), (old, new)]
     assert second.terms is not None
     assert second.terms["freshness"].contribution < 0
     assert (await agent.get(old)).superseded_by is None
@@ -66,10 +65,14 @@ async def test_a_message_that_was_said_earlier_but_stored_later_is_the_older_one
     assert (await found(agent))[1].memory_id == old
 
 
-@pytest.mark.parametrize(("form", "mark"), [
-    ("markdown", "1. [earlier, see 2] The dentist is"), ("text", "1. [earlier, see 2] The dentist is"),
-    ("json", '"outdated_by":2'),
-])
+@pytest.mark.parametrize(
+    ("form", "mark"),
+    [
+        ("markdown", "1. [earlier, see 2] The dentist is"),
+        ("text", "1. [earlier, see 2] The dentist is"),
+        ("json", '"outdated_by":2'),
+    ],
+)
 async def test_a_context_marks_what_is_outdated(agent: Agent, form: Any, mark: str) -> None:
     await said(agent, OLD, NEW)
     built = await agent.memory.get_context(GetContextParams(query=QUERY, format=form))
@@ -77,10 +80,10 @@ async def test_a_context_marks_what_is_outdated(agent: Agent, form: Any, mark: s
     assert built.token_count == agent.runtime.parts.count_tokens(built.context)
 
 
-@pytest.mark.parametrize("scopes", [
-    [{"speaker": "Ada"}, {"speaker": "Bo"}], [{"user_id": "ada"}, {"user_id": "bo"}],
-    [{"namespace": "a"}, {}],
-])
+@pytest.mark.parametrize(
+    "scopes",
+    [[{"speaker": "Ada"}, {"speaker": "Bo"}], [{"user_id": "ada"}, {"user_id": "bo"}], [{"namespace": "a"}, {}]],
+)
 async def test_a_message_of_another_person_or_namespace_changes_nothing(
     agent: Agent, scopes: list[dict[str, str]]
 ) -> None:
@@ -90,10 +93,15 @@ async def test_a_message_of_another_person_or_namespace_changes_nothing(
     assert {each.outdated_by for each in await found(agent)} == {None}
 
 
-@pytest.mark.parametrize("query", [
-    "Who was my dentist before?", "Wer war früher mein Zahnarzt?", "¿Quién era mi dentista antes?",
-    "我以前的牙医是谁",
-])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Who was my dentist before?",
+        "Wer war früher mein Zahnarzt?",
+        "¿Quién era mi dentista antes?",
+        "我以前的牙医是谁",
+    ],
+)
 async def test_a_historical_query_ranks_without_freshness(agent: Agent, query: str) -> None:
     await said(agent, OLD, NEW)
     asked = await found(agent, query, min_fit=0)
@@ -115,8 +123,7 @@ async def test_a_historical_query_finds_superseded_memories_in_any_language(agen
 @pytest.mark.shows("B21")
 async def test_a_historical_query_finds_superseded_memories_by_words_too(agent: Agent) -> None:
     new = await agent.stored_id("Mein Zahnarzt ist Dr. Patel.", timestamp=DAYS[1])
-    await agent.stored_id(
-        "Mein Zahnarzt ist Dr. Weber.", timestamp=DAYS[0], superseded_by=new, valid_to=DAYS[1])
+    await agent.stored_id("Mein Zahnarzt ist Dr. Weber.", timestamp=DAYS[0], superseded_by=new, valid_to=DAYS[1])
     for query, count in (("Wer war früher mein Zahnarzt?", 2), ("Wer ist mein Zahnarzt?", 1)):
         found = await agent.memory.retrieve(RetrieveParams(query=query, min_fit=0))
         assert found.receipt.candidates["lexical"] == count, query

@@ -12,13 +12,7 @@ import pytest
 
 from agentcore import assembly
 from agentcore.errors import ConfigurationError
-from agentcore.memory.params.memories import (
-    CapabilitiesParams,
-    GetContextParams,
-    RetrieveParams,
-    RetrieveResult,
-    Turn,
-)
+from agentcore.memory.params.memories import CapabilitiesParams, GetContextParams, RetrieveParams, RetrieveResult, Turn
 from agentcore.runtime import open_runtime
 from tests.fixtures.cross_encoders import write_cross_encoder
 from tests.fixtures.memory import Agent, settings_for
@@ -74,8 +68,9 @@ async def test_a_cross_encoder_decides_the_order_and_each_score_still_adds_up(
     services: Services, tmp_path: Path
 ) -> None:
     directory = write_cross_encoder(tmp_path, [QUERY, NEAREST, REPEATED, *OTHERS])
-    async with serving(services, reranker="cross_encoder", reranker_path=directory,
-                       reranker_timeout_ms=PATIENT) as agent:
+    async with serving(
+        services, reranker="cross_encoder", reranker_path=directory, reranker_timeout_ms=PATIENT
+    ) as agent:
         await store_all(agent)
         result = await asked(agent)
         assert contents(result)[:2] == [REPEATED, NEAREST]
@@ -99,8 +94,7 @@ async def test_without_one_nothing_is_told_of_it(agent: Agent) -> None:
     result = await asked(agent)
     assert contents(result)[0] == NEAREST
     assert "reranked" not in result.receipt.searched
-    assert {"reranker", "query_rewriting"}.isdisjoint(
-        (await agent.memory.capabilities(CapabilitiesParams())).features)
+    assert {"reranker", "query_rewriting"}.isdisjoint((await agent.memory.capabilities(CapabilitiesParams())).features)
 
 
 @pytest.mark.shows("issue3-5-reranker")
@@ -210,6 +204,7 @@ async def test_a_context_is_built_in_the_rerankers_order(services: Services, ser
 
 def only(best: str) -> Callable[[Received], Reply]:
     """Scores only the text with these words."""
+
     def answer(request: Received) -> Reply:
         texts = enumerate(request.json["documents"])
         return Reply({"results": [{"index": n, "relevance_score": float(text == best)} for n, text in texts]})
@@ -229,9 +224,7 @@ async def test_a_directory_without_a_model_stops_the_start(services: Services, t
 TIDE = "Departure of the emerald boat depends on the tide."
 
 
-async def test_what_only_another_wording_is_near_to_is_found_by_it(
-    services: Services, server: ScriptedServer
-) -> None:
+async def test_what_only_another_wording_is_near_to_is_found_by_it(services: Services, server: ScriptedServer) -> None:
     wordings = {"queries": [TIDE, QUERY.upper(), "  "], "answer": "The emerald boat leaves at seven."}
     server.otherwise = lambda request: chat_answer(wordings)
     async with serving(services, **rewriting(server)) as agent:
@@ -254,7 +247,8 @@ async def test_whatever_a_model_says_it_reaches_no_other_agents_memory_and_no_fi
     services: Services, server: ScriptedServer
 ) -> None:
     server.otherwise = lambda request: chat_answer(
-        {"queries": [TIDE] * 50, "answer": "x" * 100_000, "agent_id": "other", "k": 100, "namespace": None})
+        {"queries": [TIDE] * 50, "answer": "x" * 100_000, "agent_id": "other", "k": 100, "namespace": None}
+    )
     async with serving(services, **rewriting(server)) as agent:
         other = Agent(agent.runtime)
         await other.stored_id(TIDE)
@@ -291,7 +285,8 @@ async def test_a_rewriter_over_its_time_is_done_without_and_left_alone(
         assert [contents(result)[0] for result in results] == [NEAREST] * 3
         assert [result.receipt.degraded for result in results] == [
             ["query rewriting: skipped, openai/small did not answer within 3 seconds."],
-            *[["query rewriting: skipped, openai/small is left alone for a while: it was too slow."]] * 2]
+            *[["query rewriting: skipped, openai/small is left alone for a while: it was too slow."]] * 2,
+        ]
     assert len(server.received) == 1
 
 

@@ -38,8 +38,7 @@ from tests.fixtures.memory import Agent, fill
 
 
 async def pruned(agent: Agent, target: int, layer: MemoryType = MemoryType.EPISODIC) -> list[UUID]:
-    done = await agent.memory.prune(
-        PruneParams(memory_layer=layer, strategy="oldest_first", target=target))
+    done = await agent.memory.prune(PruneParams(memory_layer=layer, strategy="oldest_first", target=target))
     assert done.pruned_count == target
     return done.memory_ids
 
@@ -61,17 +60,28 @@ async def as_owner(agent: Agent, statement: str, *values: Any) -> list[Any]:
 async def lived(agent: Agent) -> list[UUID]:
     """Creates memories with every optional field and dependent row."""
     first = await agent.stored_id(
-        "We run Kubernetes (k8s) in Frankfurt.", importance=0.9, tags=["infra", "ünïcode"], user_id="u",
-        session_id="s", namespace="n", task_id="t", speaker="Ada", external_id="x-1",
-        metadata={"nested": {"list": [1, 2.5, None, "three", 1e-7, 10**20]}}, embedding=[0.3, -0.7] * 32,
-        timestamp="2024-05-01T10:00:00.123456Z", ttl_seconds=10 * 86_400)
-    second = await agent.stored_id("The \"budget\" is 9,000 \\ euros.\nÄnderung 🜁",
-                                   timestamp="2024-05-02T10:00:00Z", links=[
-                                       Link(target_id=first, relation="beside", weight=0.3)])
+        "We run Kubernetes (k8s) in Frankfurt.",
+        importance=0.9,
+        tags=["infra", "ünïcode"],
+        user_id="u",
+        session_id="s",
+        namespace="n",
+        task_id="t",
+        speaker="Ada",
+        external_id="x-1",
+        metadata={"nested": {"list": [1, 2.5, None, "three", 1e-7, 10**20]}},
+        embedding=[0.3, -0.7] * 32,
+        timestamp="2024-05-01T10:00:00.123456Z",
+        ttl_seconds=10 * 86_400,
+    )
+    second = await agent.stored_id(
+        'The "budget" is 9,000 \\ euros.\nÄnderung 🜁',
+        timestamp="2024-05-02T10:00:00Z",
+        links=[Link(target_id=first, relation="beside", weight=0.3)],
+    )
     third = await agent.stored_id("It all ends well.", timestamp="2024-05-03T10:00:00Z", importance=0.1)
     for content in ("The budget is 12,000 euros.", "The budget is 13,000 euros."):
-        changes = {"content": content, "tags": ["money"],
-                   "links": [{"target_id": str(third), "relation": "follows"}]}
+        changes = {"content": content, "tags": ["money"], "links": [{"target_id": str(third), "relation": "follows"}]}
         await agent.memory.update(UpdateParams.model_validate({"memory_id": second, "updates": changes}))
     parts = agent.runtime.parts
     parts.accesses.note(agent.agent_id, [first, first, second], parts.clock())
@@ -84,12 +94,21 @@ async def test_a_restored_memory_is_the_one_that_was_archived_byte_for_byte(agen
     ids = await lived(agent)
     before = await rows(agent)
     assert {each.partition(" ")[0] for row in before.values() for each in row} == {
-        "memories", "memory_usage", "memory_history", "memory_links"}
+        "memories",
+        "memory_usage",
+        "memory_history",
+        "memory_links",
+    }
     assert await pruned(agent, 2) == ids[:2]
     assert set(await rows(agent)) == {ids[2]}
     back = await restored(agent, memory_ids=ids[:2])
     assert (back.restored_count, set(back.memory_ids), back.lost_links, back.renewed_ids, back.complete) == (
-        2, set(ids[:2]), [], [], True)
+        2,
+        set(ids[:2]),
+        [],
+        [],
+        True,
+    )
     assert await rows(agent) == before
     assert (await agent.memory.stats(StatsParams())).archived == 0
     assert await agent.found("Kubernetes in Frankfurt", k=1) == ["We run Kubernetes (k8s) in Frankfurt."]
@@ -103,8 +122,12 @@ async def test_a_memory_survives_the_archive_again_and_again(agent: Agent) -> No
         await restored(agent, all=True)
     assert await rows(agent) == before
     told = await as_owner(
-        agent, "SELECT token_id, trace_id, before ->> 'reason' AS reason FROM memory_history "
-        "WHERE agent_id = %s AND memory_id = %s AND operation = 'restore'", agent.agent_id, ids[0])
+        agent,
+        "SELECT token_id, trace_id, before ->> 'reason' AS reason FROM memory_history "
+        "WHERE agent_id = %s AND memory_id = %s AND operation = 'restore'",
+        agent.agent_id,
+        ids[0],
+    )
     assert told == [{"token_id": "token-1", "trace_id": "t" * 32, "reason": "oldest_first"}] * 3
 
 
@@ -143,8 +166,7 @@ async def test_a_fact_that_changed_while_it_was_archived_comes_back_superseded(a
 async def test_what_stood_beside_a_fact_before_it_was_archived_stands_beside_it_again(agent: Agent) -> None:
     first = await agent.stored_id(budget("48,000"), timestamp="2026-03-02T09:00:00Z")
     second = await agent.stored_id(budget("52,500"), timestamp="2026-04-02T09:00:00Z")
-    await agent.memory.update(
-        UpdateParams.model_validate({"memory_id": first, "updates": {"current": True}}))
+    await agent.memory.update(UpdateParams.model_validate({"memory_id": first, "updates": {"current": True}}))
     before = await rows(agent)
     assert await pruned(agent, 1) == [first]
     back = await restored(agent, memory_ids=[first])
@@ -156,8 +178,10 @@ async def test_what_stood_beside_a_fact_before_it_was_archived_stands_beside_it_
 
 
 async def test_facts_that_followed_each_other_come_back_in_their_order(agent: Agent) -> None:
-    told = [(budget(euros), f"2026-0{month}-02T09:00:00Z") for month, euros in
-            enumerate(("48,000", "52,500", "55,000"), start=3)]
+    told = [
+        (budget(euros), f"2026-0{month}-02T09:00:00Z")
+        for month, euros in enumerate(("48,000", "52,500", "55,000"), start=3)
+    ]
     ids = []
     for content, at in told:
         ids.append(await agent.stored_id(content, timestamp=at))
@@ -171,8 +195,7 @@ async def test_ties_come_back_whose_other_end_is_there_and_the_others_are_told(a
     first, second, _ = await lived(agent)
     await pruned(agent, 2)
     back = await restored(agent, memory_ids=[second])
-    assert [(each.memory_id, each.other_id, each.relation) for each in back.lost_links] == [
-        (second, first, "beside")]
+    assert [(each.memory_id, each.other_id, each.relation) for each in back.lost_links] == [(second, first, "beside")]
     assert len((await agent.get(second)).links) == 1
     # The other copy contains the link as well.
     assert (await restored(agent, memory_ids=[first])).lost_links == []
@@ -197,11 +220,16 @@ async def test_a_filter_restores_what_matches_and_nothing_else(agent: Agent) -> 
     middle = agent.runtime.parts.clock()
     await pruned(agent, 5)
     cases: list[tuple[dict[str, Any], int]] = [
-        ({"session_id": "monday"}, 6), ({"session_id": "nobody's"}, 0), ({"tags": ["a", "b"]}, 6),
-        ({"user_id": "u", "namespace": "n", "task_id": "t"}, 4), ({"memory_types": ["semantic"]}, 0),
+        ({"session_id": "monday"}, 6),
+        ({"session_id": "nobody's"}, 0),
+        ({"tags": ["a", "b"]}, 6),
+        ({"user_id": "u", "namespace": "n", "task_id": "t"}, 4),
+        ({"memory_types": ["semantic"]}, 0),
         ({"memory_types": ["episodic"]}, 10),
-        ({"archived_before": middle}, 5), ({"archived_after": middle}, 5),
-        ({"after": "2026-01-01T00:02:00Z"}, 6), ({"before": "2026-01-01T00:02:00Z"}, 4),
+        ({"archived_before": middle}, 5),
+        ({"archived_after": middle}, 5),
+        ({"after": "2026-01-01T00:02:00Z"}, 6),
+        ({"before": "2026-01-01T00:02:00Z"}, 4),
         ({"after": "2026-01-01T00:01:00Z", "before": "2026-01-01T00:03:00Z", "session_id": "tuesday"}, 2),
     ]
     for filters, count in cases:
@@ -258,12 +286,17 @@ async def test_a_deleted_memory_that_was_never_archived_does_not_come_back(agent
         await restored(agent, memory_ids=ids[:1])
 
 
-@pytest.mark.parametrize("damage", [
-    lambda path: path.write_bytes(path.read_bytes()[:-1]),
-    lambda path: path.write_bytes(b""),
-    lambda path: path.write_bytes(path.with_name(sorted(
-        each.name for each in path.parent.iterdir() if each != path)[0]).read_bytes()),
-], ids=["cut off", "emptied", "another's copy"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda path: path.write_bytes(path.read_bytes()[:-1]),
+        lambda path: path.write_bytes(b""),
+        lambda path: path.write_bytes(
+            path.with_name(sorted(each.name for each in path.parent.iterdir() if each != path)[0]).read_bytes()
+        ),
+    ],
+    ids=["cut off", "emptied", "another's copy"],
+)
 @pytest.mark.shows("issue4-6-refused", "A9")
 async def test_a_copy_that_is_not_what_was_archived_is_listed_and_the_others_come_back(
     agent: Agent, damage: Callable[[Path], None]
@@ -372,15 +405,21 @@ async def test_members_of_an_older_copy_that_no_longer_exist_are_ignored(agent: 
     older = gzip.compress(json.dumps({**copy, "aliases": [{"alias": "k8s", "means": "Kubernetes"}]}).encode())
     await archive.write({key: older})
     await as_owner(
-        agent, "UPDATE archived_memories SET sha256 = %s, size_bytes = %s WHERE memory_id = %s",
-        sha256(older).digest(), len(older), ids[0])
+        agent,
+        "UPDATE archived_memories SET sha256 = %s, size_bytes = %s WHERE memory_id = %s",
+        sha256(older).digest(),
+        len(older),
+        ids[0],
+    )
     assert (await restored(agent, memory_ids=ids[:1])).memory_ids == ids[:1]
     assert await rows(agent) == before
 
 
 async def test_a_restored_memory_is_in_its_tasks_working_memory_again(agent: Agent) -> None:
-    [memory_id, *_] = [await agent.stored_id(f"Step {n} of the move is done.", task_id="move",
-                                             timestamp=f"2026-01-0{n}") for n in (1, 2)]
+    [memory_id, *_] = [
+        await agent.stored_id(f"Step {n} of the move is done.", task_id="move", timestamp=f"2026-01-0{n}")
+        for n in (1, 2)
+    ]
     asked = GetContextParams(query="the move", task_id="move")
     await pruned(agent, 1)
     assert "Step 1" not in (await agent.memory.get_context(asked)).context
@@ -408,7 +447,12 @@ async def test_what_is_archived_is_listed_with_size_reason_and_time_page_by_page
     [one] = (await agent.memory.archived(ArchivedParams(limit=1))).memories
     copy = (agent.runtime.home.archive / one.object_key).read_bytes()
     assert (one.size_bytes, one.reason, one.session_id, one.tags, one.version) == (
-        len(copy), "oldest_first", "s", ["meter"], 1)
+        len(copy),
+        "oldest_first",
+        "s",
+        ["meter"],
+        1,
+    )
     assert started < one.archived_at < datetime.now(UTC) + timedelta(minutes=1)
 
 
@@ -433,7 +477,9 @@ async def test_a_restore_whose_page_another_took_goes_on_behind_it(agent: Agent)
     async with gate(agent) as opened:
         await opened.hold(
             "SELECT 1 FROM archived_memories WHERE agent_id = %s ORDER BY archived_at DESC, memory_id DESC "
-            "LIMIT 2 FOR UPDATE", agent.agent_id)
+            "LIMIT 2 FOR UPDATE",
+            agent.agent_id,
+        )
         both = await opened.through(restored(agent, all=True, limit=2), restored(agent, all=True, limit=2))
     assert [(each.restored_count, each.complete) for each in both] == [(2, False), (2, False)]
     behind = [await restored(agent, all=True, cursor=each.next_cursor) for each in both]

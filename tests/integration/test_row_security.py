@@ -62,7 +62,8 @@ class Walled:
         """Returns the number of the agent's rows, counted as the owner."""
         async with self.runtime.database.owner_transaction() as connection:
             cursor = await connection.execute(
-                on("SELECT count(*) AS count FROM {table} WHERE agent_id = %s", table), (self.own,))
+                on("SELECT count(*) AS count FROM {table} WHERE agent_id = %s", table), (self.own,)
+            )
             return int((await cursor.fetchone() or {})["count"])
 
     async def assert_other_untouched(self) -> None:
@@ -78,8 +79,10 @@ async def walled(services: Services, runtime: Runtime) -> Walled:
 
 
 async def values(connection: Any, statement: Any, arguments: Any = ()) -> list[Any]:
-    return [next(iter(row.values())) if isinstance(row, dict) else row[0]
-            for row in await (await connection.execute(statement, arguments)).fetchall()]
+    return [
+        next(iter(row.values())) if isinstance(row, dict) else row[0]
+        for row in await (await connection.execute(statement, arguments)).fetchall()
+    ]
 
 
 async def rows_of(connection: Any, agent_id: str) -> dict[str, set[tuple[str, str]]]:
@@ -97,7 +100,8 @@ async def test_selecting_without_a_condition_gives_the_own_rows_alone(walled: Wa
         async with walled.session(walled.own) as connection:
             agents = await values(connection, on("SELECT agent_id FROM {table}", table))
             asked = await values(
-                connection, on("SELECT agent_id FROM {table} WHERE agent_id = %s", table), (walled.other,))
+                connection, on("SELECT agent_id FROM {table} WHERE agent_id = %s", table), (walled.other,)
+            )
         assert len(agents) == await walled.rows(table) > 0
         assert set(agents) == {walled.own}
         assert asked == []
@@ -116,7 +120,8 @@ async def test_updating_everything_changes_the_own_rows_alone(walled: Walled, ta
     async with walled.lasting(walled.own) as connection:
         cursor = await connection.execute(on("UPDATE {table} SET agent_id = agent_id", table))
         aimed = await connection.execute(
-            on("UPDATE {table} SET agent_id = agent_id WHERE agent_id = %s", table), (walled.other,))
+            on("UPDATE {table} SET agent_id = agent_id WHERE agent_id = %s", table), (walled.other,)
+        )
     assert (cursor.rowcount, aimed.rowcount) == (await walled.rows(table), 0)
     await walled.assert_other_untouched()
 
@@ -127,8 +132,7 @@ async def test_deleting_everything_removes_the_own_rows_alone(walled: Walled, ta
     async with walled.runtime.database.owner_transaction() as connection:
         before = await rows_of(connection, walled.other)
     async with walled.session(walled.own) as connection:
-        aimed = await connection.execute(
-            on("DELETE FROM {table} WHERE agent_id = %s", table), (walled.other,))
+        aimed = await connection.execute(on("DELETE FROM {table} WHERE agent_id = %s", table), (walled.other,))
         cursor = await connection.execute(on("DELETE FROM {table}", table))
         await connection.execute("RESET ROLE")
         own, other = await rows_of(connection, walled.own), await rows_of(connection, walled.other)
@@ -152,7 +156,8 @@ async def columns_of(connection: Any, table: OwnedTable) -> sql.Composable:
         connection,
         "SELECT attname::text FROM pg_attribute WHERE attrelid = %s::regclass AND attnum > 0 "
         "AND NOT attisdropped AND attidentity = '' AND attgenerated = '' AND attname <> 'agent_id'",
-        (table.name,))
+        (table.name,),
+    )
     return sql.SQL("").join(sql.SQL(", ") + sql.Identifier(name) for name in names)
 
 
@@ -162,7 +167,10 @@ async def test_a_row_cannot_be_made_for_another_agent(walled: Walled, table: Own
         async with walled.session(walled.own) as connection:
             statement = on(
                 "INSERT INTO {table} (agent_id{others}) SELECT %s{others} FROM {table} LIMIT 1 {clash}",
-                table, others=await columns_of(connection, table), clash=clash)
+                table,
+                others=await columns_of(connection, table),
+                clash=clash,
+            )
             with pytest.raises(errors.InsufficientPrivilege, match=REFUSED):
                 await connection.execute(statement, (walled.other,))
     await walled.assert_other_untouched()
@@ -174,7 +182,9 @@ async def test_a_clash_with_another_agents_key_neither_overwrites_nor_tells(wall
             await connection.execute(
                 "INSERT INTO completed_tasks (agent_id, task_id, completed_at) "
                 "SELECT %s, task_id, completed_at FROM completed_tasks "
-                "ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = now()", (walled.other,))
+                "ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = now()",
+                (walled.other,),
+            )
     await walled.assert_other_untouched()
 
 
@@ -187,8 +197,8 @@ async def test_without_an_agent_there_is_nothing(walled: Walled, setting: str | 
     async with walled.session(setting) as connection:
         with pytest.raises(errors.InsufficientPrivilege, match=REFUSED):
             await connection.execute(
-                "INSERT INTO completed_tasks (agent_id, task_id, completed_at) VALUES (%s, 't', now())",
-                (walled.own,))
+                "INSERT INTO completed_tasks (agent_id, task_id, completed_at) VALUES (%s, 't', now())", (walled.own,)
+            )
     await walled.assert_other_untouched()
 
 
@@ -206,10 +216,17 @@ async def test_the_setting_ends_with_its_transaction_also_when_that_fails(walled
 async def test_partitions_are_closed_to_the_service(walled: Walled) -> None:
     async with walled.session(walled.own) as connection:
         leaves = await values(
-            connection, "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'memories'::regclass")
+            connection, "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'memories'::regclass"
+        )
     assert len(leaves) == 32
-    statements = ("SELECT * FROM {table}", "UPDATE {table} SET agent_id = agent_id", "DELETE FROM {table}",
-                  "INSERT INTO {table} (agent_id) VALUES ('x')", "TRUNCATE {table}", "COPY {table} TO STDOUT")
+    statements = (
+        "SELECT * FROM {table}",
+        "UPDATE {table} SET agent_id = agent_id",
+        "DELETE FROM {table}",
+        "INSERT INTO {table} (agent_id) VALUES ('x')",
+        "TRUNCATE {table}",
+        "COPY {table} TO STDOUT",
+    )
     for leaf in leaves:
         async with walled.session(walled.own) as connection:
             for statement in statements:
@@ -220,9 +237,14 @@ async def test_partitions_are_closed_to_the_service(walled: Walled) -> None:
 
 @tables
 async def test_the_service_may_neither_empty_nor_change_a_table(walled: Walled, table: OwnedTable) -> None:
-    statements = ("TRUNCATE {table}", "ALTER TABLE {table} DISABLE ROW LEVEL SECURITY", "DROP TABLE {table}",
-                  "DROP POLICY own_agent ON {table}", "CREATE INDEX ON {table} (agent_id)",
-                  "CREATE TRIGGER t AFTER INSERT ON {table} EXECUTE FUNCTION tsvector_update_trigger()")
+    statements = (
+        "TRUNCATE {table}",
+        "ALTER TABLE {table} DISABLE ROW LEVEL SECURITY",
+        "DROP TABLE {table}",
+        "DROP POLICY own_agent ON {table}",
+        "CREATE INDEX ON {table} (agent_id)",
+        "CREATE TRIGGER t AFTER INSERT ON {table} EXECUTE FUNCTION tsvector_update_trigger()",
+    )
     async with walled.session(walled.own) as connection:
         for statement in statements:
             with pytest.raises(errors.InsufficientPrivilege, match=f"{DENIED}|must be owner"):
@@ -233,30 +255,39 @@ async def test_the_service_may_neither_empty_nor_change_a_table(walled: Walled, 
 async def test_the_services_role_is_bound_and_owns_nothing(walled: Walled) -> None:
     async with walled.session(walled.own) as connection:
         assert await values(
-            connection, "SELECT rolsuper OR rolbypassrls OR rolcreaterole FROM pg_roles "
-            "WHERE rolname = %s", (SERVICE_ROLE,)) == [False]
-        assert await values(
-            connection, "SELECT relname FROM pg_class WHERE relowner = %s::regrole", (SERVICE_ROLE,)) == []
-        assert await values(
-            connection, "SELECT rolname FROM pg_auth_members JOIN pg_roles r ON r.oid = roleid "
-            "WHERE member = %s::regrole AND (rolname <> %s OR inherit_option OR admin_option)",
-            (SERVICE_ROLE, BOUND_ROLE)) == [], "it may switch to the narrower role, and no other"
+            connection,
+            "SELECT rolsuper OR rolbypassrls OR rolcreaterole FROM pg_roles WHERE rolname = %s",
+            (SERVICE_ROLE,),
+        ) == [False]
+        assert (
+            await values(connection, "SELECT relname FROM pg_class WHERE relowner = %s::regrole", (SERVICE_ROLE,)) == []
+        )
+        assert (
+            await values(
+                connection,
+                "SELECT rolname FROM pg_auth_members JOIN pg_roles r ON r.oid = roleid "
+                "WHERE member = %s::regrole AND (rolname <> %s OR inherit_option OR admin_option)",
+                (SERVICE_ROLE, BOUND_ROLE),
+            )
+            == []
+        ), "it may switch to the narrower role, and no other"
         reachable = await values(
-            connection, "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
+            connection,
+            "SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace "
             "AND relkind IN ('r', 'p', 'v', 'm') "
-            "AND has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')")
+            "AND has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')",
+        )
     assert set(reachable) == {table.name for table in TABLES}
 
 
 @pytest.mark.shows("A14-role")
-async def test_a_login_of_its_own_serves_agents_and_cannot_become_the_owner(
-    services: Services, agent: Agent
-) -> None:
+async def test_a_login_of_its_own_serves_agents_and_cannot_become_the_owner(services: Services, agent: Agent) -> None:
     login, password = f"login_{uuid4().hex}", uuid4().hex
     names = {"login": sql.Identifier(login), "role": sql.Identifier(SERVICE_ROLE)}
     with psycopg.connect(services.superuser_url(), autocommit=True) as administrator:
-        administrator.execute(sql.SQL("CREATE ROLE {login} LOGIN PASSWORD {password}").format(
-            password=sql.Literal(password), **names))
+        administrator.execute(
+            sql.SQL("CREATE ROLE {login} LOGIN PASSWORD {password}").format(password=sql.Literal(password), **names)
+        )
         administrator.execute(sql.SQL("GRANT {role} TO {login}").format(**names))
         administrator.execute(sql.SQL("GRANT CONNECT ON DATABASE agentcore TO {login}").format(**names))
     await agent.stored_id("The canoe is green.")
@@ -280,9 +311,9 @@ async def test_a_login_of_its_own_serves_agents_and_cannot_become_the_owner(
 async def test_row_security_is_on_wherever_an_agent_owns_rows(walled: Walled) -> None:
     async with walled.session(walled.own) as connection:
         secured = await values(
-            connection, "SELECT relname FROM pg_class WHERE relrowsecurity AND row_security_active(oid)")
-        policies = await values(connection, "SELECT tablename FROM pg_policies WHERE %s = ANY (roles)",
-                                (SERVICE_ROLE,))
+            connection, "SELECT relname FROM pg_class WHERE relrowsecurity AND row_security_active(oid)"
+        )
+        policies = await values(connection, "SELECT tablename FROM pg_policies WHERE %s = ANY (roles)", (SERVICE_ROLE,))
     assert set(secured) == set(policies) == {table.name for table in TABLES}
     assert len(policies) == len(TABLES)
 
@@ -293,8 +324,9 @@ async def test_the_planners_statistics_tell_no_foreign_words(walled: Walled) -> 
         seen = set(await values(connection, "SELECT tablename FROM pg_stats WHERE attname = 'agent_id'"))
     assert {table.name for table in TABLES} <= seen
     async with walled.session(walled.own) as connection:
-        assert await values(
-            connection, "SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (list(seen),)) == []
+        assert (
+            await values(connection, "SELECT tablename FROM pg_stats WHERE tablename = ANY (%s)", (list(seen),)) == []
+        )
 
 
 LEXICAL = "SELECT * FROM lexical_hits(%s, %s::bigint[], %s::real[], '{}', 100, 1.2, 0.75)"
@@ -303,7 +335,8 @@ LEXICAL = "SELECT * FROM lexical_hits(%s, %s::bigint[], %s::real[], '{}', 100, 1
 async def term_keys_of(walled: Walled, agent_id: str) -> list[int]:
     async with walled.runtime.database.owner_transaction() as connection:
         return await values(
-            connection, "SELECT DISTINCT unnest(term_keys) FROM memories WHERE agent_id = %s", (agent_id,))
+            connection, "SELECT DISTINCT unnest(term_keys) FROM memories WHERE agent_id = %s", (agent_id,)
+        )
 
 
 async def test_the_lexical_function_serves_the_agent_of_the_transaction_alone(walled: Walled) -> None:
@@ -318,9 +351,7 @@ async def test_the_lexical_function_serves_the_agent_of_the_transaction_alone(wa
 
 
 @pytest.mark.parametrize("setting", [None, ""])
-async def test_the_lexical_function_finds_nothing_without_an_agent(
-    walled: Walled, setting: str | None
-) -> None:
+async def test_the_lexical_function_finds_nothing_without_an_agent(walled: Walled, setting: str | None) -> None:
     keys = await term_keys_of(walled, walled.other)
     async with walled.session(setting) as connection:
         with pytest.raises(errors.InsufficientPrivilege, match="agent of the transaction alone"):
@@ -351,15 +382,24 @@ async def test_the_constants_of_bm25_are_defined_in_python_alone(walled: Walled)
 # --- users -------------------------------------------------------------------------------------------------
 
 
-OF_USERS = {"memories", "memory_usage", "memory_links", "memory_history", "memory_subjects",
-            "memory_passages",
-            "archived_memories", "archived_copies", "lexical_terms", "lexical_totals", "lexical_deltas"}
+OF_USERS = {
+    "memories",
+    "memory_usage",
+    "memory_links",
+    "memory_history",
+    "memory_subjects",
+    "memory_passages",
+    "archived_memories",
+    "archived_copies",
+    "lexical_terms",
+    "lexical_totals",
+    "lexical_deltas",
+}
 
 
 async def _filled(connection: Connection) -> set[str]:
     """Returns the tables in which the transaction sees a row."""
-    return {table.name for table in TABLES
-            if await values(connection, on("SELECT count(*) FROM {table}", table)) > [0]}
+    return {table.name for table in TABLES if await values(connection, on("SELECT count(*) FROM {table}", table)) > [0]}
 
 
 @pytest.mark.shows("issue13-users")
@@ -381,4 +421,5 @@ async def test_a_transaction_bound_to_users_cannot_write_for_others(walled: Wall
             await connection.execute(
                 "INSERT INTO memories (agent_id, memory_id, memory_type, content, summary, timestamp, "
                 "content_hash, user_id) VALUES (%s, gen_random_uuid(), 'episodic', 'x', 'x', now(), '', 'b')",
-                (walled.own,))
+                (walled.own,),
+            )

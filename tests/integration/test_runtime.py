@@ -19,9 +19,7 @@ from tests.fixtures.scripted_http import Reply, scripted_http
 from tests.fixtures.services import Services
 
 
-async def test_vectors_of_another_length_than_configured_stop_the_start(
-    services: Services, agent: Agent
-) -> None:
+async def test_vectors_of_another_length_than_configured_stop_the_start(services: Services, agent: Agent) -> None:
     await agent.stored_id("A memory with a vector of 64 dimensions.")
     with pytest.raises(ConfigurationError, match="64 dimensions each, and EMBEDDING_DIMENSIONS is 32"):
         async with open_runtime(settings_for(services, embedding_dimensions=32)):
@@ -72,10 +70,19 @@ async def test_a_pgvector_without_half_vectors_stops_the_start(services: Service
                 pass
 
 
-@pytest.mark.parametrize(("version", "too_old"), [
-    (None, True), ("0.5", True), ("0.6.2", True), ("0.7.4", False), ("0.8", False), ("0.8.5", False),
-    ("0.10.0", False), ("1.0", False),
-])
+@pytest.mark.parametrize(
+    ("version", "too_old"),
+    [
+        (None, True),
+        ("0.5", True),
+        ("0.6.2", True),
+        ("0.7.4", False),
+        ("0.8", False),
+        ("0.8.5", False),
+        ("0.10.0", False),
+        ("1.0", False),
+    ],
+)
 def test_a_version_of_pgvector_is_compared_by_its_numbers(version: str | None, too_old: bool) -> None:
     assert pgvector_is_too_old(version) is too_old
 
@@ -84,8 +91,12 @@ async def test_an_embedder_that_fails_is_told_until_it_answers_again(services: S
     with own_database(services) as own:
         async with scripted_http(openai_answer) as api:
             settings = settings_for(
-                services, database_url=own.url, embedding_model="openai", openai_api_key="sk-test",
-                openai_base_url=api.url)
+                services,
+                database_url=own.url,
+                embedding_model="openai",
+                openai_api_key="sk-test",
+                openai_base_url=api.url,
+            )
             async with open_runtime(settings, migrate=True) as running:
                 agent = Agent(running)
                 api.otherwise = lambda request: Reply(status=503)
@@ -118,12 +129,15 @@ async def test_a_read_replica_that_is_gone_is_told(services: Services) -> None:
             parts = await running.readiness()
             assert parts["postgresql"]["ok"]
             assert parts["postgresql_read"] == {
-                "ok": False, "required": False, "problem": "PostgreSQL does not answer.", "circuit": "open"}
+                "ok": False,
+                "required": False,
+                "problem": "PostgreSQL does not answer.",
+                "circuit": "open",
+            }
 
 
 def close_to_all(services: Services, own: OwnDatabase) -> None:
     name = urlsplit(own.url).path[1:]
     with psycopg.connect(services.superuser_url(), autocommit=True) as connection:
         connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))

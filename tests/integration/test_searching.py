@@ -82,9 +82,7 @@ async def test_a_receipt_tells_what_was_searched_found_and_dropped(agent: Agent)
     ],
 )
 @pytest.mark.shows("FR-2.2")
-async def test_filters_hold_before_anything_is_ranked(
-    agent: Agent, filters: dict[str, Any], found: set[str]
-) -> None:
+async def test_filters_hold_before_anything_is_ranked(agent: Agent, filters: dict[str, Any], found: set[str]) -> None:
     await agent.stored_id(
         "The apple shop in Berlin opens.",
         external_id="a",
@@ -118,9 +116,7 @@ async def test_a_linked_memory_comes_in_though_no_arm_finds_it(agent: Agent) -> 
     hidden = await agent.stored_id("Zebra stripes.", timestamp="2020-01-01T00:00:00Z", session_id="x")
     for number in range(90):
         await agent.store(f"The meeting note number {number} says hello.", force=True)
-    await agent.stored_id(
-        "The invoice for Acme is open.", links=[Link(target_id=hidden, relation="explains")]
-    )
+    await agent.stored_id("The invoice for Acme is open.", links=[Link(target_id=hidden, relation="explains")])
     result = await agent.memory.retrieve(RetrieveParams(query="invoice Acme open", k=70))
     assert result.receipt.candidates["links"] == 1
     assert "Zebra stripes." in [memory.content for memory in result.memories]
@@ -170,9 +166,7 @@ async def test_a_link_gives_nothing_that_filters_leave_out_nor_by_a_reserved_rel
     agent: Agent, relation: str, hidden: dict[str, Any], asked: dict[str, Any]
 ) -> None:
     await with_link(agent, relation, hidden, **asked)
-    result = await agent.memory.retrieve(
-        RetrieveParams(query="When is the boiler inspection on Monday?", k=5, **asked)
-    )
+    result = await agent.memory.retrieve(RetrieveParams(query="When is the boiler inspection on Monday?", k=5, **asked))
     contents = [each.content for each in result.memories]
     assert contents[0] == BOILER
     assert CELLAR not in contents
@@ -205,8 +199,13 @@ async def test_many_links_of_worse_hits_do_not_crowd_out_those_of_the_best(agent
 async def talk(agent: Agent, session_id: str, *turns: tuple[str, str]) -> None:
     """Stores a session of turns, one minute apart."""
     items = [
-        StoreParams(content=text, speaker=speaker, session_id=session_id,
-                    timestamp=datetime(2026, 3, 1, 9, minute, tzinfo=UTC), force=True)
+        StoreParams(
+            content=text,
+            speaker=speaker,
+            session_id=session_id,
+            timestamp=datetime(2026, 3, 1, 9, minute, tzinfo=UTC),
+            force=True,
+        )
         for minute, (speaker, text) in enumerate(turns)
     ]
     await agent.memory.store_batch(StoreBatchParams(items=items))
@@ -239,10 +238,7 @@ async def test_access_is_counted_for_what_was_given_out_and_nothing_else(agent: 
 async def test_a_vague_query_is_completed_from_the_turns_before_it(agent: Agent) -> None:
     await agent.stored_id("The rent of the Lisbon flat is 1,450 euros.")
     await agent.stored_id("The bicycle was 450 euros, bought used.")
-    history = [
-        Turn(role="user", content="I think about the Lisbon flat"),
-        Turn(role="assistant", content="Nice!"),
-    ]
+    history = [Turn(role="user", content="I think about the Lisbon flat"), Turn(role="assistant", content="Nice!")]
     result = await agent.memory.retrieve(RetrieveParams(query="how much?", history=history, k=1))
     assert [memory.content for memory in result.memories] == ["The rent of the Lisbon flat is 1,450 euros."]
     assert result.receipt.searched["completed_from_history"] is True
@@ -251,9 +247,7 @@ async def test_a_vague_query_is_completed_from_the_turns_before_it(agent: Agent)
 async def test_as_of_answers_with_what_was_known_then(agent: Agent) -> None:
     await agent.stored_id("The office is in Graz.", timestamp="2026-01-01T00:00:00Z")
     await agent.stored_id("The office is in Linz.", timestamp="2026-06-01T00:00:00Z")
-    assert (await agent.found("Where is the office?", as_of="2026-03-01T00:00:00Z")) == [
-        "The office is in Graz."
-    ]
+    assert (await agent.found("Where is the office?", as_of="2026-03-01T00:00:00Z")) == ["The office is in Graz."]
 
 
 class Silent:
@@ -307,8 +301,7 @@ async def test_a_filter_finds_all_it_should_through_the_vector_index(
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 2_000)
     items = [
         StoreParams(
-            content=f"Reading {n} of sensor {n % 13} was {n * 31 % 977}.",
-            tags=["rare"] if n % 200 == 7 else [],
+            content=f"Reading {n} of sensor {n % 13} was {n * 31 % 977}.", tags=["rare"] if n % 200 == 7 else []
         )
         for n in range(4_000)
     ]

@@ -48,10 +48,14 @@ async def test_an_answer_is_json_with_a_length(edge: Edge) -> None:
     assert response.headers["content-length"] == str(len(response.content))
 
 
-@pytest.mark.parametrize("body", [
-    {"jsonrpc": "2.0", "method": "update", "params": [1, 2, 3, 4, 5]}, {"jsonrpc": "2.0", "method": "foobar"},
-    [{"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}] * 2,
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"jsonrpc": "2.0", "method": "update", "params": [1, 2, 3, 4, 5]},
+        {"jsonrpc": "2.0", "method": "foobar"},
+        [{"jsonrpc": "2.0", "method": "notify_hello", "params": [7]}] * 2,
+    ],
+)
 @pytest.mark.shows("issue2-4-JSON-RPC")
 async def test_where_nothing_is_said_the_status_says_so(edge: Edge, body: object) -> None:
     response = await edge.post(body)
@@ -59,10 +63,18 @@ async def test_where_nothing_is_said_the_status_says_so(edge: Edge, body: object
     assert "content-type" not in response.headers
 
 
-@pytest.mark.parametrize(("body", "code"), [
-    (b"", -32700), (b"{", -32700), (b"[" * 1_000, -32700), ([], -32600), (request("foobar"), -32601),
-    (request("subtract", [1]), -32602), (request("guarded"), -32104),
-])
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b"", -32700),
+        (b"{", -32700),
+        (b"[" * 1_000, -32700),
+        ([], -32600),
+        (request("foobar"), -32601),
+        (request("subtract", [1]), -32602),
+        (request("guarded"), -32104),
+    ],
+)
 async def test_a_jsonrpc_error_travels_with_200(edge: Edge, body: object, code: int) -> None:
     response = await edge.post(body)
     assert (response.status_code, response.json()["error"]["code"]) == (200, code)
@@ -80,8 +92,11 @@ async def test_without_a_token_the_scheme_is_told_and_no_error(edge: Edge) -> No
     response = await edge.post(request("whoami"), agent=None)
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == 'Bearer realm="agentcore"'
-    assert response.json() == {"jsonrpc": "2.0", "id": None, "error": {
-        "code": -32103, "message": "No token: send Authorization: Bearer and a token."}}
+    assert response.json() == {
+        "jsonrpc": "2.0",
+        "id": None,
+        "error": {"code": -32103, "message": "No token: send Authorization: Bearer and a token."},
+    }
 
 
 @pytest.mark.shows("issue2-5-refusals")
@@ -89,7 +104,8 @@ async def test_a_bad_token_is_told_its_one_reason(edge: Edge) -> None:
     response = await edge.post(request("whoami"), agent=None, authorization="Bearer a.b.c")
     assert response.status_code == 401
     assert response.headers["www-authenticate"] == (
-        'Bearer realm="agentcore", error="invalid_token", error_description="The token is malformed."')
+        'Bearer realm="agentcore", error="invalid_token", error_description="The token is malformed."'
+    )
     assert response.json()["error"] == {"code": -32103, "message": "The token is malformed."}
 
 
@@ -113,17 +129,26 @@ async def test_keys_that_cannot_be_had_are_our_fault(edge: Edge) -> None:
         response = await without_keys.post(request("whoami"))
     assert response.status_code == 200
     assert response.json()["error"] == {
-        "code": -32005, "message": "The server of the token keys does not answer.",
-        "data": {"retryable": True}}
+        "code": -32005,
+        "message": "The server of the token keys does not answer.",
+        "data": {"retryable": True},
+    }
 
 
 # --- bodies ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("content_type", [
-    "application/json", "application/json; charset=utf-8", "Application/JSON", "application/json-rpc",
-    "application/jsonrequest", "application/vnd.api+json",
-])
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "application/json; charset=utf-8",
+        "Application/JSON",
+        "application/json-rpc",
+        "application/jsonrequest",
+        "application/vnd.api+json",
+    ],
+)
 async def test_json_is_taken_under_each_of_its_names(edge: Edge, content_type: str) -> None:
     assert (await edge.post(request("get_data"), content_type=content_type)).status_code == 200
 
@@ -150,13 +175,19 @@ async def test_a_body_past_the_limit_is_refused_and_one_at_the_limit_taken(chunk
 
             async def chunks(body: bytes = body) -> AsyncIterator[bytes]:
                 for start in range(0, len(body), 500):
-                    yield body[start:start + 500]
+                    yield body[start : start + 500]
 
             response = await edge.http.post(ENDPOINT, content=chunks() if chunked else body, headers=headers)
             assert response.status_code == status
-        assert response.json() == {"jsonrpc": "2.0", "id": None, "error": {
-            "code": -32003, "message": "The request is larger than 2048 bytes.",
-            "data": {"max_body_bytes": 2_048}}}
+        assert response.json() == {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": {
+                "code": -32003,
+                "message": "The request is larger than 2048 bytes.",
+                "data": {"max_body_bytes": 2_048},
+            },
+        }
 
 
 @pytest.mark.shows("issue2-4-limits")
@@ -191,8 +222,18 @@ async def test_a_client_that_goes_away_is_not_answered(edge: Edge) -> None:
         sent.append(message)
 
     token = mint_token(SECRET, "ada", [], 60).encode()
-    await app({"type": "http", "method": "POST", "path": ENDPOINT, "root_path": "", "query_string": b"",
-               "headers": [(b"authorization", b"Bearer " + token)]}, receive, send)
+    await app(
+        {
+            "type": "http",
+            "method": "POST",
+            "path": ENDPOINT,
+            "root_path": "",
+            "query_string": b"",
+            "headers": [(b"authorization", b"Bearer " + token)],
+        },
+        receive,
+        send,
+    )
     assert sent == []
 
 
@@ -251,11 +292,23 @@ async def test_without_a_usable_trace_one_is_made(edge: Edge, trace_id: object) 
 
 
 async def test_a_call_is_logged_with_the_a2a_fields_that_fit_a_line(edge: Edge, calls_logged: Any) -> None:
-    a2a = {"source_agent": "planner", "target_agent": "memory", "session_id": "s-1",
-           "conversation_id": "c-1", "timestamp": "2026-05-01T10:00:00Z", "trace_id": "t-1"}
+    a2a = {
+        "source_agent": "planner",
+        "target_agent": "memory",
+        "session_id": "s-1",
+        "conversation_id": "c-1",
+        "timestamp": "2026-05-01T10:00:00Z",
+        "trace_id": "t-1",
+    }
     await edge.post(request("whoami", a2a_context=a2a))
-    unfit = {"source_agent": {"a": 1}, "target_agent": "x" * 256, "session_id": "a\nb", "conversation_id": 7,
-             "timestamp": "", "trace_id": ["t"]}
+    unfit = {
+        "source_agent": {"a": 1},
+        "target_agent": "x" * 256,
+        "session_id": "a\nb",
+        "conversation_id": 7,
+        "timestamp": "",
+        "trace_id": ["t"],
+    }
     await edge.post(request("whoami", a2a_context=unfit))
     told, refused = calls_logged()
     assert {name: told[name] for name in a2a} == a2a
@@ -317,8 +370,13 @@ async def test_an_unfinished_body_leaves_room_for_small_ones_and_for_other_agent
         yield large[-1:]
 
     async with running(max_body_bytes=len(large)) as edge:
-        held = asyncio.create_task(edge.http.post(ENDPOINT, content=unfinished(), headers={
-            "authorization": f"Bearer {mint_token(SECRET, 'ada', ['memory:read'], 600)}"}))
+        held = asyncio.create_task(
+            edge.http.post(
+                ENDPOINT,
+                content=unfinished(),
+                headers={"authorization": f"Bearer {mint_token(SECRET, 'ada', ['memory:read'], 600)}"},
+            )
+        )
         await begun.wait()
         refused = await edge.post(large)
         small, other = await edge.post(request("get_data")), await edge.post(large, agent="bob")
@@ -347,7 +405,10 @@ async def test_each_call_is_one_log_line(edge: Edge, calls_logged: Any) -> None:
     response = await edge.post([request("get_data", a2a_context=a2a), request("made up"), 7])
     lines = {line["method"]: line for line in calls_logged()}
     assert {method: line["outcome"] for method, line in lines.items()} == {
-        "get_data": "ok", "unknown": "method_not_found", "invalid": "invalid_request"}
+        "get_data": "ok",
+        "unknown": "method_not_found",
+        "invalid": "invalid_request",
+    }
     assert {line["agent_id"] for line in lines.values()} == {"ada"}
     assert {line["request_id"] for line in lines.values()} == {response.headers["x-request-id"]}
     told = lines["get_data"]
@@ -408,15 +469,19 @@ async def test_metrics_count_calls_under_bounded_names(edge: Edge) -> None:
     await edge.post(b"{")
     response = await edge.http.get("/metrics")
     assert response.headers["content-type"].startswith("text/plain")
-    for line in ('agentcore_requests_total{method="get_data",outcome="ok"} 1.0',
-                 'agentcore_requests_total{method="unknown",outcome="method_not_found"} 2.0',
-                 'agentcore_requests_total{method="invalid",outcome="invalid_request"} 1.0',
-                 'agentcore_requests_total{method="none",outcome="parse_error"} 1.0'):
+    for line in (
+        'agentcore_requests_total{method="get_data",outcome="ok"} 1.0',
+        'agentcore_requests_total{method="unknown",outcome="method_not_found"} 2.0',
+        'agentcore_requests_total{method="invalid",outcome="invalid_request"} 1.0',
+        'agentcore_requests_total{method="none",outcome="parse_error"} 1.0',
+    ):
         assert line in response.text
 
 
-@pytest.mark.parametrize(("method", "path", "status"), [
-    ("GET", ENDPOINT, 405), ("PUT", ENDPOINT, 405), ("POST", "/healthz", 405), ("GET", "/nowhere", 404)])
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", ENDPOINT, 405), ("PUT", ENDPOINT, 405), ("POST", "/healthz", 405), ("GET", "/nowhere", 404)],
+)
 async def test_what_is_not_there_is_said_in_json(edge: Edge, method: str, path: str, status: int) -> None:
     response = await edge.http.request(method, path)
     assert response.status_code == status
@@ -429,7 +494,7 @@ async def test_a_failure_outside_any_call_is_opaque(edge: Edge, caplog: pytest.L
     response = await edge.http.get("/readyz")
     assert response.status_code == 500
     error = response.json()["error"]
-    line, = (vars(record) for record in caplog.records if record.name == "agentcore.server")
+    (line,) = (vars(record) for record in caplog.records if record.name == "agentcore.server")
     assert error == {"code": -32603, "message": "Internal error", "data": {"reference": line["reference"]}}
     assert "KeyError" in line["failure"]
 
@@ -445,6 +510,7 @@ async def test_the_services_own_methods_are_served_where_none_are_given(edge: Ed
         refused = (await own.post(request("memory.store", {"content": "x"}), scopes="memory:read")).json()
         anonymous = await own.post(request("rpc.discover"), agent=None)
     assert [method["name"] for method in document["methods"]] == [
-        method.name for method in memory_methods() if method.name != "rpc.discover"]
+        method.name for method in memory_methods() if method.name != "rpc.discover"
+    ]
     assert refused["error"]["data"] == {"needs": "memory:write"}
     assert anonymous.status_code == 401

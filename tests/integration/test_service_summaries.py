@@ -22,19 +22,7 @@ from agentcore.server import create_app
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
-from tests.fixtures.stretches import (
-    LINES,
-    add,
-    end,
-    lines,
-    message,
-    periods,
-    rules,
-    say,
-    summaries,
-    told_in,
-    waiting,
-)
+from tests.fixtures.stretches import LINES, add, end, lines, message, periods, rules, say, summaries, told_in, waiting
 
 HERE = __name__
 EVERY_THREE = {"provider": "llm", "user_turns": 3}
@@ -65,14 +53,15 @@ async def test_the_services_trigger_fires_for_an_agent_that_configured_nothing(t
     assert (await in_force(agent)).user_turns == 3
 
 
-@pytest.mark.parametrize("rules_of_service", [
-    {"trigger": "message_count", "message_count": 3},
-    {"trigger": "inactivity", "inactivity_seconds": 60},
-    {"trigger": "session_end", "max_tokens": 40},
-])
-async def test_each_trigger_may_be_the_services(
-    services: Services, rules_of_service: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(
+    "rules_of_service",
+    [
+        {"trigger": "message_count", "message_count": 3},
+        {"trigger": "inactivity", "inactivity_seconds": 60},
+        {"trigger": "session_end", "max_tokens": 40},
+    ],
+)
+async def test_each_trigger_may_be_the_services(services: Services, rules_of_service: dict[str, Any]) -> None:
     async with talking(services, summaries=rules_of_service) as talk:
         agent = talk.agent()
         await add(agent, lines(0, 3))
@@ -144,9 +133,7 @@ async def test_what_waits_by_rules_that_the_service_has_no_more_is_gone_after_a_
         assert (await end(again)).summary_id is not None
 
 
-async def test_of_a_stretch_that_lost_a_message_the_rest_is_told_again_by_the_services_rules(
-    talk: Talking,
-) -> None:
+async def test_of_a_stretch_that_lost_a_message_the_rest_is_told_again_by_the_services_rules(talk: Talking) -> None:
     agent = talk.agent()
     await add(agent, lines(0, 3))
     await talk.work()
@@ -227,9 +214,7 @@ def own_summariser(path: str) -> str:
 
 
 @pytest.mark.shows("issue5-4-providers")
-async def test_a_summariser_of_ones_own_is_named_by_its_path_and_needs_no_chat_model(
-    services: Services,
-) -> None:
+async def test_a_summariser_of_ones_own_is_named_by_its_path_and_needs_no_chat_model(services: Services) -> None:
     settings = settings_for(services, llm_options=own_summariser(f"{HERE}:Telegraphist"))
     async with open_runtime(settings) as runtime:
         agent = Agent(runtime)

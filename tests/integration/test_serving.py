@@ -41,9 +41,15 @@ async def served(grace_seconds: float = 5.0, host: str = "127.0.0.1") -> AsyncIt
     listening: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     runtime = edge_runtime(max_body_bytes=1_000_000)
     app = create_app(runtime, stopping=stopping, methods=[*METHODS, gate.method()])
-    ended = asyncio.create_task(serve(
-        app, address=bound(host, 0), stopping=stopping, grace_seconds=grace_seconds,
-        on_listening=listening.set_result))
+    ended = asyncio.create_task(
+        serve(
+            app,
+            address=bound(host, 0),
+            stopping=stopping,
+            grace_seconds=grace_seconds,
+            on_listening=listening.set_result,
+        )
+    )
     try:
         async with asyncio.timeout(10):
             url = await listening
@@ -94,8 +100,13 @@ async def test_of_two_that_bind_an_address_at_once_the_later_to_listen_says_so()
     with bound("127.0.0.1", 0) as first, pytest.raises(StartupError, match="Cannot listen on"):
         second = bound(*first.getsockname())
         first.listen()
-        await serve(create_app(edge_runtime()), address=second, stopping=asyncio.Event(), grace_seconds=1,
-                    on_listening=lambda url: None)
+        await serve(
+            create_app(edge_runtime()),
+            address=second,
+            stopping=asyncio.Event(),
+            grace_seconds=1,
+            on_listening=lambda url: None,
+        )
 
 
 @pytest.mark.parametrize("chunked", [False, True])
@@ -108,7 +119,8 @@ async def test_ten_megabytes_are_refused_and_the_connection_stays_good(chunked: 
     async with served() as service, httpx.AsyncClient() as http:
         for _ in range(2):
             response = await http.post(
-                service.url + ENDPOINT, content=chunks() if chunked else b"x" * 10_000_000, headers=HEADERS)
+                service.url + ENDPOINT, content=chunks() if chunked else b"x" * 10_000_000, headers=HEADERS
+            )
             assert (response.status_code, response.json()["error"]["code"]) == (413, -32003)
         assert (await service.post(request("get_data"), http)).status_code == 200
 
@@ -174,8 +186,10 @@ async def exchange(url: str, raw: bytes, until: bytes) -> bytes:
 
 async def test_expect_100_is_answered_with_the_refusal_itself() -> None:
     async with served() as service:
-        head = (f"POST {ENDPOINT} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\nExpect: 100-continue\r\n"
-                f"Authorization: {HEADERS['authorization']}\r\n\r\n")
+        head = (
+            f"POST {ENDPOINT} HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\nExpect: 100-continue\r\n"
+            f"Authorization: {HEADERS['authorization']}\r\n\r\n"
+        )
         assert (await exchange(service.url, head.encode(), b"\r\n\r\n")).startswith(b"HTTP/1.1 413 ")
 
 
@@ -183,8 +197,10 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
     raw = b""
     for number in (1, 2, 3):
         body = json.dumps(request("get_data", id=number))
-        raw += (f"POST {ENDPOINT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
-                f"Authorization: {HEADERS['authorization']}\r\n\r\n{body}").encode()
+        raw += (
+            f"POST {ENDPOINT} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n"
+            f"Authorization: {HEADERS['authorization']}\r\n\r\n{body}"
+        ).encode()
     async with served() as service:
         said = await exchange(service.url, raw, b'"id": 3}')
     assert said.count(b"HTTP/1.1 200 ") == 3

@@ -70,7 +70,9 @@ async def test_in_redis_a_session_begun_anew_stands_where_its_new_messages_put_i
     await memory.store("s", note(1))
     await memory.store("t", note(2))
     assert [(each.session_id, each.newest) for each in await memory.sessions()] == [
-        ("t", MORNING + timedelta(minutes=2)), ("s", MORNING + timedelta(minutes=1))]
+        ("t", MORNING + timedelta(minutes=2)),
+        ("s", MORNING + timedelta(minutes=1)),
+    ]
 
 
 async def test_redis_by_its_url_is_closed_at_the_end(redis: Redis, services: Services) -> None:
@@ -107,7 +109,10 @@ async def test_sessions_that_speak_in_turns_are_listed_once_by_the_service(agent
     await agent.store("And one more.", namespace="session_messages", session_id="not encoded: so")
     for limit in (1, 2, 3):
         assert [(each.session_id, each.message_count) for each in await listed(memory, limit)] == [
-            ("c", 4), ("b", 4), ("a", 4)]
+            ("c", 4),
+            ("b", 4),
+            ("a", 4),
+        ]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
@@ -125,14 +130,16 @@ async def test_hierarchical_lists_each_session_once_whatever_tier_has_it(agent: 
     await memory.store("spoken", note(40), {"importance": 0.1})
     await memory.store("near", note(20), {"importance": 0.1})
     assert [(each.session_id, each.message_count, each.newest) for each in await listed(memory, limit)] == [
-        (name, count, MORNING + timedelta(minutes=minute)) for name, count, minute in (
-            ("turned", 2, 50), ("spoken", 2, 40), ("lasting", 1, 30), ("near", 1, 20))]
+        (name, count, MORNING + timedelta(minutes=minute))
+        for name, count, minute in (("turned", 2, 50), ("spoken", 2, 40), ("lasting", 1, 30), ("near", 1, 20))
+    ]
 
 
 @pytest.mark.shows("issue6-4-sessions")
 async def test_hierarchical_counts_each_message_once_and_each_tier_by_itself() -> None:
     memory = HierarchicalSessionMemory(
-        InMemorySessionMemory(), HierarchyConfig(working_capacity=1, short_term_capacity=2))
+        InMemorySessionMemory(), HierarchyConfig(working_capacity=1, short_term_capacity=2)
+    )
     for minute in range(4):
         await memory.store("s", note(minute), {"importance": 0.9 if minute in (0, 3) else 0.1})
     await memory.store("t", note(9))
@@ -140,7 +147,10 @@ async def test_hierarchical_counts_each_message_once_and_each_tier_by_itself() -
     # 0 is permanent, 1 is gone, 2 is in short-term memory, 3 in all tiers.
     assert (usage.messages, usage.sessions) == (4, 2)
     assert {name: (tier.messages, tier.sessions) for name, tier in usage.tiers.items()} == {
-        "working": (2, 2), "short_term": (3, 2), "long_term": (2, 1)}
+        "working": (2, 2),
+        "short_term": (3, 2),
+        "long_term": (2, 1),
+    }
     assert usage.limits["working_capacity"] == usage.tiers["working"].limits["max_messages"] == 1
     assert usage.messages == sum([await memory.session_count(each) for each in ("s", "t")])
 

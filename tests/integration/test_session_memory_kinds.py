@@ -27,11 +27,7 @@ from agentcore.agents.session_memory.hierarchical import HierarchicalSessionMemo
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory
 from agentcore.agents.session_memory.memory import NEWEST
 from agentcore.agents.session_memory.redis_memory import RedisSessionMemory
-from agentcore.agents.session_memory.vector import (
-    EndlessSessionMemory,
-    MemoryContextProvider,
-    VectorSessionMemory,
-)
+from agentcore.agents.session_memory.vector import EndlessSessionMemory, MemoryContextProvider, VectorSessionMemory
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import ConfigurationError, DependencyUnavailable, InvalidParams
 from agentcore.memory.contexts.fencing import NOTICE, OPENING
@@ -66,8 +62,9 @@ def note(number: int) -> SessionMessage:
     return SessionMessage(content=f"Note number {number}.", message_id=f"n-{number}")
 
 
-async def ids(memory: InMemorySessionMemory | RedisSessionMemory | HierarchicalSessionMemory,
-              session_id: str = "s") -> list[str | None]:
+async def ids(
+    memory: InMemorySessionMemory | RedisSessionMemory | HierarchicalSessionMemory, session_id: str = "s"
+) -> list[str | None]:
     found = await memory.retrieve(session_id, RetrieveOptions(limit=1_000))
     return [each.message_id for each in found]
 
@@ -204,8 +201,9 @@ async def test_vector_a_cleared_message_is_stored_once_each_time_also_at_the_sam
 async def test_hierarchical_tiers_keep_what_their_rules_say(agent: Agent) -> None:
     clock = Clock()
     lasting = VectorSessionMemory(agent.memory)
-    memory = HierarchicalSessionMemory(lasting, HierarchyConfig(
-        working_capacity=2, short_term_capacity=4, short_term_ttl_seconds=60), now=clock)
+    memory = HierarchicalSessionMemory(
+        lasting, HierarchyConfig(working_capacity=2, short_term_capacity=4, short_term_ttl_seconds=60), now=clock
+    )
     for number in range(6):
         await memory.store("s", note(number), {"importance": 0.9 if number in (0, 5) else 0.2})
         clock.passes(1)
@@ -229,27 +227,28 @@ async def test_hierarchical_takes_the_order_of_its_long_term_memory_and_not_its_
         async def retrieve_with_scores(
             self, session_id: str, query: str, options: RetrieveOptions = NEWEST
         ) -> list[ScoredMessage]:
-            return [each.model_copy(update={"score": each.score / 100})
-                    for each in await super().retrieve_with_scores(session_id, query, options)]
+            return [
+                each.model_copy(update={"score": each.score / 100})
+                for each in await super().retrieve_with_scores(session_id, query, options)
+            ]
 
     answers = []
     for lasting in (InMemorySessionMemory(), Quiet()):
-        memory = HierarchicalSessionMemory(
-            lasting, HierarchyConfig(working_capacity=1, short_term_capacity=1))
+        memory = HierarchicalSessionMemory(lasting, HierarchyConfig(working_capacity=1, short_term_capacity=1))
         await memory.store("s", SessionMessage(content="The grey parrot of Ada sings."), {"importance": 0.9})
         await memory.store("s", SessionMessage(content="The parrot eats."), {"importance": 0.9})
         await memory.store("s", SessionMessage(content="Grey clouds over a parrot."), {"importance": 0.1})
         found = await memory.retrieve_with_scores("s", "Ada's grey parrot sings")
         answers.append([(each.message.content, each.score) for each in found])
     assert answers[0] == answers[1]
-    assert {content for content, _ in answers[0][:2]} == {
-        "The grey parrot of Ada sings.", "Grey clouds over a parrot."}
+    assert {content for content, _ in answers[0][:2]} == {"The grey parrot of Ada sings.", "Grey clouds over a parrot."}
     assert [score for _, score in answers[0]] == sorted((score for _, score in answers[0]), reverse=True)
 
 
 async def test_hierarchical_without_long_term_memory_forgets_also_the_important() -> None:
-    memory = HierarchicalSessionMemory(config=HierarchyConfig(
-        working_capacity=1, short_term_capacity=1, enable_long_term=False))
+    memory = HierarchicalSessionMemory(
+        config=HierarchyConfig(working_capacity=1, short_term_capacity=1, enable_long_term=False)
+    )
     for number in range(2):
         await memory.store("s", note(number), {"importance": 1.0})
     assert await ids(memory) == ["n-1"]
@@ -270,8 +269,11 @@ async def test_an_endless_session_comes_back_within_its_budget(agent: Agent) -> 
     memory = EndlessSessionMemory(MemoryContextProvider(agent.memory, max_tokens=120))
     assert await memory.retrieve("s") == []
     for number in range(60):
-        await memory.store("s", SessionMessage(
-            content=f"Parcel {number} was sent to warehouse {number * 7919} in Antwerp."), {"tags": ["sent"]})
+        await memory.store(
+            "s",
+            SessionMessage(content=f"Parcel {number} was sent to warehouse {number * 7919} in Antwerp."),
+            {"tags": ["sent"]},
+        )
     await memory.store("other", SessionMessage(content="The cello needs new strings."))
     [context] = await memory.retrieve("s", RetrieveOptions(query="where was parcel 41 sent?"))
     assert str(41 * 7919) in context.content
@@ -287,11 +289,10 @@ async def test_an_endless_session_comes_back_within_its_budget(agent: Agent) -> 
     assert set(memory.capabilities()) >= {"semantic_search", "persistence"}
 
 
-@pytest.mark.parametrize("filters", [
-    {"tags": ["sent"]}, {"importance_threshold": 0.0}, {"time_range": {"start": "2026-05-01"}}])
-async def test_a_compressed_session_refuses_what_it_cannot_choose_by(
-    agent: Agent, filters: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize(
+    "filters", [{"tags": ["sent"]}, {"importance_threshold": 0.0}, {"time_range": {"start": "2026-05-01"}}]
+)
+async def test_a_compressed_session_refuses_what_it_cannot_choose_by(agent: Agent, filters: dict[str, Any]) -> None:
     memory = EndlessSessionMemory(MemoryContextProvider(agent.memory))
     with pytest.raises(InvalidParams, match="no time range, importance or tags"):
         await memory.retrieve("s", RetrieveOptions.model_validate(filters))
@@ -307,7 +308,10 @@ async def test_a_template_is_filled_in_kept_and_corrected(agent: Agent) -> None:
     await template.fill({"goal": "a quiet office in Ghent", "open": "which street"})
     again = WorkingTemplate(agent.memory, FIELDS, scope)
     assert list((await again.values()).items()) == [
-        ("name", "Ada"), ("goal", "a quiet office in Ghent"), ("open", "which street")]
+        ("name", "Ada"),
+        ("goal", "a quiet office in Ghent"),
+        ("open", "which street"),
+    ]
     assert await again.fill({"open": None, "name": " "}) == {"goal": "a quiet office in Ghent"}
     assert (await agent.memory.count(CountParams())).count == 1
     assert (await again.prompt()).startswith(f"{OPENING}\n{NOTICE}\n- name: (empty")
@@ -318,8 +322,13 @@ async def test_a_template_is_filled_in_kept_and_corrected(agent: Agent) -> None:
 
 
 async def test_templates_of_other_scopes_are_others_and_go_with_their_session(agent: Agent) -> None:
-    scopes = [MemoryScope(), MemoryScope(user_id="a"), MemoryScope(user_id="a", session_id="b"),
-              MemoryScope(user_id="a/b"), MemoryScope(session_id="a")]
+    scopes = [
+        MemoryScope(),
+        MemoryScope(user_id="a"),
+        MemoryScope(user_id="a", session_id="b"),
+        MemoryScope(user_id="a/b"),
+        MemoryScope(session_id="a"),
+    ]
     templates = [WorkingTemplate(agent.memory, FIELDS, scope) for scope in scopes]
     for number, template in enumerate(templates):
         await template.fill({"name": f"Name {number}"})
@@ -332,8 +341,9 @@ async def test_templates_of_other_scopes_are_others_and_go_with_their_session(ag
 async def test_what_several_fill_in_at_the_same_time_is_all_kept(agent: Agent) -> None:
     fields = {f"field {number}": "anything" for number in range(4)}
     templates = [WorkingTemplate(agent.memory, fields) for _ in fields]
-    await asyncio.gather(*(template.fill({name: f"value of {name}"})
-                           for template, name in zip(templates, fields, strict=True)))
+    await asyncio.gather(
+        *(template.fill({name: f"value of {name}"}) for template, name in zip(templates, fields, strict=True))
+    )
     assert await templates[0].values() == {name: f"value of {name}" for name in fields}
 
 

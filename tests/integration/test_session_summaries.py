@@ -140,8 +140,7 @@ async def test_the_end_of_a_session_summarises_what_is_left(talk: Talking) -> No
     assert len(await summaries(agent)) == 1
     [summary] = await summaries(agent)
     again = await end(agent)
-    assert (again.summary_pending, again.summary, again.summary_id) == (
-        False, summary.content, summary.memory_id)
+    assert (again.summary_pending, again.summary, again.summary_id) == (False, summary.content, summary.memory_id)
     await talk.work()
     assert len(told_in(talk)) == 1
 
@@ -272,9 +271,12 @@ async def test_two_processes_at_once_make_one_summary(services: Services) -> Non
         await add(agent, lines(0, 5))
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
         async with open_runtime(settings) as other:
-            kept = await asyncio.gather(*(
-                SessionSummarizing(runtime.parts, Caller(agent.agent_id), "s").run()
-                for runtime in (talk.runtime, other)))
+            kept = await asyncio.gather(
+                *(
+                    SessionSummarizing(runtime.parts, Caller(agent.agent_id), "s").run()
+                    for runtime in (talk.runtime, other)
+                )
+            )
         assert sorted(map(len, kept)) == [0, 1]
         assert len(await summaries(agent)) == 1
 
@@ -307,8 +309,7 @@ async def test_what_changes_while_the_model_reads_is_read_again(services: Servic
         async def change() -> None:
             await agent.memory.delete(DeleteParams(memory_ids=[held[0].memory_id]))
             updates = {"content": "The policy number of that warehouse is HX-9999."}
-            await agent.memory.update(
-                UpdateParams.model_validate({"memory_id": held[1].memory_id, "updates": updates}))
+            await agent.memory.update(UpdateParams.model_validate({"memory_id": held[1].memory_id, "updates": updates}))
             changed.set()
 
         changed = asyncio.Event()
@@ -367,13 +368,11 @@ async def test_others_at_work_for_ever_is_told_rather_than_waited_for(talk: Talk
     def changing(document: dict[str, Any]) -> Reply:
         tasks.append(loop.create_task(touch(len(tasks))))
         events.append(asyncio.Event())
-        return Reply(answered({"summary": "They spoke.", "topics": [], "key_facts": []}).body,
-                     waits_for=events[-1])
+        return Reply(answered({"summary": "They spoke.", "topics": [], "key_facts": []}).body, waits_for=events[-1])
 
     async def touch(number: int) -> None:
         updates = {"content": f"It is different now, for the {number}th time."}
-        await agent.memory.update(
-            UpdateParams.model_validate({"memory_id": held[0].memory_id, "updates": updates}))
+        await agent.memory.update(UpdateParams.model_validate({"memory_id": held[0].memory_id, "updates": updates}))
         events[number].set()
 
     loop, tasks, events = asyncio.get_running_loop(), [], []  # type: ignore[var-annotated]

@@ -35,16 +35,24 @@ TALK = (
 
 def messages(talk: tuple[tuple[str, str], ...] = TALK) -> list[dict[str, Any]]:
     return [
-        {"role": role, "content": content, "message_id": f"m{place}",
-         "timestamp": (NOON + timedelta(minutes=place)).isoformat()}
-        for place, (role, content) in enumerate(talk)]
+        {
+            "role": role,
+            "content": content,
+            "message_id": f"m{place}",
+            "timestamp": (NOON + timedelta(minutes=place)).isoformat(),
+        }
+        for place, (role, content) in enumerate(talk)
+    ]
 
 
 def crates(count: int) -> list[dict[str, Any]]:
     return [
-        {"content": f"Crate {place} of the shipment to Ghent holds {place * 3} lamps.",
-         "timestamp": (NOON + timedelta(minutes=place)).isoformat()}
-        for place in range(count)]
+        {
+            "content": f"Crate {place} of the shipment to Ghent holds {place * 3} lamps.",
+            "timestamp": (NOON + timedelta(minutes=place)).isoformat(),
+        }
+        for place in range(count)
+    ]
 
 
 async def add(agent: Agent, session_id: str = "s-1", **values: Any) -> AddSessionResult:
@@ -70,7 +78,8 @@ async def test_each_message_is_a_memory_of_its_speaker_and_its_time(agent: Agent
     assert [each.external_id for each in memories] == [f"m{place}" for place in range(6)]
     assert [each.relevance_score for each in memories] == pytest.approx([0.5, 0.4, 0.5, 0.4, 0.5, 0.5])
     assert {(each.user_id, each.tags[0], each.timestamp.date()) for each in memories} == {
-        ("u-1", "claims", NOON.date())}
+        ("u-1", "claims", NOON.date())
+    }
 
 
 async def test_thanks_and_the_like_are_passed_over_and_no_failure(agent: Agent) -> None:
@@ -151,9 +160,15 @@ async def test_a_session_ended_by_several_at_once_is_told_once(agent: Agent) -> 
 @pytest.mark.shows("issue5-4-segments")
 async def test_a_pause_parts_the_talks_of_a_session(agent: Agent) -> None:
     morning = messages()[:4]
-    evening = [{**each, "message_id": f"e{place}", "content": each["content"].replace("Antwerp", "Bruges"),
-                "timestamp": (NOON + timedelta(hours=6, minutes=place)).isoformat()}
-               for place, each in enumerate(morning)]
+    evening = [
+        {
+            **each,
+            "message_id": f"e{place}",
+            "content": each["content"].replace("Antwerp", "Bruges"),
+            "timestamp": (NOON + timedelta(hours=6, minutes=place)).isoformat(),
+        }
+        for place, each in enumerate(morning)
+    ]
     await add(agent, messages=[*morning, *evening])
     await end(agent)
     before, after = await held(agent, tags=["session_summary"])
@@ -161,12 +176,13 @@ async def test_a_pause_parts_the_talks_of_a_session(agent: Agent) -> None:
     assert ("Antwerp" in after.content, "Bruges" in after.content) == (False, True)
 
 
-async def test_without_rules_the_callers_own_summaries_are_used_and_nothing_is_told_twice(
-    agent: Agent,
-) -> None:
-    own = {"role": "assistant", "content": "The Antwerp warehouse flooded; claim HX-2210.",
-           "timestamp": (NOON + timedelta(minutes=3)).isoformat(),
-           "compacted_until": (NOON + timedelta(minutes=3)).isoformat()}
+async def test_without_rules_the_callers_own_summaries_are_used_and_nothing_is_told_twice(agent: Agent) -> None:
+    own = {
+        "role": "assistant",
+        "content": "The Antwerp warehouse flooded; claim HX-2210.",
+        "timestamp": (NOON + timedelta(minutes=3)).isoformat(),
+        "compacted_until": (NOON + timedelta(minutes=3)).isoformat(),
+    }
     await add(agent, messages=[*messages()[:4], own, messages()[5]])
     ended = await end(agent)
     kept = await held(agent, tags=["session_summary"])
@@ -176,9 +192,7 @@ async def test_without_rules_the_callers_own_summaries_are_used_and_nothing_is_t
 
 
 @pytest.mark.shows("issue4-7.2")
-async def test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over(
-    agent: Agent,
-) -> None:
+async def test_at_its_end_important_and_used_working_memories_last_and_the_others_are_over(agent: Agent) -> None:
     kept = {"session_id": "s-1", "memory_type": "working"}
     important = await agent.stored_id("The client signs on Monday at ten.", **kept, importance=0.8)
     used = await agent.stored_id("The draft contract has four pages.", **kept, importance=0.1)
@@ -243,15 +257,16 @@ async def test_a_session_a_user_or_everything_is_cleared_and_counted(agent: Agen
     await add(agent, "s-3", user_id="u-2", messages=messages()[:2])
     counts = [
         (await agent.memory.clear(ClearParams(**what))).cleared_count
-        for what in ({"session_id": "s-1"}, {"user_id": "u-1"}, {"session_id": "s-1"})]
+        for what in ({"session_id": "s-1"}, {"user_id": "u-1"}, {"session_id": "s-1"})
+    ]
     assert counts == [5, 3, 0]
     assert (await agent.memory.stats(StatsParams())).total == 2
     assert (await agent.memory.clear(ClearParams(all=True, confirm=True))).cleared_count == 2
 
 
-@pytest.mark.parametrize("what", [
-    {}, {"session_id": "s", "user_id": "u"}, {"all": True},
-    {"all": True, "session_id": "s", "confirm": True}])
+@pytest.mark.parametrize(
+    "what", [{}, {"session_id": "s", "user_id": "u"}, {"all": True}, {"all": True, "session_id": "s", "confirm": True}]
+)
 def test_clearing_says_exactly_what(what: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"session_id|confirm"):
         ClearParams.model_validate(what)
@@ -284,12 +299,15 @@ async def test_what_only_calls_a_tool_is_passed_over_and_of_parts_the_texts_are_
     calls = [{"id": "c-1", "type": "function", "function": {"name": "weather", "arguments": "{}"}}]
     unused: dict[str, object] = {"refusal": None, "annotations": [], "audio": None, "function_call": None}
     picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA=="}}
-    added = await add(agent, messages=[
-        {"role": "user", "content": [{"type": "text", "text": "Is it cold in Oslo?"}, picture]},
-        {"role": "assistant", "content": None, "tool_calls": calls, **unused},
-        {"role": "tool", "content": "Oslo has minus four degrees.", "tool_call_id": "c-1"},
-        {"role": "user", "content": [picture]},
-    ])
+    added = await add(
+        agent,
+        messages=[
+            {"role": "user", "content": [{"type": "text", "text": "Is it cold in Oslo?"}, picture]},
+            {"role": "assistant", "content": None, "tool_calls": calls, **unused},
+            {"role": "tool", "content": "Oslo has minus four degrees.", "tool_call_id": "c-1"},
+            {"role": "user", "content": [picture]},
+        ],
+    )
     assert added.success
     assert [result.status for result in added.results] == ["stored", "rejected", "stored", "rejected"]
     assert all(added.results[place].code is None for place in (1, 3))
@@ -300,14 +318,25 @@ async def test_what_only_calls_a_tool_is_passed_over_and_of_parts_the_texts_are_
 
 
 async def test_one_bad_message_is_refused_alone_and_a_misspelt_field_refuses_the_call(agent: Agent) -> None:
-    added = await add(agent, messages=[
-        {"content": "The ferry to Kiel leaves at nine."}, {"content": " "}, {"role": "user"}, {"content": 7},
-        {"content": "Lost.", "timestamp": "yesterday"}, {"content": "The harbour freezes in January."},
-    ])
+    added = await add(
+        agent,
+        messages=[
+            {"content": "The ferry to Kiel leaves at nine."},
+            {"content": " "},
+            {"role": "user"},
+            {"content": 7},
+            {"content": "Lost.", "timestamp": "yesterday"},
+            {"content": "The harbour freezes in January."},
+        ],
+    )
     assert (added.success, added.stored_count) == (False, 2)
     assert [result.code for result in added.results] == [None, -32602, -32602, -32602, -32602, None]
     assert [str(result.reason).split(" ")[0] for result in added.results[1:5]] == [
-        "content", "content", "content", "timestamp"]
+        "content",
+        "content",
+        "content",
+        "timestamp",
+    ]
     with pytest.raises(ValidationError, match="contents"):
         await add(agent, messages=[{"content": "Stored?"}, {"contents": "x"}])
     assert len(await held(agent)) == 2

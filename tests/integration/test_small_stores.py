@@ -17,9 +17,34 @@ from tests.fixtures.memory import Agent
 TAKES = "Priya takes over billing."
 TABLETS = "Doctor Okafor prescribed metformin tablets."
 THINGS = [
-    "bicycle", "lamp", "passport", "ladder", "garden", "kettle", "violin", "tent", "carpet", "mirror",
-    "drill", "canoe", "piano", "fridge", "scarf", "globe", "anvil", "easel", "trumpet", "hammock",
-    "lantern", "sledge", "barrel", "loom", "abacus", "quilt", "compass", "saddle",
+    "bicycle",
+    "lamp",
+    "passport",
+    "ladder",
+    "garden",
+    "kettle",
+    "violin",
+    "tent",
+    "carpet",
+    "mirror",
+    "drill",
+    "canoe",
+    "piano",
+    "fridge",
+    "scarf",
+    "globe",
+    "anvil",
+    "easel",
+    "trumpet",
+    "hammock",
+    "lantern",
+    "sledge",
+    "barrel",
+    "loom",
+    "abacus",
+    "quilt",
+    "compass",
+    "saddle",
 ]
 
 

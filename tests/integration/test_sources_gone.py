@@ -41,10 +41,15 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
         yield running
 
 
-@pytest.mark.parametrize("wishes", [
-    {"trigger": "session_end"}, {"trigger": "user_turns", "user_turns": 5},
-    {"trigger": "inactivity", "inactivity_seconds": 3_600}, {"trigger": "message_count", "message_count": 5},
-])
+@pytest.mark.parametrize(
+    "wishes",
+    [
+        {"trigger": "session_end"},
+        {"trigger": "user_turns", "user_turns": 5},
+        {"trigger": "inactivity", "inactivity_seconds": 3_600},
+        {"trigger": "message_count", "message_count": 5},
+    ],
+)
 @pytest.mark.shows("issue5-2-gone")
 async def test_what_lost_its_summary_has_another_at_once_whatever_the_trigger(
     talk: Talking, wishes: dict[str, Any]
@@ -99,9 +104,7 @@ async def test_two_deletions_from_one_session_at_once_leave_a_summary_of_the_res
     assert summary.content == f"user: {LINES[4]}"
 
 
-async def test_words_of_a_message_that_was_superseded_go_from_the_history_when_it_is_deleted(
-    talk: Talking
-) -> None:
+async def test_words_of_a_message_that_was_superseded_go_from_the_history_when_it_is_deleted(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="session_end")
     old = await agent.stored_id("My phone number is 0151 223344.", session_id="s", timestamp=at(0))
@@ -136,9 +139,7 @@ async def test_what_a_summary_says_of_archived_messages_stays_when_another_is_ch
 
 
 @pytest.mark.shows("issue5-2-gone")
-async def test_a_models_words_of_archived_messages_stay_and_what_changed_stands_behind_them(
-    talk: Talking
-) -> None:
+async def test_a_models_words_of_archived_messages_stay_and_what_changed_stands_behind_them(talk: Talking) -> None:
     agent = talk.agent()
     await summarised(agent, talk, provider="llm")
     await archive(agent, 1)
@@ -173,9 +174,7 @@ async def test_a_summary_outlives_expired_messages_and_keeps_what_it_says_of_the
     assert "HX-9999" in summary.content
 
 
-async def test_a_message_with_a_time_of_its_own_takes_its_words_out_of_summaries_when_it_expires(
-    talk: Talking,
-) -> None:
+async def test_a_message_with_a_time_of_its_own_takes_its_words_out_of_summaries_when_it_expires(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, trigger="session_end")
     await add(agent, lines(0, 2))

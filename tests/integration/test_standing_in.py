@@ -84,9 +84,7 @@ async def test_what_is_looked_up_matches_what_was_asked_for_and_holds(agent: Age
     assert await looked_up(agent, of) == []
 
 
-async def test_another_agents_summaries_are_none(
-    agent: Agent, new_agent: Callable[..., Agent]
-) -> None:
+async def test_another_agents_summaries_are_none(agent: Agent, new_agent: Callable[..., Agent]) -> None:
     _, of = await logs(agent)
     assert await looked_up(new_agent(), of) == []
 

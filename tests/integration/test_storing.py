@@ -141,9 +141,7 @@ async def test_a_batch_says_that_its_embedder_is_gone(agent: Agent) -> None:
 async def test_the_same_words_at_another_time_or_by_force_are_another_memory(agent: Agent) -> None:
     await agent.stored_id("I had soup for lunch.", session_id="s", timestamp="2026-01-01T12:00:00Z")
     await agent.stored_id("I had soup for lunch.", session_id="s", timestamp="2026-01-02T12:00:00Z")
-    await agent.stored_id(
-        "I had soup for lunch.", session_id="s", timestamp="2026-01-01T12:00:00Z", force=True
-    )
+    await agent.stored_id("I had soup for lunch.", session_id="s", timestamp="2026-01-01T12:00:00Z", force=True)
     await agent.stored_id("I had soup for lunch.", session_id="other", timestamp="2026-01-01T12:00:00Z")
     assert (await agent.memory.count(CountParams())).count == 4
 
@@ -162,9 +160,7 @@ async def test_what_is_not_worth_storing_is_answered_with_the_reason_and_can_be_
 
 @pytest.mark.shows("issue2-6-batch")
 async def test_a_batch_answers_for_each_item_in_order(agent: Agent) -> None:
-    items = [
-        StoreParams(content=f"Fact number {n} about project {n % 7}.", external_id=str(n)) for n in range(500)
-    ]
+    items = [StoreParams(content=f"Fact number {n} about project {n % 7}.", external_id=str(n)) for n in range(500)]
     items[3] = StoreParams(content="thanks!")
     items[5] = StoreParams(content=items[4].content or "")
     result = await agent.memory.store_batch(StoreBatchParams(items=items))
@@ -192,9 +188,7 @@ async def test_keys_repeated_inside_a_batch_store_once(agent: Agent) -> None:
 
 
 @pytest.mark.shows("issue2-6-batch")
-async def test_what_is_wrong_with_one_item_of_a_batch_is_its_answer_and_the_others_are_stored(
-    agent: Agent,
-) -> None:
+async def test_what_is_wrong_with_one_item_of_a_batch_is_its_answer_and_the_others_are_stored(agent: Agent) -> None:
     nobody = uuid4()
     await agent.store("The code word is heron.", idempotency_key="k")
     items = [
@@ -224,8 +218,9 @@ async def test_a_timestamp_far_in_the_future_is_refused_and_hides_no_later_fact(
         with pytest.raises(InvalidParams, match="24 hours in the future"):
             await agent.store("My room number is 412.", **ahead)
     with pytest.raises(InvalidParams, match="24 hours in the future"):
-        await agent.memory.add_interaction(Interaction(
-            query="Where?", response="Room 412 it is.", timestamp=now + timedelta(days=2)))
+        await agent.memory.add_interaction(
+            Interaction(query="Where?", response="Room 412 it is.", timestamp=now + timedelta(days=2))
+        )
     assert (await agent.store("My room number is 413.", timestamp=now + timedelta(hours=23))).success
     assert (await agent.memory.count(CountParams())).count == 1
 
@@ -241,9 +236,7 @@ async def test_a_joined_text_longer_than_any_given_one_is_refused_by_its_field(a
 
 async def test_a_key_stays_good_when_a_caller_writes_out_a_default(agent: Agent) -> None:
     first = await agent.store("The budget is 9,000 euros.", idempotency_key="k")
-    again = await agent.store(
-        "The budget is 9,000 euros.", idempotency_key="k", tags=[], pinned=False, speaker=None
-    )
+    again = await agent.store("The budget is 9,000 euros.", idempotency_key="k", tags=[], pinned=False, speaker=None)
     assert (again.status, again.memory_id) == ("existing", first.memory_id)
     async with agent.runtime.database.owner_transaction() as connection:
         cursor = await connection.execute(
@@ -251,9 +244,7 @@ async def test_a_key_stays_good_when_a_caller_writes_out_a_default(agent: Agent)
         )
         [row] = await cursor.fetchall()
     # Omitted fields are not part of the digest, so new fields of later versions do not change it.
-    assert bytes(row["request_digest"]) == hashlib.sha256(
-        b'{"content":"The budget is 9,000 euros."}'
-    ).digest()
+    assert bytes(row["request_digest"]) == hashlib.sha256(b'{"content":"The budget is 9,000 euros."}').digest()
 
 
 async def test_a_memory_of_another_agent_can_be_neither_parent_nor_target(
@@ -275,9 +266,7 @@ async def test_a_vector_of_the_callers_is_kept(agent: Agent) -> None:
     vector = [1.0] + [0.0] * 63
     await agent.stored_id("It has nothing in common with the query.", embedding=vector)
     await agent.stored_id("Completely unrelated words over here.")
-    assert (await agent.found("zzz", query_vector=vector, k=1)) == [
-        "It has nothing in common with the query."
-    ]
+    assert (await agent.found("zzz", query_vector=vector, k=1)) == ["It has nothing in common with the query."]
 
 
 async def test_a_time_to_live_hides_a_memory_when_it_is_over(agent: Agent) -> None:

@@ -44,9 +44,14 @@ async def talk(services: Services) -> AsyncIterator[Talking]:
 async def test_a_long_session_gives_several_summaries_each_of_what_one_request_holds(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")
-    long = [{"role": "user", "timestamp": at(place).isoformat(),
-             "content": f"Part {place} of the report. " + "The barge was late again. " * 200}
-            for place in range(8)]
+    long = [
+        {
+            "role": "user",
+            "timestamp": at(place).isoformat(),
+            "content": f"Part {place} of the report. " + "The barge was late again. " * 200,
+        }
+        for place in range(8)
+    ]
     await add(agent, long)
     await end(agent)
     await talk.work()
@@ -62,8 +67,7 @@ async def test_a_long_session_gives_several_summaries_each_of_what_one_request_h
 async def test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_rest(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="compaction_aware", trigger="session_end")
-    await add(agent, [*lines(0, 4), compaction("The flood in Antwerp, the policy and the broker.", 3),
-                      *lines(4, 6)])
+    await add(agent, [*lines(0, 4), compaction("The flood in Antwerp, the policy and the broker.", 3), *lines(4, 6)])
     await end(agent)
     await talk.work()
     assert told_in(talk) == [list(LINES[4:6])]
@@ -74,10 +78,15 @@ async def test_the_callers_compactions_are_used_and_the_model_is_asked_for_the_r
     assert own.memory_type == made.memory_type == "semantic"
 
 
-@pytest.mark.parametrize("written", [
-    {"until": "yesterday"}, {"until": 5}, {"until": "2026-06-01T12:00:00"},
-    {"until": "2026-06-01T13:00:00+00:00", "from": "2026-06-01T12:00:00"},
-])
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"until": "yesterday"},
+        {"until": 5},
+        {"until": "2026-06-01T12:00:00"},
+        {"until": "2026-06-01T13:00:00+00:00", "from": "2026-06-01T12:00:00"},
+    ],
+)
 async def test_metadata_that_only_look_like_a_compaction_cover_nothing(talk: Talking, written: Any) -> None:
     agent = talk.agent()
     await rules(agent, provider="compaction_aware", trigger="session_end")
@@ -144,8 +153,7 @@ async def test_passed_through_what_was_said_is_kept_as_it_was_said(talk: Talking
     await end(agent)
     made = await summaries(agent)
     assert len(made) > 1
-    assert [line for each in made for line in each.content.splitlines()] == [
-        f"user: {line}" for line in LINES[:5]]
+    assert [line for each in made for line in each.content.splitlines()] == [f"user: {line}" for line in LINES[:5]]
     assert talk.model.asked == []
 
 
@@ -161,8 +169,10 @@ async def test_the_agents_own_wish_stands_behind_the_rules_and_not_in_their_plac
 
 async def test_numbers_that_nobody_said_are_left_out_and_that_is_told(talk: Talking) -> None:
     talk.model.answers["session_summary"] = lambda document: {
-        "summary": "The damage is 40,000 euros. The ransom is 7,777,777 euros.", "topics": [],
-        "key_facts": ["The policy number is HX-2210.", "The safe opens with 9001."]}
+        "summary": "The damage is 40,000 euros. The ransom is 7,777,777 euros.",
+        "topics": [],
+        "key_facts": ["The policy number is HX-2210.", "The safe opens with 9001."],
+    }
     agent = talk.agent()
     await rules(agent, provider="llm")
     await add(agent, lines(0, 5))
@@ -176,11 +186,12 @@ async def test_numbers_that_nobody_said_are_left_out_and_that_is_told(talk: Talk
 
 
 @pytest.mark.shows("issue5-2-quality")
-async def test_names_numbers_and_dates_that_the_model_lost_stand_in_the_words_they_were_said_in(
-    talk: Talking,
-) -> None:
+async def test_names_numbers_and_dates_that_the_model_lost_stand_in_the_words_they_were_said_in(talk: Talking) -> None:
     talk.model.answers["session_summary"] = lambda document: {
-        "summary": "A warehouse in Antwerp flooded and a claim will be filed.", "topics": [], "key_facts": []}
+        "summary": "A warehouse in Antwerp flooded and a claim will be filed.",
+        "topics": [],
+        "key_facts": [],
+    }
     agent = talk.agent()
     await rules(agent, provider="llm")
     await add(agent, lines(0, 5))
@@ -197,7 +208,10 @@ async def test_names_numbers_and_dates_that_the_model_lost_stand_in_the_words_th
 @pytest.mark.shows("issue5-2-quality")
 async def test_a_model_that_speaks_of_something_else_is_not_kept(talk: Talking) -> None:
     talk.model.answers["session_summary"] = lambda document: {
-        "summary": "They had a nice talk.", "topics": ["weather"], "key_facts": []}
+        "summary": "They had a nice talk.",
+        "topics": ["weather"],
+        "key_facts": [],
+    }
     agent = talk.agent()
     await rules(agent, provider="llm")
     await add(agent, lines(0, 5))
@@ -249,9 +263,7 @@ async def test_a_compaction_of_much_behind_more_that_waits_takes_all_of_its_own(
 
 @pytest.mark.parametrize("provider", ["extractive", "llm"])
 @pytest.mark.shows("issue5-4-segments")
-async def test_a_long_stretch_gives_several_memories_each_of_its_own_messages(
-    talk: Talking, provider: str
-) -> None:
+async def test_a_long_stretch_gives_several_memories_each_of_its_own_messages(talk: Talking, provider: str) -> None:
     agent = talk.agent()
     await rules(agent, provider=provider, trigger="session_end")
     await add(agent, lines(0, 50))
@@ -263,9 +275,7 @@ async def test_a_long_stretch_gives_several_memories_each_of_its_own_messages(
 
 
 @pytest.mark.shows("issue5-4-providers")
-async def test_a_message_of_full_length_is_passed_through_as_far_as_a_memory_holds_it(
-    talk: Talking,
-) -> None:
+async def test_a_message_of_full_length_is_passed_through_as_far_as_a_memory_holds_it(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="passthrough", trigger="session_end")
     await add(agent, [{"content": ("The barge was late. " * 14_000)[:MAX_TEXT_CHARS]}])
@@ -276,9 +286,7 @@ async def test_a_message_of_full_length_is_passed_through_as_far_as_a_memory_hol
     assert summary.metadata["degraded"] == "it was longer than a memory may be, and is cut"
 
 
-async def test_what_is_too_much_to_be_passed_through_again_is_told_in_sentences_of_it(
-    talk: Talking,
-) -> None:
+async def test_what_is_too_much_to_be_passed_through_again_is_told_in_sentences_of_it(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="session_end", max_tokens=60)
     await add(agent, lines(0, 10))
@@ -294,30 +302,36 @@ async def test_what_is_too_much_to_be_passed_through_again_is_told_in_sentences_
 # --- warnings -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("wish", "warned"), [
-    ({"provider": "llm"}, ""), ({"provider": "extractive"}, ""), ({"provider": "compaction_aware"}, ""),
-    ({"trigger": "compaction"}, ""),
-    ({"provider": "passthrough"}, "embedding without summarization is not recommended"),
-    ({"provider": "none"}, "embedding without summarization is not recommended"),
-    ({"provider": "llm", "trigger": "compaction"}, "does not use the summaries of the compactions"),
-    ({"provider": "extractive", "prompt": "Be brief."}, "the prompt has no effect"),
-])
+@pytest.mark.parametrize(
+    ("wish", "warned"),
+    [
+        ({"provider": "llm"}, ""),
+        ({"provider": "extractive"}, ""),
+        ({"provider": "compaction_aware"}, ""),
+        ({"trigger": "compaction"}, ""),
+        ({"provider": "passthrough"}, "embedding without summarization is not recommended"),
+        ({"provider": "none"}, "embedding without summarization is not recommended"),
+        ({"provider": "llm", "trigger": "compaction"}, "does not use the summaries of the compactions"),
+        ({"provider": "extractive", "prompt": "Be brief."}, "the prompt has no effect"),
+    ],
+)
 @pytest.mark.shows("issue5-4-matrix")
-async def test_an_unwise_wish_is_kept_with_a_warning(
-    talk: Talking, wish: dict[str, Any], warned: str
-) -> None:
+async def test_an_unwise_wish_is_kept_with_a_warning(talk: Talking, wish: dict[str, Any], warned: str) -> None:
     warnings = await rules(talk.agent(), **wish)
     assert len(warnings) == (1 if warned else 0)
     assert all(warned in each for each in warnings)
 
 
 # Summaries, vectors, whether a search for the flood finds the summary, and the warning: seed 003.
-@pytest.mark.parametrize(("provider", "embedding_model", "found", "warned"), [
-    ("none", "none", 0, []),
-    ("extractive", "none", 1, []),
-    ("none", "hashing", 0, [NOT_RECOMMENDED]),
-    ("extractive", "hashing", 1, []),
-])
+@pytest.mark.parametrize(
+    ("provider", "embedding_model", "found", "warned"),
+    [
+        ("none", "none", 0, []),
+        ("extractive", "none", 1, []),
+        ("none", "hashing", 0, [NOT_RECOMMENDED]),
+        ("extractive", "hashing", 1, []),
+    ],
+)
 @pytest.mark.shows("issue5-4-matrix")
 async def test_each_row_of_the_matrix_finds_what_it_says(
     services: Services, provider: str, embedding_model: str, found: int, warned: list[str]
@@ -329,8 +343,9 @@ async def test_each_row_of_the_matrix_finds_what_it_says(
         await runtime.jobs.run_pending()
         query = "Which warehouse in Antwerp flooded on Friday?"
         assert LINES[0] in await agent.found(query, memory_types=["episodic"])
-        told = await agent.memory.retrieve(RetrieveParams.model_validate({
-            "query": query, "memory_types": ["semantic"]}))
+        told = await agent.memory.retrieve(
+            RetrieveParams.model_validate({"query": query, "memory_types": ["semantic"]})
+        )
         assert [each.tags for each in told.memories] == [["session_summary"]] * found
         assert all("Antwerp" in each.content for each in told.memories)
         by_vector = {each.similarity is not None for each in told.memories}

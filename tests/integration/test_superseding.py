@@ -103,7 +103,8 @@ async def test_a_session_summary_or_what_was_stored_beside_takes_no_late_facts_p
     summaries = await agent.memory.list(ListParams(tags=["session_summary"]))
     assert len(summaries.memories) == 1
     other = await agent.store(
-        "The deadline of the Orion project is 3 April.", timestamp=MARCH, memory_type=MemoryType.SEMANTIC)
+        "The deadline of the Orion project is 3 April.", timestamp=MARCH, memory_type=MemoryType.SEMANTIC
+    )
     assert other.superseded_by != summaries.memories[0].memory_id
 
 
@@ -127,20 +128,14 @@ async def test_a_chain_of_changes_leaves_the_last_one_current(agent: Agent) -> N
 
 
 async def test_in_one_batch_later_items_take_the_place_of_earlier_ones(agent: Agent) -> None:
-    said = [
-        "My parking spot is number 17.",
-        "My parking spot is number 31 now.",
-        "I like the view from there.",
-    ]
+    said = ["My parking spot is number 17.", "My parking spot is number 31 now.", "I like the view from there."]
     items = [StoreParams(content=content) for content in said]
     results = (await agent.memory.store_batch(StoreBatchParams(items=items))).results
     assert results[1].superseded == [results[0].memory_id]
     assert await agent.found("parking spot", k=1) == [said[1]]
 
 
-async def test_an_exchange_that_tells_a_new_fact_takes_the_place_of_the_earlier_exchange(
-    agent: Agent,
-) -> None:
+async def test_an_exchange_that_tells_a_new_fact_takes_the_place_of_the_earlier_exchange(agent: Agent) -> None:
     for query in ("My phone number is +44 7700 900123.", "My new phone number is +44 7700 900456."):
         told = Interaction(query=query, response="Got it, I will keep that in mind.")
         result = await agent.memory.store(StoreParams(interaction=told))
@@ -324,9 +319,7 @@ async def test_working_memory_tells_what_holds_now(agent: Agent) -> None:
     await agent.stored_id(OLD, task_id="plan", timestamp=MARCH)
     await agent.memory.get_context(GetContextParams(query="hello", task_id="plan"))
     await agent.stored_id(NEW, task_id="plan", timestamp=APRIL)
-    context = (
-        await agent.memory.get_context(GetContextParams(query="the Atlas budget", task_id="plan"))
-    ).context
+    context = (await agent.memory.get_context(GetContextParams(query="the Atlas budget", task_id="plan"))).context
     assert NEW in context
     assert OLD not in context
 

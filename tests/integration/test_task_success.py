@@ -17,20 +17,26 @@ from tests.fixtures.memory import settings_for
 from tests.fixtures.services import Services
 
 BEGIN = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
-TOLD = ("The ferry to Gotland leaves at 07:15.", "The ferry to Gotland leaves at 11:40 these days.",
-        "The bus to Uppsala leaves at 12:05.")
+TOLD = (
+    "The ferry to Gotland leaves at 07:15.",
+    "The ferry to Gotland leaves at 11:40 these days.",
+    "The bus to Uppsala leaves at 12:05.",
+)
 HOUR = Slot("hour of the ferry", "11:40", re.compile(r"Gotland leaves at (\d\d:\d\d)"), False, ("07:15",))
 TICKET = Slot("ticket", "GT-4471", re.compile(r"ticket is (GT-\d+)"), False)
-STEPS = (Step("Book the ferry to Gotland.", (HOUR,), "For {hour of the ferry}, the ticket is GT-4471."),
-         Step("Which ticket is it?", (TICKET,), "It is {ticket}."))
+STEPS = (
+    Step("Book the ferry to Gotland.", (HOUR,), "For {hour of the ferry}, the ticket is GT-4471."),
+    Step("Which ticket is it?", (TICKET,), "It is {ticket}."),
+)
 
 
 @pytest.mark.parametrize("request_first", [False, True])
 async def test_an_agent_reads_what_was_said_before_and_what_it_did_itself(
     services: Services, request_first: bool
 ) -> None:
-    said = tuple(Turn(BEGIN + timedelta(days=place), "Ana", text, f"session-{place}")
-                 for place, text in enumerate(TOLD))
+    said = tuple(
+        Turn(BEGIN + timedelta(days=place), "Ana", text, f"session-{place}") for place, text in enumerate(TOLD)
+    )
     task = Task("gotland", BEGIN + timedelta(days=30), "Ana", STEPS)
     persona = Persona(f"traveller-{uuid.uuid4()}", said, (task,))
     options = argparse.Namespace(max_tokens=500, history=2)

@@ -41,11 +41,8 @@ async def test_a_model_fills_the_template_in_and_corrects_it(agent: Agent) -> No
     assert await WorkingTemplate(agent.memory, FIELDS).values() == {"name": "Ada L."}
 
 
-@pytest.mark.parametrize("arguments", [
-    {}, {"fields": {}}, {"fields": {"age": "36"}}, {"fields": {"name": 3}}])
-async def test_what_the_template_does_not_have_the_model_is_told(
-    agent: Agent, arguments: dict[str, Any]
-) -> None:
+@pytest.mark.parametrize("arguments", [{}, {"fields": {}}, {"fields": {"age": "36"}}, {"fields": {"name": 3}}])
+async def test_what_the_template_does_not_have_the_model_is_told(agent: Agent, arguments: dict[str, Any]) -> None:
     answer = await tools_of(agent.memory).answer(FILL_TEMPLATE, arguments)
     assert answer.failed
     assert (await agent.memory.count(CountParams())).count == 0
@@ -76,8 +73,7 @@ async def test_every_binding_has_the_tool_with_the_same_schema(agent: Agent) -> 
     [*_, in_adk] = google_adk.memory_tools(agent.memory, template=FIELDS)
     declared = in_adk._get_declaration()
     assert declared is not None
-    assert in_openai["function"] == {
-        "name": wanted.name, "description": wanted.description, "parameters": schema}
+    assert in_openai["function"] == {"name": wanted.name, "description": wanted.description, "parameters": schema}
     assert (in_agents.name, in_agents.params_json_schema) == (wanted.name, schema)
     assert (in_langchain.name, in_langchain.args_schema) == (wanted.name, schema)
     assert (declared.name, declared.parameters_json_schema) == (wanted.name, schema)
@@ -91,10 +87,12 @@ async def test_in_adk_each_user_of_an_app_has_a_template_of_their_own(agent: Age
     [filling] = google_adk.memory_tools(agent.memory, tools=(), template=FIELDS)
     for user in ("ada", "bob", "ada"):
         session = await sessions.create_session(app_name="trips", user_id=user)
-        asked = ToolContext(InvocationContext(
-            session_service=sessions, session=session, invocation_id="i", agent=LlmAgent(name="helper")))
-        answer = json.loads(await filling.run_async(
-            args={"fields": {"name": user.title()}}, tool_context=asked))
+        asked = ToolContext(
+            InvocationContext(
+                session_service=sessions, session=session, invocation_id="i", agent=LlmAgent(name="helper")
+            )
+        )
+        answer = json.loads(await filling.run_async(args={"fields": {"name": user.title()}}, tool_context=asked))
         assert answer["fields"] == {"name": user.title()}
     assert (await agent.memory.count(CountParams())).count == 2
     scope = MemoryScope(namespace="trips", user_id="bob")
@@ -103,8 +101,7 @@ async def test_in_adk_each_user_of_an_app_has_a_template_of_their_own(agent: Age
 
 @pytest.mark.shows("issue6-4-template-tool")
 async def test_an_agent_keeps_its_template_from_one_conversation_to_the_next(agent: Agent) -> None:
-    settings = AgentSettings(
-        template=FIELDS, scope=MemoryScope(user_id="ada"), remember=False)
+    settings = AgentSettings(template=FIELDS, scope=MemoryScope(user_id="ada"), remember=False)
 
     class Keeping(MemoryEnabledAgent):
         async def process_query(self, query: str, task_id: str) -> str:
@@ -180,7 +177,9 @@ async def test_a_template_is_found_by_no_search_and_by_no_other_tool(agent: Agen
     named = str(record.memory_id)
     for name, arguments in (
         ("update_memory", {"memory_id": named, "content": "Another name."}),
-        ("forget_memory", {"memory_ids": [named]}), ("memory_session", {"memory_id": named})):
+        ("forget_memory", {"memory_ids": [named]}),
+        ("memory_session", {"memory_id": named}),
+    ):
         answer = await tools.answer(name, arguments)
         assert (answer.failed, "There is no such memory" in answer.text) == (True, True), name
     for name in ("recall_memory", "forget_memory"):
@@ -197,4 +196,6 @@ async def test_what_was_said_around_a_memory_of_a_task_shows_no_template(agent: 
     await agent.store("The hotel in Poipu has a pool.", task_id="trip")
     around = json.loads(await tools.call("memory_session", {"memory_id": str(first.memory_id)}))
     assert [each["content"] for each in around["memories"]] == [
-        "The flight to Lihue leaves at nine.", "The hotel in Poipu has a pool."]
+        "The flight to Lihue leaves at nine.",
+        "The hotel in Poipu has a pool.",
+    ]

@@ -26,16 +26,16 @@ async def tenant(agent: Agent) -> AsyncIterator[Agent]:
     """An agent with dated events, and a hundred undated memories."""
     await agent.stored_id(EARLY, timestamp="2026-05-04T09:00:00Z")
     await agent.stored_id(LATE, timestamp="2026-06-04T09:00:00Z")
-    clauses = [{"content": f"The lease has a clause {number + 100}.", "timestamp": "2026-01-02T00:00:00Z",
-                "force": True} for number in range(100)]
+    clauses = [
+        {"content": f"The lease has a clause {number + 100}.", "timestamp": "2026-01-02T00:00:00Z", "force": True}
+        for number in range(100)
+    ]
     await agent.memory.store_batch(StoreBatchParams.model_validate({"items": clauses}))
     yield agent
 
 
 @pytest.mark.shows("issue3-1-temporal")
-async def test_a_time_in_the_query_finds_what_happened_then_though_no_word_or_vector_does(
-    tenant: Agent,
-) -> None:
+async def test_a_time_in_the_query_finds_what_happened_then_though_no_word_or_vector_does(tenant: Agent) -> None:
     params = {"query": "what happened in early May?", "asked_at": NOW, "k": 5, "explain": True}
     result = await tenant.memory.retrieve(RetrieveParams.model_validate(params))
     [found] = [each for each in result.memories if each.content == EARLY]
@@ -48,8 +48,9 @@ async def test_a_time_in_the_query_finds_what_happened_then_though_no_word_or_ve
 @pytest.mark.shows("issue3-1-temporal")
 async def test_what_was_told_later_of_a_day_is_found_by_that_day(tenant: Agent) -> None:
     params = {"query": "the lease on 3 June", "asked_at": NOW, "k": 1}
-    assert [each.content for each in (await tenant.memory.retrieve(
-        RetrieveParams.model_validate(params))).memories] == [LATE]
+    assert [
+        each.content for each in (await tenant.memory.retrieve(RetrieveParams.model_validate(params))).memories
+    ] == [LATE]
 
 
 async def test_without_a_time_in_the_query_none_is_searched(tenant: Agent) -> None:
@@ -89,8 +90,9 @@ async def test_each_question_of_a_long_prompt_is_searched(agent: Agent) -> None:
 
 async def test_the_working_memory_of_a_task_stays_in_a_context_whose_search_abstains(agent: Agent) -> None:
     await agent.stored_id("The draft is at step two.", task_id="draft")
-    result = await agent.memory.get_context(GetContextParams(
-        query="Which animals have stripes?", task_id="draft", min_fit=0.99))
+    result = await agent.memory.get_context(
+        GetContextParams(query="Which animals have stripes?", task_id="draft", min_fit=0.99)
+    )
     assert "nothing_fits" in [each.reason for each in result.receipt.dropped]
     assert "The draft is at step two." in result.context
 

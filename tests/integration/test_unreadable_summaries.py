@@ -92,9 +92,7 @@ async def test_the_periods_of_others_are_told_though_the_model_fails_at_one(talk
     assert await waiting(agent) == []
 
 
-async def test_what_an_old_period_is_yet_to_tell_goes_on_waiting_though_the_new_one_told_it(
-    talk: Talking
-) -> None:
+async def test_what_an_old_period_is_yet_to_tell_goes_on_waiting_though_the_new_one_told_it(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
     await say(agent, "a", 0, LINES[0])
     await say(agent, "b", 1, LINES[1])
@@ -105,7 +103,8 @@ async def test_what_an_old_period_is_yet_to_tell_goes_on_waiting_though_the_new_
     # The model fails only on the week without its third session.
     answer = talk.model.answers["session_summary"]
     talk.model.answers["session_summary"] = lambda document: (
-        UNREADABLE if len(document["conversation"]) == 2 else answer(document))
+        UNREADABLE if len(document["conversation"]) == 2 else answer(document)
+    )
     await change(agent, await message(agent, LINES[0]), content="The warehouse in Bruges flooded on Friday.")
     await talk.work()
     told = {each.metadata["period"]: each.content for each in await periods(agent)}
@@ -160,8 +159,10 @@ async def test_only_what_a_model_was_asked_about_has_failed(talk: Talking) -> No
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")
     long = [" ".join([LINES[place]] * 110) for place in range(3)]
-    await add(agent, [{"role": "user", "content": text, "timestamp": at(place).isoformat()}
-                      for place, text in enumerate(long)])
+    await add(
+        agent,
+        [{"role": "user", "content": text, "timestamp": at(place).isoformat()} for place, text in enumerate(long)],
+    )
     talk.model.answers["session_summary"] = lambda document: Reply({}, status=500)
     await end(agent)
     await talk.work()

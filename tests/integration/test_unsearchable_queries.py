@@ -13,8 +13,11 @@ from tests.fixtures.memory import Agent
 
 HAWAII = "The budget for the Hawaii trip is 10,000 dollars."
 BLANK = ["", " \n", "\x00", " \x00 "]
-PARTLY = ["the budget\x00 for the Hawaii trip", "the budget for the Hawaii trip \ud83d",
-          "the budget for the Hawaii trip" + " " * 40_000 + "?"]
+PARTLY = [
+    "the budget\x00 for the Hawaii trip",
+    "the budget for the Hawaii trip \ud83d",
+    "the budget for the Hawaii trip" + " " * 40_000 + "?",
+]
 
 
 @pytest.mark.parametrize("query", [*PARTLY, *BLANK])

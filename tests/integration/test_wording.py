@@ -11,10 +11,16 @@ PERMITS = "The council sent the scaffolding permits."
 LEASE = "The lease of the warehouse ends in October."
 
 
-@pytest.mark.parametrize(("query", "corrected"), [
-    ("scafolding", {"scafold": "scaffold"}), ("warehuose", {"warehuos": "warehous"}), ("scaffolding", None),
-    ("qcaffolding", None), ("XK-4710", None),
-])
+@pytest.mark.parametrize(
+    ("query", "corrected"),
+    [
+        ("scafolding", {"scafold": "scaffold"}),
+        ("warehuose", {"warehuos": "warehous"}),
+        ("scaffolding", None),
+        ("qcaffolding", None),
+        ("XK-4710", None),
+    ],
+)
 @pytest.mark.shows("issue3-1-lexical")
 async def test_a_slip_of_the_pen_is_read_as_the_word_it_is_near(
     agent: Agent, query: str, corrected: dict[str, str] | None
@@ -52,8 +58,7 @@ async def test_a_word_that_is_known_is_never_read_as_another(agent: Agent) -> No
 async def test_an_identifier_finds_its_memory_among_many_like_it(agent: Agent, asked: str) -> None:
     for number in range(80):
         await agent.store(
-            f"ERR_{4100 + number} on db-{number + 10}.eu at 10.0.{number + 20}.9 for INV-2025-{number}.",
-            force=True,
+            f"ERR_{4100 + number} on db-{number + 10}.eu at 10.0.{number + 20}.9 for INV-2025-{number}.", force=True
         )
     target = "ERR_4071 on db-7.eu at 10.0.12.7 for INV-2026-0113."
     await agent.stored_id(target, force=True)
@@ -61,9 +66,7 @@ async def test_an_identifier_finds_its_memory_among_many_like_it(agent: Agent, a
 
 
 @pytest.mark.shows("issue3-1-lexical")
-async def test_a_short_memory_with_the_words_is_a_candidate_before_long_ones_that_hold_them_too(
-    agent: Agent,
-) -> None:
+async def test_a_short_memory_with_the_words_is_a_candidate_before_long_ones_that_hold_them_too(agent: Agent) -> None:
     padding = " ".join(f"remark{number} follows" for number in range(120))
     for number in range(100):
         long = f"Entry {number}: the anchor winch and the bilge. {padding} end{number}."

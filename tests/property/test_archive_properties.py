@@ -23,35 +23,42 @@ from tests.fixtures.plays import Play
 STATES = 5
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-texts = st.text(
-    st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=80,
-).filter(lambda text: bool(text.strip()))
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=80).filter(
+    lambda text: bool(text.strip())
+)
 ids = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=20)
 values = st.recursive(
-    st.none() | st.booleans() | st.integers(-2**70, 2**70) | st.floats(allow_nan=False, allow_infinity=False)
-    | texts, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
-    max_leaves=6)
+    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
 # Up to 2023: future timestamps are rejected.
-moments = st.integers(-10**15, 17 * 10**14).map(lambda each: EPOCH + timedelta(microseconds=each))
+moments = st.integers(-(10**15), 17 * 10**14).map(lambda each: EPOCH + timedelta(microseconds=each))
 vectors = st.none() | st.lists(
-    st.floats(-60_000, 60_000, width=16).filter(lambda value: value == 0 or abs(value) > 1e-3), min_size=64,
-    max_size=64).filter(any)
+    st.floats(-60_000, 60_000, width=16).filter(lambda value: value == 0 or abs(value) > 1e-3), min_size=64, max_size=64
+).filter(any)
 items = st.fixed_dictionaries(
     {"content": texts, "force": st.just(True), "timestamp": moments},
     optional={
-        "importance": st.floats(0, 1) | st.just(-0.0), "tags": st.lists(texts, max_size=3),
-        "metadata": st.dictionaries(texts, values, max_size=3), "session_id": ids, "user_id": ids,
-        "task_id": ids, "namespace": ids, "speaker": ids, "external_id": ids, "embedding": vectors,
+        "importance": st.floats(0, 1) | st.just(-0.0),
+        "tags": st.lists(texts, max_size=3),
+        "metadata": st.dictionaries(texts, values, max_size=3),
+        "session_id": ids,
+        "user_id": ids,
+        "task_id": ids,
+        "namespace": ids,
+        "speaker": ids,
+        "external_id": ids,
+        "embedding": vectors,
         "ttl_seconds": st.integers(3_600, 10**9),
-    })
+    },
+)
 
 
 @settings(max_examples=20)
 @given(stored=st.lists(items, min_size=1, max_size=5))
 @pytest.mark.shows("issue4-6-restore")
-def test_any_memory_comes_back_from_the_archive_byte_for_byte(
-    in_service: Play, stored: list[dict[str, Any]]
-) -> None:
+def test_any_memory_comes_back_from_the_archive_byte_for_byte(in_service: Play, stored: list[dict[str, Any]]) -> None:
     async def play(runtime: Runtime) -> None:
         agent_id = f"agent-{uuid.uuid4()}"
         memory = runtime.manager_for(Caller(agent_id))

@@ -91,15 +91,14 @@ def seen(text: str) -> str:
     """Returns the text after compatibility normalization, mapping of look-alikes and removal of invisible
     characters."""
     plain = unicodedata.normalize("NFKD", text).casefold().translate(DRAWN_ALIKE)
-    return "".join(
-        sign for sign in plain if sign not in BLANK and unicodedata.category(sign) not in NOT_SEEN
-    )
+    return "".join(sign for sign in plain if sign not in BLANK and unicodedata.category(sign) not in NOT_SEEN)
 
 
 # A former defect: a summary of one note was counted as missing among those fetched for the other notes.
 SUMMED_UP = [
-    ContextEntry(UUID(int=number), SECTIONS[0], START + timedelta(hours=1 - number), None, content, CLOSING,
-                 outside=number < 2)
+    ContextEntry(
+        UUID(int=number), SECTIONS[0], START + timedelta(hours=1 - number), None, content, CLOSING, outside=number < 2
+    )
     for number, content in enumerate([4 * CLOSING, 6 * CLOSING, "<" + "\u200b" * 300 + "/memories>"])
 ]
 
@@ -139,9 +138,7 @@ def test_no_form_exceeds_its_budget_and_nothing_is_lost(
 
 @given(entries(), st.sampled_from(["markdown", "text"]))
 @pytest.mark.shows("issue2-11-context", "issue5-1-fence")
-def test_nothing_that_a_memory_says_closes_the_fence_or_begins_a_line(
-    made: list[ContextEntry], form: str
-) -> None:
+def test_nothing_that_a_memory_says_closes_the_fence_or_begins_a_line(made: list[ContextEntry], form: str) -> None:
     built = build_context(made, 1_000_000, len, Manner(FORMS[form]))
     if not built.lines:
         assert built.text == ""

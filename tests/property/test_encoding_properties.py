@@ -116,9 +116,7 @@ def test_bm25_is_never_negative_and_positive_only_for_a_common_term(query: str, 
     assert (score > 0) == bool(set(asked) & set(said))
 
 
-@given(
-    st.lists(st.integers(0, 9)), st.dictionaries(st.integers(0, 9), st.integers(0, 50)), st.integers(0, 60)
-)
+@given(st.lists(st.integers(0, 9)), st.dictionaries(st.integers(0, 9), st.integers(0, 50)), st.integers(0, 60))
 def test_selected_keys_are_the_rarest_and_keep_the_bound(
     keys: list[int], frequency: dict[int, int], bound: int
 ) -> None:

@@ -139,8 +139,7 @@ async def add_session(turn: Turn, session_id: str, texts: list[str]) -> None:
     params = AddSessionParams.model_validate({"session_id": session_id, "messages": said})
     result = await turn.ask(turn.memory.add_session, params)
     for text, each in zip(texts, result.results, strict=True):
-        item = {"content": text, "memory_type": MemoryType.EPISODIC, "session_id": session_id,
-                "speaker": "user"}
+        item = {"content": text, "memory_type": MemoryType.EPISODIC, "session_id": session_id, "speaker": "user"}
         turn.model.store(item, each)
         turn.stage.ids += [] if each.memory_id is None else [each.memory_id]
 
@@ -187,16 +186,14 @@ async def configure(turn: Turn, layer: MemoryType, capacity: int) -> None:
 
 async def consolidate(turn: Turn, again: bool) -> None:
     # A preview only: a result would contain the agent's own memories.
-    result = await turn.ask(
-        turn.memory.consolidate, ConsolidateParams(dry_run=True, again=again))
+    result = await turn.ask(turn.memory.consolidate, ConsolidateParams(dry_run=True, again=again))
     assert {each for cluster in result.clusters for each in cluster.source_ids} <= set(turn.model.rows)
 
 
 async def get(turn: Turn, place: int) -> None:
     memory_id = turn.stage.id_at(place)
     known = turn.model.visible().get(memory_id)
-    result = await turn.ask(
-        turn.memory.get, GetParams(memory_id=memory_id), *([] if known is not None else [NotFound]))
+    result = await turn.ask(turn.memory.get, GetParams(memory_id=memory_id), *([] if known is not None else [NotFound]))
     if known is not None:
         assert (result.memory.content, result.memory.task_id) == (known.content, known.task_id)
         assert set(result.memory.related_memory_ids) <= set(turn.model.rows)
@@ -205,7 +202,8 @@ async def get(turn: Turn, place: int) -> None:
 async def list_memories(turn: Turn, filters: dict[str, Any]) -> None:
     result = await turn.ask(turn.memory.list, ListParams.model_validate({**filters, "limit": 1_000}))
     assert {each.memory_id: each.content for each in result.memories} == {
-        memory_id: known.content for memory_id, known in turn.model.visible(filters).items()}
+        memory_id: known.content for memory_id, known in turn.model.visible(filters).items()
+    }
 
 
 async def count_memories(turn: Turn, filters: dict[str, Any]) -> None:
@@ -218,7 +216,8 @@ async def retrieve(turn: Turn, text: str, filters: dict[str, Any]) -> None:
     result = await turn.ask(turn.memory.retrieve, params)
     visible = turn.model.visible(filters)
     assert {each.memory_id: each.content for each in result.memories}.items() <= {
-        memory_id: known.content for memory_id, known in visible.items()}.items()
+        memory_id: known.content for memory_id, known in visible.items()
+    }.items()
     assert bool(result.memories) == bool(visible)
 
 
@@ -244,7 +243,8 @@ async def delete(turn: Turn, places: list[int], filters: dict[str, Any] | None) 
 
 async def prune(turn: Turn, layer: MemoryType, strategy: str, target: int, dry_run: bool) -> None:
     params = PruneParams.model_validate(
-        {"memory_layer": layer, "strategy": strategy, "target": target, "dry_run": dry_run})
+        {"memory_layer": layer, "strategy": strategy, "target": target, "dry_run": dry_run}
+    )
     result = await turn.ask(turn.memory.prune, params)
     layer_now = turn.model.visible({"memory_types": [layer]})
     assert set(result.memory_ids) <= set(layer_now)
@@ -285,14 +285,25 @@ tasks, sessions = st.sampled_from(["t1", "t2"]), st.sampled_from(["s1", "s2"])
 tags = st.lists(st.sampled_from(["red", "blue"]), max_size=2, unique=True)
 a_tag = st.lists(st.sampled_from(["red", "blue"]), min_size=1, max_size=1)
 texts, places = st.sampled_from(TEXTS), st.integers(0, 40)
-filters = st.fixed_dictionaries({}, optional={
-    "task_id": tasks, "session_id": sessions, "tags": a_tag,
-    "memory_types": st.lists(st.sampled_from(LAYERS), min_size=1, unique=True)})
-items = st.fixed_dictionaries({"content": texts, "memory_type": st.sampled_from(LAYERS)}, optional={
-    "task_id": tasks, "session_id": sessions, "tags": tags,
-    "idempotency_key": st.sampled_from(["k1", "k2", "k3"])})
-changes = st.fixed_dictionaries({"importance": st.sampled_from([0.1, 0.9])}, optional={
-    "content": texts, "tags": tags})
+filters = st.fixed_dictionaries(
+    {},
+    optional={
+        "task_id": tasks,
+        "session_id": sessions,
+        "tags": a_tag,
+        "memory_types": st.lists(st.sampled_from(LAYERS), min_size=1, unique=True),
+    },
+)
+items = st.fixed_dictionaries(
+    {"content": texts, "memory_type": st.sampled_from(LAYERS)},
+    optional={
+        "task_id": tasks,
+        "session_id": sessions,
+        "tags": tags,
+        "idempotency_key": st.sampled_from(["k1", "k2", "k3"]),
+    },
+)
+changes = st.fixed_dictionaries({"importance": st.sampled_from([0.1, 0.9])}, optional={"content": texts, "tags": tags})
 
 OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrategy[Any], ...]]] = {
     "memory.store": (store, (items,)),
@@ -310,10 +321,15 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.settings": (show_settings, ()),
     "memory.configure": (configure, (st.sampled_from(LAYERS), st.integers(0, 3))),
     "memory.consolidate": (consolidate, (st.booleans(),)),
-    "memory.prune": (prune, (
-        st.sampled_from([layer for layer in LAYERS if layer != MemoryType.WORKING]),
-        st.sampled_from(["least_relevant", "oldest_first", "frequency_based", "retention_curve"]),
-        st.integers(1, 3), st.booleans())),
+    "memory.prune": (
+        prune,
+        (
+            st.sampled_from([layer for layer in LAYERS if layer != MemoryType.WORKING]),
+            st.sampled_from(["least_relevant", "oldest_first", "frequency_based", "retention_curve"]),
+            st.integers(1, 3),
+            st.booleans(),
+        ),
+    ),
     "memory.restore": (restore, (places, st.none() | filters)),
     "memory.archived": (list_archived, (filters,)),
     "memory.get": (get, (places,)),
@@ -325,16 +341,17 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.erase": (erase_all, ()),
     "memory.complete_task": (complete_task, (tasks,)),
 }
-calls = st.one_of(*(
-    st.tuples(st.integers(0, len(NAMES) - 1), st.just(name), st.tuples(*arguments))
-    for name, (_, arguments) in OPERATIONS.items()))
+calls = st.one_of(
+    *(
+        st.tuples(st.integers(0, len(NAMES) - 1), st.just(name), st.tuples(*arguments))
+        for name, (_, arguments) in OPERATIONS.items()
+    )
+)
 # Each agent starts with the same batch, to make collisions likely.
 beginnings = st.lists(items, min_size=2, max_size=5)
 
 
 # --- the test ----------------------------------------------------------------------------------------------
-
-
 
 
 def test_every_method_takes_part() -> None:
@@ -345,7 +362,7 @@ def test_every_method_takes_part() -> None:
 @given(beginning=beginnings, script=st.lists(calls, min_size=5, max_size=30))
 @pytest.mark.shows("issue2-isolation")
 def test_each_agent_sees_what_it_did_itself_and_no_more(
-    in_service: Play, beginning: list[dict[str, Any]], script: list[tuple[int, str, tuple[Any, ...]]],
+    in_service: Play, beginning: list[dict[str, Any]], script: list[tuple[int, str, tuple[Any, ...]]]
 ) -> None:
     async def play(runtime: Runtime) -> tuple[list[int], list[int]]:
         name = f"agent-{uuid.uuid4()}"

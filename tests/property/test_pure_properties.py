@@ -90,10 +90,7 @@ def test_a_score_never_falls_when_a_term_rises(found: list[Candidate], similar: 
         first.event,
         first.term_keys,
     )
-    scores = [
-        rank([each], [], [], RetrievalWeights(), ASKED, 1).ranked[0].score
-        for each in (first, risen)
-    ]
+    scores = [rank([each], [], [], RetrievalWeights(), ASKED, 1).ranked[0].score for each in (first, risen)]
     assert scores[1] >= scores[0] - 1e-12
 
 
@@ -102,9 +99,7 @@ def memories(draw: st.DrawFn) -> list[Prunable]:
     made = []
     for number in range(draw(st.integers(0, 20))):
         accesses, last = draw(USES)
-        made.append(
-            Prunable(UUID(int=number), 1, draw(MOMENTS), draw(SHARES), draw(st.booleans()), accesses, last)
-        )
+        made.append(Prunable(UUID(int=number), 1, draw(MOMENTS), draw(SHARES), draw(st.booleans()), accesses, last))
     return made
 
 

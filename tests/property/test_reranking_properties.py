@@ -33,9 +33,7 @@ def judged(draw: st.DrawFn) -> tuple[Ranking, list[float]]:
 
 
 @given(judged())
-def test_the_foremost_stand_by_their_relevance_and_the_rest_as_they_stood(
-    case: tuple[Ranking, list[float]]
-) -> None:
+def test_the_foremost_stand_by_their_relevance_and_the_rest_as_they_stood(case: tuple[Ranking, list[float]]) -> None:
     ranking, relevances = case
     after, judged_count = reordered(ranking, relevances).ranked, len(relevances)
     places = [each.memory_id.int for each in after]
@@ -63,5 +61,6 @@ def test_what_lies_beyond_k_is_counted_with_what_did_before(ranking: Ranking, k:
     before, after = [{each.reason: each.count for each in one.dropped} for one in (ranking, short)]
     assert sum(after.values()) - sum(before.values()) == len(ranking.ranked) - len(short.ranked)
     assert {name: count for name, count in after.items() if name != "beyond_k"} == {
-        name: count for name, count in before.items() if name != "beyond_k"}
+        name: count for name, count in before.items() if name != "beyond_k"
+    }
     assert [each.reason for each in short.dropped] == sorted(after)

@@ -27,7 +27,8 @@ CODES = {int(code) for code in JsonRpcErrorCode}
 def application() -> Starlette:
     """Returns an app with the specification's methods and every memory method without its action."""
     memory: list[RpcMethod[Any]] = [
-        RpcMethod(each.name, each.params, None, nothing, each.summary, each.scope) for each in METHODS]
+        RpcMethod(each.name, each.params, None, nothing, each.summary, each.scope) for each in METHODS
+    ]
     runtime = edge_runtime(rate_limit_per_minute=0, max_batch_calls=20, max_body_bytes=10_000)
     return create_app(runtime, methods=[*specification_methods(), *memory])
 
@@ -42,10 +43,18 @@ async def send_bytes(body: bytes) -> tuple[int, bytes]:
     async def send(message: Any) -> None:
         said.append(message)
 
-    await application()({
-        "type": "http", "method": "POST", "path": ENDPOINT, "root_path": "", "query_string": b"",
-        "headers": [(b"authorization", b"Bearer " + TOKEN), (b"content-type", b"application/json")],
-    }, receive, send)
+    await application()(
+        {
+            "type": "http",
+            "method": "POST",
+            "path": ENDPOINT,
+            "root_path": "",
+            "query_string": b"",
+            "headers": [(b"authorization", b"Bearer " + TOKEN), (b"content-type", b"application/json")],
+        },
+        receive,
+        send,
+    )
     return said[0]["status"], said[1]["body"]
 
 
@@ -87,27 +96,25 @@ def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 texts = st.text(st.characters(codec=None), max_size=20)
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | texts, nested, max_leaves=12)
-known = [
-    *(method.name for method in METHODS),
-    "subtract", "sum", "update", "notify_hello", "get_data", "rpc.discover",
-]
+values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | texts, nested, max_leaves=12)
+known = [*(method.name for method in METHODS), "subtract", "sum", "update", "notify_hello", "get_data", "rpc.discover"]
 fields = st.sampled_from(sorted({field for method in METHODS for field in method.params.model_fields}))
 named = st.dictionaries(fields | st.text(max_size=5), values, max_size=5)
 params = st.lists(values, max_size=4) | named | values
 requests = st.fixed_dictionaries(
     {"jsonrpc": st.just("2.0") | values, "method": st.sampled_from(known) | values},
-    optional={"params": params, "id": values, "a2a_context": values | named})
+    optional={"params": params, "id": values, "a2a_context": values | named},
+)
 bodies = requests | st.lists(requests | values, max_size=25)
-valid = st.sampled_from([
-    b'{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}',
-    b'{"jsonrpc": "2.0", "method": "memory.store", "params": {"content": "\\u00e9"}, "id": "\\ud83d\\ude00"}',
-    b'[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": 1e3},'
-    b' {"jsonrpc": "2.0", "method": "update"}]',
-    b'{"jsonrpc": "2.0", "method": "memory.retrieve", "params": {"query": "a", "k": 5}, "id": 1,'
-    b' "a2a_context": {"source_agent": "a"}}',
-])
+valid = st.sampled_from(
+    [
+        b'{"jsonrpc": "2.0", "method": "subtract", "params": [42, 23], "id": 1}',
+        b'{"jsonrpc": "2.0", "method": "memory.store", "params": {"content": "\\u00e9"}, "id": "\\ud83d\\ude00"}',
+        b'[{"jsonrpc": "2.0", "method": "sum", "params": [1,2,4], "id": 1e3}, {"jsonrpc": "2.0", "method": "update"}]',
+        b'{"jsonrpc": "2.0", "method": "memory.retrieve", "params": {"query": "a", "k": 5}, "id": 1,'
+        b' "a2a_context": {"source_agent": "a"}}',
+    ]
+)
 
 
 @st.composite
@@ -153,9 +160,7 @@ async def test_random_json(body: Any, ascii_only: bool) -> None:
 
 @settings(deadline=None)
 @given(st.sampled_from(known), params, st.integers() | st.text(max_size=20) | st.none())
-async def test_a_wellformed_call_is_answered_under_its_id(
-    method: str, given_params: Any, identity: Any
-) -> None:
+async def test_a_wellformed_call_is_answered_under_its_id(method: str, given_params: Any, identity: Any) -> None:
     given_params = given_params if isinstance(given_params, list | dict) else {}
     call = {"jsonrpc": "2.0", "method": method, "params": given_params, "id": identity}
     said = await assert_legal_answer(json.dumps(call).encode())

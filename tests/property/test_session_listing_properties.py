@@ -33,8 +33,7 @@ async def test_tiers_list_each_session_once_in_order_with_what_it_holds(
         assert len(page) <= limit
         found += page
     held = {each: await memory.retrieve(each, RetrieveOptions(limit=1_000)) for each in SESSIONS}
-    expected = sorted(
-        ((each[0].timestamp, name, len(each)) for name, each in held.items() if each), reverse=True)
+    expected = sorted(((each[0].timestamp, name, len(each)) for name, each in held.items() if each), reverse=True)
     assert [(each.newest, each.session_id, each.message_count) for each in found] == expected
     usage = await memory.usage()
     assert (usage.messages, usage.sessions) == (sum(map(len, held.values())), len(expected))

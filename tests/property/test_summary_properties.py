@@ -36,8 +36,9 @@ class Play:
         self.overtaken: set[UUID] = set()
 
     async def begin(self) -> None:
-        await rules(self.agent, provider="extractive", trigger="message_count", message_count=3,
-                    max_tokens=4_000, period="week")
+        await rules(
+            self.agent, provider="extractive", trigger="message_count", message_count=3, max_tokens=4_000, period="week"
+        )
 
     def sentence(self) -> str:
         self.said += 1
@@ -47,8 +48,9 @@ class Play:
         session_id = self.random.choice([*SESSIONS])
         self.said += 1
         moment = NOON + timedelta(days=SESSIONS[session_id], minutes=self.said)
-        await add(self.agent, [
-            {"role": "user", "content": self.sentence(), "timestamp": moment.isoformat()}], session_id)
+        await add(
+            self.agent, [{"role": "user", "content": self.sentence(), "timestamp": moment.isoformat()}], session_id
+        )
 
     async def tell_a_value(self) -> None:
         """Stores a value that supersedes the previous one."""
@@ -94,8 +96,18 @@ class Play:
         return (await self.agent.memory.list(params)).memories
 
     async def step(self) -> None:
-        ways = (self.say, self.say, self.say, self.tell_a_value, self.change, self.revert, self.reinstate,
-                self.delete, self.finish, self.work)
+        ways = (
+            self.say,
+            self.say,
+            self.say,
+            self.tell_a_value,
+            self.change,
+            self.revert,
+            self.reinstate,
+            self.delete,
+            self.finish,
+            self.work,
+        )
         chosen = self.random.choices(ways, k=self.random.choice([1, 1, 2, 4]))
         done = await asyncio.gather(*(self.unless_gone(way()) for way in chosen))
         assert len(done) == len(chosen)
@@ -148,5 +160,9 @@ async def test_summaries_tell_all_that_holds_and_nothing_else(runtime: Runtime, 
     assert len([each for each in periods if each.metadata["period"] == "2026-W23"]) == (len(week) >= 2)
     assert len({each.metadata["period"] for each in periods}) == len(periods)
     for each in periods:
-        assert {line for other in sessions if str(other.memory_id) in each.provenance["sources"]
-                for line in other.content.split("\n")} == set(each.content.split("\n"))
+        assert {
+            line
+            for other in sessions
+            if str(other.memory_id) in each.provenance["sources"]
+            for line in other.content.split("\n")
+        } == set(each.content.split("\n"))

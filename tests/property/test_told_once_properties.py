@@ -42,9 +42,7 @@ def entries(draw: st.DrawFn) -> list[ContextEntry]:
 
 
 @given(entries(), st.integers(120, 900), st.sampled_from(sorted(FORMS)))
-def test_nothing_is_told_twice_by_a_summary_and_nothing_lost(
-    made: list[ContextEntry], budget: int, form: str
-) -> None:
+def test_nothing_is_told_twice_by_a_summary_and_nothing_lost(made: list[ContextEntry], budget: int, form: str) -> None:
     built = build_context(made, budget, len, Manner(FORMS[form]))
     assert len(built.text) == built.token_count <= budget
     told = Counter(each for line in built.lines for each in SENTENCES if each in line.text)

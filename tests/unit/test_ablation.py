@@ -82,10 +82,7 @@ def test_a_limit_spreads_over_the_rows_of_the_first_agents() -> None:
     assert spread("abc", None) == "abc"
     rows = {"one": [{"id": "1"}, {"id": "2"}], "two": [{"id": "3"}], "three": [{"id": "4"}]}
     asked = asked_of(list(rows), lambda name: rows[name], 3)
-    assert [(name, [each["id"] for each in found]) for name, found in asked] == [
-        ("one", ["1", "2"]),
-        ("two", ["3"]),
-    ]
+    assert [(name, [each["id"] for each in found]) for name, found in asked] == [("one", ["1", "2"]), ("two", ["3"])]
 
 
 def test_a_difference_is_paired_and_leaves_out_what_does_not_apply() -> None:

@@ -31,25 +31,32 @@ def test_of_several_keys_one_is_named() -> None:
 
 
 def test_what_s3_is_told_with_each_object() -> None:
-    options = read_archive_options(json.dumps({
-        "storage_class": "STANDARD_IA", "server_side_encryption": "aws:kms", "kms_key_id": "alias/memory"}))
+    options = read_archive_options(
+        json.dumps({"storage_class": "STANDARD_IA", "server_side_encryption": "aws:kms", "kms_key_id": "alias/memory"})
+    )
     assert options.object_headers == {
-        "StorageClass": "STANDARD_IA", "ServerSideEncryption": "aws:kms", "SSEKMSKeyId": "alias/memory"}
+        "StorageClass": "STANDARD_IA",
+        "ServerSideEncryption": "aws:kms",
+        "SSEKMSKeyId": "alias/memory",
+    }
 
 
-@pytest.mark.parametrize(("given", "problem"), [
-    ("keys", "is no JSON object"),
-    ("[]", "Input should be an object"),
-    ({"colour": 1}, "colour: Extra inputs"),
-    ({"keys": {"2026": KEY[:-2]}}, "keys.2026: is no key: make one of 64 hexadecimal digits"),
-    ({"keys": {"2026": "z" * 64}}, "keys.2026: is no key"),
-    ({"keys": {"a b": KEY}}, "keys.a b: String should match"),
-    ({"keys": {"a": KEY, "b": OTHER}}, "encrypt_with names the one for new copies"),
-    ({"keys": {"a": KEY}, "encrypt_with": "b"}, "encrypt_with names 'b', which keys does not hold"),
-    ({"storage_class": "DEEP_ARCHIVE"}, "storage_class: is none of STANDARD,"),
-    ({"server_side_encryption": "rot13"}, "server_side_encryption: Input should be 'AES256'"),
-    ({"kms_key_id": "k", "server_side_encryption": "AES256"}, "kms_key_id needs"),
-])
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ("keys", "is no JSON object"),
+        ("[]", "Input should be an object"),
+        ({"colour": 1}, "colour: Extra inputs"),
+        ({"keys": {"2026": KEY[:-2]}}, "keys.2026: is no key: make one of 64 hexadecimal digits"),
+        ({"keys": {"2026": "z" * 64}}, "keys.2026: is no key"),
+        ({"keys": {"a b": KEY}}, "keys.a b: String should match"),
+        ({"keys": {"a": KEY, "b": OTHER}}, "encrypt_with names the one for new copies"),
+        ({"keys": {"a": KEY}, "encrypt_with": "b"}, "encrypt_with names 'b', which keys does not hold"),
+        ({"storage_class": "DEEP_ARCHIVE"}, "storage_class: is none of STANDARD,"),
+        ({"server_side_encryption": "rot13"}, "server_side_encryption: Input should be 'AES256'"),
+        ({"kms_key_id": "k", "server_side_encryption": "AES256"}, "kms_key_id needs"),
+    ],
+)
 @pytest.mark.shows("issue4-6-sealed")
 def test_a_problem_is_named_with_its_part_and_no_key_is_quoted(given: Any, problem: str) -> None:
     text = given if isinstance(given, str) else json.dumps(given)

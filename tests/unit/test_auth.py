@@ -48,7 +48,8 @@ async def test_a_minted_token_names_its_agent_and_scopes() -> None:
     principal = await verifier().verify(f"Bearer {token}")
     claims = jwt.decode(token, SECRET, ["HS256"])
     assert principal == Principal(
-        "ada", frozenset({"memory:read", "memory:write"}), claims["jti"], expires_at=NOW + 3_600)
+        "ada", frozenset({"memory:read", "memory:write"}), claims["jti"], expires_at=NOW + 3_600
+    )
     assert (claims["iat"], claims["exp"]) == (NOW, NOW + 3_600)
 
 
@@ -66,7 +67,8 @@ async def test_an_id_that_no_agent_may_have_is_neither_minted_nor_believed(agent
     with pytest.raises(InvalidParams, match="1 to 255 characters"):
         mint_token(SECRET, agent_id, [], 60)
     assert await refusal(signed({"sub": agent_id})) == (
-        "The token's sub is not 1 to 255 characters without control characters.")
+        "The token's sub is not 1 to 255 characters without control characters."
+    )
 
 
 @pytest.mark.parametrize("agent_id", ["a", "x" * 255, "../x", "a:b", "é \u65e5 \U0001f600", str(UUID(int=7))])
@@ -83,8 +85,7 @@ async def test_a_request_without_a_header_is_told_to_send_a_token() -> None:
         await verifier().verify(None)
 
 
-@pytest.mark.parametrize(
-    "header", ["", "Bearer", "Bearer ", "Basic abc", "abc", "Bearer a b", "Bearer é", "\x00"])
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "abc", "Bearer a b", "Bearer é", "\x00"])
 async def test_a_header_that_is_not_bearer_and_a_token_is_refused(header: str) -> None:
     with pytest.raises(AuthenticationFailed, match=r"^The Authorization header is not Bearer and a token\.$"):
         await verifier().verify(header)
@@ -98,21 +99,26 @@ async def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
 # --- refusals ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("claims", "reason"), [
-    ({"exp": NOW - LEEWAY_SECONDS - 60}, "The token has expired."),
-    ({"nbf": NOW + 36_000}, "The token is not valid yet."),
-    ({"iat": NOW + 36_000}, "The token is not valid yet."),
-    ({"exp": None}, "The token lacks exp."),
-    ({"sub": None}, "The token lacks sub."),
-    ({"sub": 7}, "The token is malformed."),
-    ({"exp": "soon"}, "The token is malformed."),
-    ({"exp": [1]}, "The token is malformed."),
-    ({"nbf": "x"}, "The token is malformed."),
-    ({"scope": 7}, "The token's scope is neither a text nor a list of texts."),
-    ({"scope": ["memory:read", 7]}, "The token's scope is neither a text nor a list of texts."),
-    *(({"users": users}, "The token's users is not a list of user ids and nulls.")
-      for users in ("anna", [], None, [7], ["anna", ""], {"anna": 1}, ["a\n"])),
-])
+@pytest.mark.parametrize(
+    ("claims", "reason"),
+    [
+        ({"exp": NOW - LEEWAY_SECONDS - 60}, "The token has expired."),
+        ({"nbf": NOW + 36_000}, "The token is not valid yet."),
+        ({"iat": NOW + 36_000}, "The token is not valid yet."),
+        ({"exp": None}, "The token lacks exp."),
+        ({"sub": None}, "The token lacks sub."),
+        ({"sub": 7}, "The token is malformed."),
+        ({"exp": "soon"}, "The token is malformed."),
+        ({"exp": [1]}, "The token is malformed."),
+        ({"nbf": "x"}, "The token is malformed."),
+        ({"scope": 7}, "The token's scope is neither a text nor a list of texts."),
+        ({"scope": ["memory:read", 7]}, "The token's scope is neither a text nor a list of texts."),
+        *(
+            ({"users": users}, "The token's users is not a list of user ids and nulls.")
+            for users in ("anna", [], None, [7], ["anna", ""], {"anna": 1}, ["a\n"])
+        ),
+    ],
+)
 @pytest.mark.shows("issue2-5-refusals")
 async def test_a_claim_that_does_not_hold_is_named(claims: dict[str, Any], reason: str) -> None:
     assert await refusal(signed(claims)) == reason
@@ -125,10 +131,14 @@ async def test_an_expiry_out_of_all_bounds_is_malformed_or_far() -> None:
     assert (await verifier().verify(f"Bearer {far}")).expires_at == auth.FAR_FUTURE
 
 
-@pytest.mark.parametrize(("given", "reason"), [
-    ({}, "The token lacks iss."), ({"iss": "them"}, "The token's issuer is not accepted."),
-    ({"iss": ["us"]}, "The token's issuer is not accepted."),
-])
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "The token lacks iss."),
+        ({"iss": "them"}, "The token's issuer is not accepted."),
+        ({"iss": ["us"]}, "The token's issuer is not accepted."),
+    ],
+)
 async def test_the_issuer_is_checked_where_it_is_configured(given: dict[str, Any], reason: str) -> None:
     token = _with_payload(json.dumps({"sub": "agent", "exp": NOW + 36_000, **given}))
     assert await refusal(token, issuer="us") == reason
@@ -136,11 +146,15 @@ async def test_the_issuer_is_checked_where_it_is_configured(given: dict[str, Any
         assert (await verifier().verify(f"Bearer {token}")).agent_id == "agent"
 
 
-@pytest.mark.parametrize(("given", "reason"), [
-    ({}, "The token lacks aud."), ({"aud": "other"}, "The token is meant for another audience."),
-    ({"aud": ["a", "b"]}, "The token is meant for another audience."),
-    ({"aud": 7}, "The token is meant for another audience."),
-])
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "The token lacks aud."),
+        ({"aud": "other"}, "The token is meant for another audience."),
+        ({"aud": ["a", "b"]}, "The token is meant for another audience."),
+        ({"aud": 7}, "The token is meant for another audience."),
+    ],
+)
 async def test_the_audience_is_checked_where_it_is_configured(given: dict[str, Any], reason: str) -> None:
     assert await refusal(signed(given), audience="memory") == reason
     assert (await verifier().verify(f"Bearer {signed(given)}")).agent_id == "agent"
@@ -160,22 +174,36 @@ async def test_no_algorithm_but_ours_is_accepted() -> None:
     key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
     claims = {"sub": "agent", "exp": NOW + 36_000}
     tokens = [
-        jwt.encode(claims, key, "RS256"), jwt.encode(claims, SECRET * 2, "HS512"),
+        jwt.encode(claims, key, "RS256"),
+        jwt.encode(claims, SECRET * 2, "HS512"),
         _joined({"alg": "none"}, claims),
-        _joined({"alg": "None"}, claims), _joined({"alg": "hs256"}, claims), _joined({}, claims),
-        _joined({"alg": None}, claims), _joined({"alg": ["HS256"]}, claims),
+        _joined({"alg": "None"}, claims),
+        _joined({"alg": "hs256"}, claims),
+        _joined({}, claims),
+        _joined({"alg": None}, claims),
+        _joined({"alg": ["HS256"]}, claims),
     ]
     for token in tokens:
         assert await refusal(token) == "The token's algorithm is not accepted."
 
 
-@pytest.mark.parametrize("token", [
-    "x", "a.b", "a.b.c", "..", "a.b.c.d", "e30.e30.e30", "=.=.=", "." * 5_000,
-    base64.urlsafe_b64encode(b"[" * 30_000).decode().rstrip("=") + ".e30.e30",
-    base64.urlsafe_b64encode(b'{"alg": "HS256", "kid": 7}').decode().rstrip("=") + ".e30.e30",
-    base64.urlsafe_b64encode(b'{"alg": "HS256", "crit": ["x"]}').decode().rstrip("=") + ".e30.e30",
-    base64.urlsafe_b64encode(b"1" * 5_000).decode().rstrip("=") + ".e30.e30",
-])
+@pytest.mark.parametrize(
+    "token",
+    [
+        "x",
+        "a.b",
+        "a.b.c",
+        "..",
+        "a.b.c.d",
+        "e30.e30.e30",
+        "=.=.=",
+        "." * 5_000,
+        base64.urlsafe_b64encode(b"[" * 30_000).decode().rstrip("=") + ".e30.e30",
+        base64.urlsafe_b64encode(b'{"alg": "HS256", "kid": 7}').decode().rstrip("=") + ".e30.e30",
+        base64.urlsafe_b64encode(b'{"alg": "HS256", "crit": ["x"]}').decode().rstrip("=") + ".e30.e30",
+        base64.urlsafe_b64encode(b"1" * 5_000).decode().rstrip("=") + ".e30.e30",
+    ],
+)
 async def test_what_is_no_jwt_is_refused(token: str) -> None:
     assert await refusal(token) in ("The token is malformed.", "The token's algorithm is not accepted.")
 
@@ -193,10 +221,17 @@ async def test_clocks_may_lie_a_little_apart() -> None:
 # --- claims -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("scope", "scopes"), [
-    ("memory:read", {"memory:read"}), ("a  b\tc", {"a", "b", "c"}), (["a", "b"], {"a", "b"}), ("", set()),
-    (None, set()), ([], set()),
-])
+@pytest.mark.parametrize(
+    ("scope", "scopes"),
+    [
+        ("memory:read", {"memory:read"}),
+        ("a  b\tc", {"a", "b", "c"}),
+        (["a", "b"], {"a", "b"}),
+        ("", set()),
+        (None, set()),
+        ([], set()),
+    ],
+)
 async def test_scopes_come_as_a_text_or_a_list(scope: object, scopes: set[str]) -> None:
     assert (await verifier().verify(f"Bearer {signed({'scope': scope})}")).scopes == scopes
 
@@ -228,11 +263,20 @@ def test_a_secret_needs_32_bytes() -> None:
     assert SharedSecret("äöüßéèçñøåłžšđğı").key == "äöüßéèçñøåłžšđğı".encode()
 
 
-@pytest.mark.parametrize(("secret", "problem"), [
-    ("a" * 32, "different bytes"), ("ab" * 32, "different bytes"), ("changeme" * 4, "different bytes"),
-    ("0123456789abcdef" * 2, "repeats"), ("12345678901234567890123456789012", "repeats"),
-    (json.dumps([SECRET, "a" * 32]), r"\(2 of 2\) has fewer"), ("[" + SECRET, "JSON list"),
-    ("[]", "JSON list"), ('[1, "x"]', "JSON list")])
+@pytest.mark.parametrize(
+    ("secret", "problem"),
+    [
+        ("a" * 32, "different bytes"),
+        ("ab" * 32, "different bytes"),
+        ("changeme" * 4, "different bytes"),
+        ("0123456789abcdef" * 2, "repeats"),
+        ("12345678901234567890123456789012", "repeats"),
+        (json.dumps([SECRET, "a" * 32]), r"\(2 of 2\) has fewer"),
+        ("[" + SECRET, "JSON list"),
+        ("[]", "JSON list"),
+        ('[1, "x"]', "JSON list"),
+    ],
+)
 @pytest.mark.shows("A14-secret")
 def test_a_secret_that_is_easy_to_guess_is_refused_with_a_fix(secret: str, problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem) as refused:

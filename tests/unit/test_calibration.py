@@ -44,11 +44,17 @@ def test_the_logistic_holds_at_any_value(value: float, probability: float) -> No
     assert logistic(value) == probability
 
 
-@pytest.mark.parametrize(("cut_offs", "kept"), [
-    (CutOffs(), 4), (CutOffs(least_share=0.5), 3), (CutOffs(least_share=0.95), 1),
-    (CutOffs(widest_gap=0.25), 2), (CutOffs(widest_gap=0.05), 1),
-    (CutOffs(least_share=0.5, widest_gap=0.25), 2),
-])
+@pytest.mark.parametrize(
+    ("cut_offs", "kept"),
+    [
+        (CutOffs(), 4),
+        (CutOffs(least_share=0.5), 3),
+        (CutOffs(least_share=0.95), 1),
+        (CutOffs(widest_gap=0.25), 2),
+        (CutOffs(widest_gap=0.05), 1),
+        (CutOffs(least_share=0.5, widest_gap=0.25), 2),
+    ],
+)
 def test_what_is_too_far_below_the_best_goes(cut_offs: CutOffs, kept: int) -> None:
     assert cut_offs.kept([0.8, 0.7, 0.4, 0.3]) == kept
 
@@ -119,8 +125,10 @@ def test_the_excess_is_measured_from_each_memorys_own_baseline(sample: OffTopicP
 
 
 def test_the_committed_prompts_are_distinct_and_of_many_languages() -> None:
-    rows = [json.loads(line) for line in
-            files("agentcore.memory").joinpath(OFF_TOPIC).read_text(encoding="utf-8").splitlines()]
+    rows = [
+        json.loads(line)
+        for line in files("agentcore.memory").joinpath(OFF_TOPIC).read_text(encoding="utf-8").splitlines()
+    ]
     languages = Counter(row["language"] for row in rows)
     assert len({row["text"].casefold() for row in rows}) == len(rows) > 500
     assert len(languages) >= 15

@@ -41,9 +41,7 @@ def test_it_admits_everybody_until_it_opens_and_then_one_probe_a_rest() -> None:
 
 
 @pytest.mark.shows("issue13-circuit-breaker")
-def test_each_change_is_one_log_line_with_the_cause_and_the_fallback(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_each_change_is_one_log_line_with_the_cause_and_the_fallback(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
     circuit = breaker(clock)
     with caplog.at_level(logging.INFO):

@@ -20,13 +20,20 @@ from agentcore.cli.app import app, load
 WITHOUT_JSON = {"serve", "worker", "mcp", "export"}
 # Packages that are missing in a client-only installation.
 SERVER_PACKAGES = {
-    "alembic", "cryptography", "jwt", "numpy", "onnxruntime", "procrastinate", "psycopg", "redis",
-    "sqlalchemy", "tiktoken", "uvicorn", "uvloop",
+    "alembic",
+    "cryptography",
+    "jwt",
+    "numpy",
+    "onnxruntime",
+    "procrastinate",
+    "psycopg",
+    "redis",
+    "sqlalchemy",
+    "tiktoken",
+    "uvicorn",
+    "uvloop",
 }
-CLIENT_MODULES = (
-    "archive", "layers", "mcp", "memory_commands", "session",
-    "transfer",
-)
+CLIENT_MODULES = ("archive", "layers", "mcp", "memory_commands", "session", "transfer")
 
 
 def all_commands() -> dict[str, Any]:
@@ -47,8 +54,14 @@ COMMANDS = all_commands()
 
 
 def python(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], env={**os.environ, **environment}, text=True,
-                          capture_output=True, timeout=120, check=False)
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env={**os.environ, **environment},
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
 
 
 @pytest.mark.shows("issue13-cli-start")
@@ -61,12 +74,16 @@ def test_the_summary_of_a_command_that_is_not_imported_is_that_of_its_help() -> 
 
 def test_a_command_is_listed_under_the_heading_it_has() -> None:
     loaded: Any = typer.main.get_command(app)
-    listed = python("-c", "import typer; from agentcore.cli.app import app; "
-                    "print({name: command.rich_help_panel "
-                    "for name, command in typer.main.get_command(app).commands.items()})")
+    listed = python(
+        "-c",
+        "import typer; from agentcore.cli.app import app; "
+        "print({name: command.rich_help_panel "
+        "for name, command in typer.main.get_command(app).commands.items()})",
+    )
     panels = eval(listed.stdout)  # noqa: S307 - what this test printed
     assert {name: loaded.commands[name].rich_help_panel for name in SUMMARIES} == {
-        name: panels[name] for name in SUMMARIES}
+        name: panels[name] for name in SUMMARIES
+    }
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - WITHOUT_JSON))
@@ -87,9 +104,7 @@ def test_a_flag_is_shown_without_a_value(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
 @pytest.mark.shows("B6")
-def test_an_example_of_the_help_is_a_command_that_is_understood(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_example_of_the_help_is_a_command_that_is_understood(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = Text.from_markup(COMMANDS[name].epilog or "").plain.splitlines()
     examples = [line.split("   ")[0] for line in (line.strip() for line in lines) if "agentcore" in line]
     root: Any = typer.main.get_command(app)
@@ -99,8 +114,8 @@ def test_an_example_of_the_help_is_a_command_that_is_understood(
             words = shlex.split(part, comments=True)
             if "agentcore" not in words:
                 continue
-            typed = words[words.index("agentcore") + 1:]
-            typed = typed[:typed.index(">")] if ">" in typed else typed
+            typed = words[words.index("agentcore") + 1 :]
+            typed = typed[: typed.index(">")] if ">" in typed else typed
             command, context, path = root, typer.Context(root, info_name="agentcore"), []
             while hasattr(command, "commands"):
                 word, command, typed = command.resolve_command(context, typed)
@@ -129,8 +144,7 @@ def test_an_alias_is_the_command_it_stands_for(
     assert "Also: add." in listed
 
 
-@pytest.mark.parametrize(("typo", "meant"), [
-    ("serach", "search"), ("stroe", "store"), ("retreive", "retrieve")])
+@pytest.mark.parametrize(("typo", "meant"), [("serach", "search"), ("stroe", "store"), ("retreive", "retrieve")])
 @pytest.mark.shows("B8")
 def test_a_typo_suggests_what_was_meant(typo: str, meant: str, capfd: pytest.CaptureFixture[str]) -> None:
     code, _, err = typed(capfd, typo, "x")
@@ -158,9 +172,9 @@ def test_a_command_that_only_calls_the_service_imports_nothing_of_it() -> None:
 
 @pytest.mark.shows("issue13-cli-start")
 def test_the_help_of_all_commands_imports_none_of_them() -> None:
-    done = python("-c", "import sys, agentcore.cli.app as cli\n"
-                  "try: cli.run(['--help'])\n"
-                  "except SystemExit: print(*sys.modules)")
+    done = python(
+        "-c", "import sys, agentcore.cli.app as cli\ntry: cli.run(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    )
     assert {module for module in done.stdout.split() if module in MODULES} == set()
 
 
@@ -169,18 +183,29 @@ def test_a_command_whose_package_is_missing_says_what_to_install(tmp_path: Any) 
     (tmp_path / "psycopg.py").write_text("raise ModuleNotFoundError(name='psycopg')\n")
     done = python("-m", "agentcore", "doctor", PYTHONPATH=str(tmp_path))
     assert done.returncode == 1
-    assert done.stderr == ("agentcore: migrate needs the package 'psycopg', which is not installed: "
-                           "pip install 'agentcore-memory[server]'\n")
+    assert done.stderr == (
+        "agentcore: migrate needs the package 'psycopg', which is not installed: "
+        "pip install 'agentcore-memory[server]'\n"
+    )
 
 
 @pytest.mark.shows("issue13-cli-aliases")
 def test_the_settings_are_printed_without_secrets(tmp_path: Any) -> None:
     secret = "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu"
     done = subprocess.run(
-        [sys.executable, "-m", "agentcore", "config", "--json"], cwd=tmp_path, text=True, capture_output=True,
-        check=True, env={**os.environ, "JWT_SECRET_KEY": secret, "PORT": "8123",
-                         "DATABASE_URL": "postgresql://me:hunter2@db/memory",
-                         "AGENTCORE_URL": "https://me:hunter2@memory.example"})
+        [sys.executable, "-m", "agentcore", "config", "--json"],
+        cwd=tmp_path,
+        text=True,
+        capture_output=True,
+        check=True,
+        env={
+            **os.environ,
+            "JWT_SECRET_KEY": secret,
+            "PORT": "8123",
+            "DATABASE_URL": "postgresql://me:hunter2@db/memory",
+            "AGENTCORE_URL": "https://me:hunter2@memory.example",
+        },
+    )
     assert '"PORT": 8123' in done.stdout
     assert '"JWT_SECRET_KEY": "(set)"' in done.stdout
     assert '"AGENTCORE_URL": "https://memory.example"' in done.stdout
@@ -194,11 +219,10 @@ def test_the_version_is_a_command_too(capfd: pytest.CaptureFixture[str]) -> None
 
 
 @pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
-def test_numpy_gets_one_thread_unless_the_environment_sets_the_number(
-    given: Mapping[str, str], used: str
-) -> None:
+def test_numpy_gets_one_thread_unless_the_environment_sets_the_number(given: Mapping[str, str], used: str) -> None:
     unset = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     code = "import agentcore.cli, os, sys; print(os.environ['OPENBLAS_NUM_THREADS'], 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], env={**unset, **given}, capture_output=True,
-                          text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**unset, **given}, capture_output=True, text=True, check=True
+    )
     assert done.stdout.split() == [used, "False"]

@@ -23,9 +23,18 @@ def read(*lines: str | bytes) -> list[NumberedLine]:
 
 
 def record(**values: Any) -> MemoryRecord:
-    return MemoryRecord(**{
-        "memory_id": OLD_ID, "memory_type": MemoryType.EPISODIC, "content": "Ada likes tea.",
-        "summary": "Ada", "timestamp": NOW, "created_at": NOW, "updated_at": NOW, **values})
+    return MemoryRecord(
+        **{
+            "memory_id": OLD_ID,
+            "memory_type": MemoryType.EPISODIC,
+            "content": "Ada likes tea.",
+            "summary": "Ada",
+            "timestamp": NOW,
+            "created_at": NOW,
+            "updated_at": NOW,
+            **values,
+        }
+    )
 
 
 def params(line: dict[str, Any]) -> dict[str, Any]:
@@ -63,14 +72,17 @@ def test_a_line_beyond_the_limit_is_passed_over_whole() -> None:
     assert (good.line.text, good.number) == ("after", 2)
 
 
-@pytest.mark.parametrize(("line", "problem"), [
-    (b'{"text": "\xff"}', "is not UTF-8"),
-    ('{"text": "\\ud800"}', "text: "),
-    ('{"text": "a", "time": 1e999}', "time: "),
-    ('{"text": "a", "text2": 1, "b": 2}', "unknown field 'text2'"),
-    ('{"text": "a", "content": "b"}', "unknown field 'content'"),
-    ('"text"', "is not a JSON object"),
-])
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        (b'{"text": "\xff"}', "is not UTF-8"),
+        ('{"text": "\\ud800"}', "text: "),
+        ('{"text": "a", "time": 1e999}', "time: "),
+        ('{"text": "a", "text2": 1, "b": 2}', "unknown field 'text2'"),
+        ('{"text": "a", "content": "b"}', "unknown field 'content'"),
+        ('"text"', "is not a JSON object"),
+    ],
+)
 def test_what_is_wrong_with_a_line_is_told(line: str | bytes, problem: str) -> None:
     [found] = read(line)
     assert found.line is None
@@ -91,26 +103,55 @@ def test_a_role_beside_a_speaker_is_kept_in_the_metadata() -> None:
     assert params({"text": "a", "role": "user"})["metadata"] == {}
 
 
-@pytest.mark.parametrize("values", [
-    {}, {"content": "Two\nlines", "relevance_score": 0.0, "pinned": True},
-    {"speaker": "Mira", "session_id": "s", "task_id": "t", "user_id": "u", "namespace": "n",
-     "external_id": "x", "tags": ["a"], "metadata": {"role": "user", "none": None},
-     "memory_type": MemoryType.SEMANTIC},
-])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"content": "Two\nlines", "relevance_score": 0.0, "pinned": True},
+        {
+            "speaker": "Mira",
+            "session_id": "s",
+            "task_id": "t",
+            "user_id": "u",
+            "namespace": "n",
+            "external_id": "x",
+            "tags": ["a"],
+            "metadata": {"role": "user", "none": None},
+            "memory_type": MemoryType.SEMANTIC,
+        },
+    ],
+)
 def test_what_export_writes_import_reads_back(values: dict[str, Any]) -> None:
     before = record(**values)
     made = params(line_of(before))
     names = {"content": "content", "importance": "relevance_score", "timestamp": "timestamp"}
-    names |= {name: name for name in ("speaker", "session_id", "task_id", "user_id", "namespace",
-                                      "external_id", "tags", "metadata", "memory_type", "pinned")}
+    names |= {
+        name: name
+        for name in (
+            "speaker",
+            "session_id",
+            "task_id",
+            "user_id",
+            "namespace",
+            "external_id",
+            "tags",
+            "metadata",
+            "memory_type",
+            "pinned",
+        )
+    }
     kept = before.model_dump(mode="json")
     assert {name: made.get(name) for name in names} == {name: kept[field] for name, field in names.items()}
     assert made["force"] is True
 
 
 def test_actions_are_carried_where_they_make_exactly_the_same_text() -> None:
-    told = record(content="User: Deploy\nAgent: Done\nAction: make build\nOutcome: good",
-                  actions=["make build"], outcome="good", interaction_id="i-1")
+    told = record(
+        content="User: Deploy\nAgent: Done\nAction: make build\nOutcome: good",
+        actions=["make build"],
+        outcome="good",
+        interaction_id="i-1",
+    )
     made = params(line_of(told))
     assert "content" not in made
     assert made["interaction"]["actions"] == ["make build"]

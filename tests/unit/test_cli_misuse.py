@@ -29,9 +29,7 @@ Typed = Callable[..., Ended]
 
 
 @pytest.fixture
-def typed(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
-) -> Typed:
+def typed(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Typed:
     """Returns a runner of command lines in an empty directory, with no settings but an empty home."""
     for name in Settings.model_fields:
         monkeypatch.delenv(name.upper(), raising=False)
@@ -73,27 +71,31 @@ def test_each_command_has_a_help_with_an_example(typed: Typed, command: str) -> 
     assert f"agentcore {command}" in done.out
 
 
-@pytest.mark.parametrize("misuse", [
-    ["remember", "this"],
-    ["store"],
-    ["store", "text", "--colour", "blue"],
-    ["store", "text", "--type", "iconic"],
-    ["store", "text", "--importance", "7"],
-    ["store", "text", "--ttl", "soon"],
-    ["store", "text", "--ttl", "0"],
-    ["store", "text", "--time", "someday"],
-    ["store", "text", "--metadata", "[1]"],
-    ["store", ""],
-    ["retrieve", "query", "-k", "0"],
-    ["retrieve", "query", "--after", "2026-02-01", "--before", "2026-01-01"],
-    ["prune", "episodic", "--target", "many"],
-    ["prune", "episodic", "--target", "150%"],
-    ["archive", "restore"],
-    ["archive", "restore", "--session", "a", "--all"],
-    ["token"],
-    ["token", "--agent", "a", "--scope", "memory:all"],
-    ["store", "text", "--token", "t.o.k", "--agent", "a"],
-], ids=" ".join)
+@pytest.mark.parametrize(
+    "misuse",
+    [
+        ["remember", "this"],
+        ["store"],
+        ["store", "text", "--colour", "blue"],
+        ["store", "text", "--type", "iconic"],
+        ["store", "text", "--importance", "7"],
+        ["store", "text", "--ttl", "soon"],
+        ["store", "text", "--ttl", "0"],
+        ["store", "text", "--time", "someday"],
+        ["store", "text", "--metadata", "[1]"],
+        ["store", ""],
+        ["retrieve", "query", "-k", "0"],
+        ["retrieve", "query", "--after", "2026-02-01", "--before", "2026-01-01"],
+        ["prune", "episodic", "--target", "many"],
+        ["prune", "episodic", "--target", "150%"],
+        ["archive", "restore"],
+        ["archive", "restore", "--session", "a", "--all"],
+        ["token"],
+        ["token", "--agent", "a", "--scope", "memory:all"],
+        ["store", "text", "--token", "t.o.k", "--agent", "a"],
+    ],
+    ids=" ".join,
+)
 def test_misuse_ends_with_2_and_says_what_is_wrong(typed: Typed, misuse: list[str]) -> None:
     named = any(name in misuse for name in ("--agent", "token", "remember"))
     done = typed(*misuse, *([] if named else ["--token", "t.o.k"]))
@@ -121,22 +123,24 @@ def test_an_update_of_nothing_names_what_can_be_changed(typed: Typed) -> None:
         assert option in done.err
 
 
-@pytest.mark.parametrize(("arguments", "sentence"), [
-    (["store", "text"], "No token: set AGENTCORE_TOKEN"),
-    (["store", "text", "--agent", "a"], "No secret to make a token with"),
-    (["list", "--token", "t.o.k", "--url", "http://127.0.0.1:9"], "No service answers at http://127.0.0.1:9"),
-    (["list", "--token", "t.o.k", "--url", "nowhere"], "starts with http:// or https://"),
-    (["list", "--token", "not a token"], "not a JWT"),
-    (["worker"], "No agentcore server runs on"),
-    (["migrate"], "No agentcore server runs on"),
-    (["index", "status"], "No agentcore server runs on"),
-    (["index", "tune"], "No agentcore server runs on"),
-    (["archive", "verify"], "No agentcore server runs on"),
-    (["reembed", "--model", "hashing"], "No agentcore server runs on"),
-], ids=lambda value: " ".join(value) if isinstance(value, list) else "")
-def test_a_failure_is_one_clear_sentence(
-    typed: Typed, tmp_path: Path, arguments: list[str], sentence: str
-) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["store", "text"], "No token: set AGENTCORE_TOKEN"),
+        (["store", "text", "--agent", "a"], "No secret to make a token with"),
+        (["list", "--token", "t.o.k", "--url", "http://127.0.0.1:9"], "No service answers at http://127.0.0.1:9"),
+        (["list", "--token", "t.o.k", "--url", "nowhere"], "starts with http:// or https://"),
+        (["list", "--token", "not a token"], "not a JWT"),
+        (["worker"], "No agentcore server runs on"),
+        (["migrate"], "No agentcore server runs on"),
+        (["index", "status"], "No agentcore server runs on"),
+        (["index", "tune"], "No agentcore server runs on"),
+        (["archive", "verify"], "No agentcore server runs on"),
+        (["reembed", "--model", "hashing"], "No agentcore server runs on"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_failure_is_one_clear_sentence(typed: Typed, tmp_path: Path, arguments: list[str], sentence: str) -> None:
     done = typed(*arguments)
     assert (done.code, done.out) == (1, "")
     assert sentence in done.err

@@ -12,10 +12,19 @@ from agentcore.cli.options import moment, seconds, seconds_or_none
 DAY = timedelta(days=1)
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ("3600", 3_600), ("90s", 90), ("15m", 900), ("24h", 86_400), ("30d", 2_592_000), ("2w", 1_209_600),
-    ("1y", 31_536_000), (" 2w ", 1_209_600),
-])
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("3600", 3_600),
+        ("90s", 90),
+        ("15m", 900),
+        ("24h", 86_400),
+        ("30d", 2_592_000),
+        ("2w", 1_209_600),
+        ("1y", 31_536_000),
+        (" 2w ", 1_209_600),
+    ],
+)
 def test_a_duration_is_a_number_and_a_unit(text: str, expected: int) -> None:
     assert seconds(text) == expected
 
@@ -35,13 +44,15 @@ def test_zero_is_a_duration_only_where_it_means_for_ever() -> None:
 def test_a_day_by_its_name_begins_at_midnight_utc(text: str, days: int) -> None:
     before = datetime.now(UTC)
     found = moment(text)
-    assert found in {datetime(*now.date().timetuple()[:3], tzinfo=UTC) + days * DAY
-                     for now in (before, datetime.now(UTC))}
+    assert found in {
+        datetime(*now.date().timetuple()[:3], tzinfo=UTC) + days * DAY for now in (before, datetime.now(UTC))
+    }
 
 
-@pytest.mark.parametrize(("text", "back"), [
-    ("now", 0 * DAY), ("3d", 3 * DAY), ("2w", 14 * DAY), ("1y", 365 * DAY), ("90m", timedelta(minutes=90)),
-])
+@pytest.mark.parametrize(
+    ("text", "back"),
+    [("now", 0 * DAY), ("3d", 3 * DAY), ("2w", 14 * DAY), ("1y", 365 * DAY), ("90m", timedelta(minutes=90))],
+)
 @pytest.mark.shows("B8")
 def test_a_duration_is_a_time_so_long_ago(text: str, back: timedelta) -> None:
     before = datetime.now(UTC) - back

@@ -51,9 +51,13 @@ def client(transport: httpx.AsyncBaseTransport, token: TokenSource = TOKEN, **op
 def counted(request: httpx.Request) -> httpx.Response:
     """Answers each call of a batch with its id, in reverse order."""
     calls = json.loads(request.content)
-    return httpx.Response(200, json=[
-        {"jsonrpc": "2.0", "id": call["id"], "result": {"count": call["id"], "receipt": {}}}
-        for call in reversed(calls)])
+    return httpx.Response(
+        200,
+        json=[
+            {"jsonrpc": "2.0", "id": call["id"], "result": {"count": call["id"], "receipt": {}}}
+            for call in reversed(calls)
+        ],
+    )
 
 
 class Silent(httpx.AsyncBaseTransport):
@@ -68,10 +72,21 @@ class Silent(httpx.AsyncBaseTransport):
 
 
 @pytest.mark.parametrize("read", READS)
-@pytest.mark.parametrize("failure", [
-    httpx.ConnectError("refused"), httpx.Response(503), error(-32006), error(-32603), httpx.Response(429),
-    httpx.Response(500, text="<html>"), httpx.Response(520), httpx.Response(404, text="default backend"),
-    httpx.Response(200, text="<html>Sign in to this network"), result({"of": "another service"})])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        httpx.ConnectError("refused"),
+        httpx.Response(503),
+        error(-32006),
+        error(-32603),
+        httpx.Response(429),
+        httpx.Response(500, text="<html>"),
+        httpx.Response(520),
+        httpx.Response(404, text="default backend"),
+        httpx.Response(200, text="<html>Sign in to this network"),
+        result({"of": "another service"}),
+    ],
+)
 @pytest.mark.shows("issue6-1-fail-open")
 async def test_failing_open_a_search_is_empty_and_says_why(
     read: Callable[[MemoryClient], Awaitable[Any]], failure: Answer, caplog: pytest.LogCaptureFixture
@@ -84,8 +99,9 @@ async def test_failing_open_a_search_is_empty_and_says_why(
     assert (warning.levelname, "goes without memory" in warning.message) == ("WARNING", True)
 
 
-@pytest.mark.parametrize("failure", [
-    error(-32602), error(-32103, status=401), error(-32104), httpx.Response(403), httpx.Response(401)])
+@pytest.mark.parametrize(
+    "failure", [error(-32602), error(-32103, status=401), error(-32104), httpx.Response(403), httpx.Response(401)]
+)
 @pytest.mark.shows("issue6-1-fail-open")
 async def test_failing_open_hides_no_mistake_of_the_caller(failure: httpx.Response) -> None:
     async with client(Script(failure), fail_open=True) as memory:
@@ -134,9 +150,13 @@ async def test_a_call_alone_is_no_batch() -> None:
 async def test_one_calls_error_is_its_own() -> None:
     def mixed(request: httpx.Request) -> httpx.Response:
         first, second = json.loads(request.content)
-        return httpx.Response(200, json=[
-            {"jsonrpc": "2.0", "id": second["id"], "error": {"code": -32001, "message": "No such memory."}},
-            {"jsonrpc": "2.0", "id": first["id"], "result": {"count": 1, "receipt": {}}}])
+        return httpx.Response(
+            200,
+            json=[
+                {"jsonrpc": "2.0", "id": second["id"], "error": {"code": -32001, "message": "No such memory."}},
+                {"jsonrpc": "2.0", "id": first["id"], "result": {"count": 1, "receipt": {}}},
+            ],
+        )
 
     async with client(Script(mixed)) as memory:
         together = memory.batched()
@@ -159,8 +179,7 @@ async def test_a_batch_that_is_too_large_goes_in_halves() -> None:
 async def test_what_is_too_large_alone_says_so() -> None:
     async with client(Script(*(error(-32003, status=413) for _ in range(3)))) as memory:
         together = memory.batched()
-        answers = await asyncio.gather(
-            *(together.count(CountParams()) for _ in range(2)), return_exceptions=True)
+        answers = await asyncio.gather(*(together.count(CountParams()) for _ in range(2)), return_exceptions=True)
     assert [type(answer) for answer in answers] == [TooLarge, TooLarge]
 
 
@@ -183,13 +202,13 @@ async def test_a_batch_whose_token_is_refused_is_sent_again_with_a_new_one() -> 
     assert script.tokens == ["old", "new"]
 
 
-@pytest.mark.parametrize("answer", [httpx.Response(200, json=[]), httpx.Response(200, text="hello"),
-                                    result({"count": 1, "receipt": {}})])
+@pytest.mark.parametrize(
+    "answer", [httpx.Response(200, json=[]), httpx.Response(200, text="hello"), result({"count": 1, "receipt": {}})]
+)
 async def test_calls_that_a_batch_does_not_answer_fail(answer: httpx.Response) -> None:
     async with client(Script(answer), max_attempts=1) as memory:
         together = memory.batched()
-        answers = await asyncio.gather(
-            *(together.count(CountParams()) for _ in range(2)), return_exceptions=True)
+        answers = await asyncio.gather(*(together.count(CountParams()) for _ in range(2)), return_exceptions=True)
     assert [type(each) for each in answers] == [DependencyUnavailable, DependencyUnavailable]
 
 
@@ -198,8 +217,7 @@ async def test_a_batch_that_breaks_fails_for_all_who_wait_for_it() -> None:
     async with client(Script(ZeroDivisionError("of a transport"))) as memory:
         together = memory.batched()
         async with asyncio.timeout(10):
-            answers = await asyncio.gather(
-                *(together.count(CountParams()) for _ in range(3)), return_exceptions=True)
+            answers = await asyncio.gather(*(together.count(CountParams()) for _ in range(3)), return_exceptions=True)
     assert [type(each) for each in answers] == [ZeroDivisionError] * 3
 
 
@@ -251,8 +269,7 @@ def test_a_named_method_takes_its_params_as_the_async_one_does() -> None:
 def test_threads_share_a_client() -> None:
     counts: list[int] = []
     with waiting(*(result({"count": number, "receipt": {}}) for number in range(8))) as memory:
-        threads = [threading.Thread(target=lambda: counts.append(memory.count(CountParams()).count))
-                   for _ in range(8)]
+        threads = [threading.Thread(target=lambda: counts.append(memory.count(CountParams()).count)) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -371,11 +388,18 @@ async def test_an_application_that_breaks_is_told_as_over_http() -> None:
             await memory.count(CountParams())
 
 
-@pytest.mark.parametrize(("attribute", "given", "wanted"), [
-    ("store", {"content": "sky"}, "StoreParams"), ("store", 7, "StoreParams"),
-    ("retrieve", {"query": "sky"}, "RetrieveParams"), ("store_batch", {"items": []}, "StoreBatchParams"),
-    ("add_session", {}, "AddSessionParams"), ("prune", {}, "PruneParams"), ("restore", {}, "RestoreParams"),
-])
+@pytest.mark.parametrize(
+    ("attribute", "given", "wanted"),
+    [
+        ("store", {"content": "sky"}, "StoreParams"),
+        ("store", 7, "StoreParams"),
+        ("retrieve", {"query": "sky"}, "RetrieveParams"),
+        ("store_batch", {"items": []}, "StoreBatchParams"),
+        ("add_session", {}, "AddSessionParams"),
+        ("prune", {}, "PruneParams"),
+        ("restore", {}, "RestoreParams"),
+    ],
+)
 async def test_what_is_no_params_object_is_answered_with_the_class_it_must_be(
     attribute: str, given: object, wanted: str
 ) -> None:

@@ -82,9 +82,15 @@ def test_what_is_no_url_is_refused_at_once(url: str) -> None:
         MemoryClient(url, "token")
 
 
-@pytest.mark.parametrize("url", [
-    "http://ada:hunter2@memory.test", "http://ada:hunter2@memory.test:port", "https://hunter2@memory.test/api",
-    "ada:hunter2@memory.test"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://ada:hunter2@memory.test",
+        "http://ada:hunter2@memory.test:port",
+        "https://hunter2@memory.test/api",
+        "ada:hunter2@memory.test",
+    ],
+)
 def test_a_url_with_a_password_is_refused_without_telling_it(url: str) -> None:
     with pytest.raises(ConfigurationError, match="the token alone says who asks") as refused:
         MemoryClient(url, "token")
@@ -94,7 +100,8 @@ def test_a_url_with_a_password_is_refused_without_telling_it(url: str) -> None:
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
 async def test_every_method_of_the_contract_is_called_by_its_wire_name(method: AnyMethod) -> None:
     params = method.params.model_construct(
-        items=[KEYED], messages=[Message(content="a")], idempotency_key="a", dry_run=True)
+        items=[KEYED], messages=[Message(content="a")], idempotency_key="a", dry_run=True
+    )
     script = Script(error(-32001))
     async with client(script) as memory:
         with pytest.raises(NotFound):
@@ -114,22 +121,25 @@ async def test_a_result_without_a_promised_field_is_an_error() -> None:
             await memory.count(CountParams())
 
 
-@pytest.mark.parametrize(("answer", "expected"), [
-    (error(-32602, "k: too large", data={"field": "k"}), InvalidParams),
-    (error(-32001), NotFound),
-    (error(-32002), Conflict),
-    (error(-32003, status=413), TooLarge),
-    (error(-32103, status=401), AuthenticationFailed),
-    (error(-1), AgentCoreError),
-    (httpx.Response(401), AuthenticationFailed),
-    (httpx.Response(413, text="<html>"), TooLarge),
-    (httpx.Response(403, text="<html>"), NotAuthorised),
-    (httpx.Response(500, text="<html>"), DependencyUnavailable),
-    (httpx.Response(404, text="nothing here"), DependencyUnavailable),
-    (httpx.Response(200, text="hello"), DependencyUnavailable),
-    (httpx.Response(200, json=[1]), DependencyUnavailable),
-    (httpx.Response(200, json={"error": "odd"}), DependencyUnavailable),
-])
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (error(-32602, "k: too large", data={"field": "k"}), InvalidParams),
+        (error(-32001), NotFound),
+        (error(-32002), Conflict),
+        (error(-32003, status=413), TooLarge),
+        (error(-32103, status=401), AuthenticationFailed),
+        (error(-1), AgentCoreError),
+        (httpx.Response(401), AuthenticationFailed),
+        (httpx.Response(413, text="<html>"), TooLarge),
+        (httpx.Response(403, text="<html>"), NotAuthorised),
+        (httpx.Response(500, text="<html>"), DependencyUnavailable),
+        (httpx.Response(404, text="nothing here"), DependencyUnavailable),
+        (httpx.Response(200, text="hello"), DependencyUnavailable),
+        (httpx.Response(200, json=[1]), DependencyUnavailable),
+        (httpx.Response(200, json={"error": "odd"}), DependencyUnavailable),
+    ],
+)
 async def test_an_error_answer_becomes_the_class_of_its_code(
     answer: httpx.Response, expected: type[AgentCoreError]
 ) -> None:
@@ -173,10 +183,16 @@ def no_waits() -> Iterator[None]:
 
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("call", REPEATABLE)
-@pytest.mark.parametrize("failure", [
-    lambda: httpx.ReadTimeout("slow"), lambda: httpx.RemoteProtocolError("cut"), lambda: httpx.Response(502),
-    lambda: httpx.Response(503), lambda: error(-32005),
-])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        lambda: httpx.ReadTimeout("slow"),
+        lambda: httpx.RemoteProtocolError("cut"),
+        lambda: httpx.Response(502),
+        lambda: httpx.Response(503),
+        lambda: error(-32005),
+    ],
+)
 async def test_what_repeats_safely_is_tried_again(
     call: Callable[[MemoryClient], Awaitable[Any]], failure: Callable[[], Answer]
 ) -> None:
@@ -189,10 +205,15 @@ async def test_what_repeats_safely_is_tried_again(
 
 
 @pytest.mark.parametrize("call", WRITES)
-@pytest.mark.parametrize("failure", [
-    lambda: httpx.ReadTimeout("slow"), lambda: httpx.RemoteProtocolError("cut"), lambda: httpx.Response(503),
-    lambda: error(-32005),
-])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        lambda: httpx.ReadTimeout("slow"),
+        lambda: httpx.RemoteProtocolError("cut"),
+        lambda: httpx.Response(503),
+        lambda: error(-32005),
+    ],
+)
 async def test_what_might_happen_twice_is_not_tried_again(
     call: Callable[[MemoryClient], Awaitable[Any]], failure: Callable[[], Answer]
 ) -> None:
@@ -204,11 +225,18 @@ async def test_what_might_happen_twice_is_not_tried_again(
 
 
 @pytest.mark.usefixtures("no_waits")
-@pytest.mark.parametrize(("cause", "raised", "tries"), [
-    ("unreachable", Unreachable, 2), ("pool_exhausted", PoolExhausted, 2),
-    ("transaction_conflict", TransactionConflict, 2), ("statement_timeout", StatementTimeout, 2),
-    ("disk_full", DiskFull, 1), ("read_only", ReadOnlyDatabase, 1), ("of a later version", Exception, 2),
-])
+@pytest.mark.parametrize(
+    ("cause", "raised", "tries"),
+    [
+        ("unreachable", Unreachable, 2),
+        ("pool_exhausted", PoolExhausted, 2),
+        ("transaction_conflict", TransactionConflict, 2),
+        ("statement_timeout", StatementTimeout, 2),
+        ("disk_full", DiskFull, 1),
+        ("read_only", ReadOnlyDatabase, 1),
+        ("of a later version", Exception, 2),
+    ],
+)
 @pytest.mark.shows("issue13-error-causes")
 async def test_a_cause_has_its_class_and_is_retried_only_where_that_helps(
     cause: str, raised: type[AgentCoreError], tries: int
@@ -225,10 +253,16 @@ async def test_a_cause_has_its_class_and_is_retried_only_where_that_helps(
     assert len(script.requests) == tries
 
 
-@pytest.mark.parametrize("failure", [
-    lambda: httpx.ConnectError("refused"), lambda: httpx.ConnectTimeout("slow"), lambda: error(-32006),
-    lambda: error(-32004, status=429), lambda: httpx.Response(429),
-])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        lambda: httpx.ConnectError("refused"),
+        lambda: httpx.ConnectTimeout("slow"),
+        lambda: error(-32006),
+        lambda: error(-32004, status=429),
+        lambda: httpx.Response(429),
+    ],
+)
 async def test_a_write_that_was_never_begun_is_tried_again(failure: Callable[[], Answer]) -> None:
     script = Script(failure(), result(STORED))
     async with client(script) as memory:
@@ -236,11 +270,14 @@ async def test_a_write_that_was_never_begun_is_tried_again(failure: Callable[[],
     assert len(script.requests) == 2
 
 
-@pytest.mark.parametrize(("failure", "expected"), [
-    (lambda: httpx.ConnectError("refused"), DependencyUnavailable),
-    (lambda: error(-32006), NotReady),
-    (lambda: httpx.Response(429), RateLimited),
-])
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (lambda: httpx.ConnectError("refused"), DependencyUnavailable),
+        (lambda: error(-32006), NotReady),
+        (lambda: httpx.Response(429), RateLimited),
+    ],
+)
 async def test_after_the_last_attempt_the_error_is_raised(
     failure: Callable[[], Answer], expected: type[AgentCoreError]
 ) -> None:
@@ -251,11 +288,14 @@ async def test_after_the_last_attempt_the_error_is_raised(
     assert script.answers == []
 
 
-@pytest.mark.parametrize("limited", [
-    error(-32004, status=429, headers={"Retry-After": "0.3"}),
-    error(-32004, data={"retry_after_seconds": 0.3}),
-    httpx.Response(429, headers={"Retry-After": "0.3"}),
-])
+@pytest.mark.parametrize(
+    "limited",
+    [
+        error(-32004, status=429, headers={"Retry-After": "0.3"}),
+        error(-32004, data={"retry_after_seconds": 0.3}),
+        httpx.Response(429, headers={"Retry-After": "0.3"}),
+    ],
+)
 async def test_a_rate_limit_is_waited_out_for_as_long_as_it_says(limited: httpx.Response) -> None:
     script = Script(limited, result(COUNTED))
     async with client(script) as memory:
@@ -333,8 +373,9 @@ async def test_a_closed_client_and_every_view_of_it_says_that_it_is_closed() -> 
     assert script.requests == []
 
 
-@pytest.mark.parametrize("failure", [
-    httpx.RemoteProtocolError("Server disconnected"), httpx.ReadError(""), httpx.WriteError("broken pipe")])
+@pytest.mark.parametrize(
+    "failure", [httpx.RemoteProtocolError("Server disconnected"), httpx.ReadError(""), httpx.WriteError("broken pipe")]
+)
 async def test_a_connection_lost_after_sending_is_not_said_to_be_no_service(failure: Exception) -> None:
     async with client(Script(failure), max_attempts=1) as memory:
         with pytest.raises(DependencyUnavailable, match=r"No whole answer came from http:") as lost:

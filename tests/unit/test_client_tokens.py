@@ -62,8 +62,7 @@ async def test_a_source_is_waited_for_no_longer_than_a_call(source: TokenSource)
     # Sequentially they would take 20 s.
     async with client(Script(), source, timeout_seconds=1.0, max_attempts=1) as memory:
         async with asyncio.timeout(10):
-            answers = await asyncio.gather(
-                *(memory.count(CountParams()) for _ in range(20)), return_exceptions=True)
+            answers = await asyncio.gather(*(memory.count(CountParams()) for _ in range(20)), return_exceptions=True)
     assert {str(answer) for answer in answers} == {"The source of the token gave none within 1 s."}
 
 
@@ -140,9 +139,15 @@ async def test_a_caller_who_gives_up_leaves_the_token_to_the_others() -> None:
         assert (await other).count == 3
 
 
-@pytest.mark.parametrize("carried", [
-    {"traceparent": "0ö-1"}, {"traceparent": "00-1\r\nX-Evil: 1"}, {"a2a_context": {"at": [float("nan")]}},
-    {"a2a_context": {"agent": object()}}])
+@pytest.mark.parametrize(
+    "carried",
+    [
+        {"traceparent": "0ö-1"},
+        {"traceparent": "00-1\r\nX-Evil: 1"},
+        {"a2a_context": {"at": [float("nan")]}},
+        {"a2a_context": {"agent": object()}},
+    ],
+)
 async def test_what_a_call_cannot_carry_is_refused_where_it_is_given(carried: Mapping[str, Any]) -> None:
     async with client(Script(), "t.o.ken") as memory:
         with pytest.raises(InvalidParams, match=next(iter(carried))):
@@ -159,8 +164,7 @@ async def test_a_time_in_an_a2a_context_goes_as_text(together: bool) -> None:
         view = memory.traced(a2a_context={"source_agent": "planner", "timestamp": SAID})
         async with asyncio.timeout(10):
             await (view.batched() if together else view).count(CountParams())
-    assert script.body()["a2a_context"] == {
-        "source_agent": "planner", "timestamp": "2026-05-01T10:00:00Z"}
+    assert script.body()["a2a_context"] == {"source_agent": "planner", "timestamp": "2026-05-01T10:00:00Z"}
 
 
 async def test_a_refused_token_that_cannot_be_renewed_stays_refused() -> None:

@@ -224,8 +224,7 @@ def test_what_has_no_name_is_the_same_thing_within_a_session_or_a_task_alone(old
 
 
 @pytest.mark.parametrize(
-    "beside",
-    ["I think {}", "Jan said {}", "If {} we are late.", "{} Is that right?", "Last year {}", "Maybe {}"],
+    "beside", ["I think {}", "Jan said {}", "If {} we are late.", "{} Is that right?", "Last year {}", "Maybe {}"]
 )
 def test_what_is_supposed_quoted_asked_or_past_states_nothing(beside: str) -> None:
     sentence = beside.format("the budget for Atlas is now 9,000 euros.")
@@ -241,8 +240,15 @@ def test_a_memory_that_says_more_than_the_changed_fact_keeps_its_place() -> None
 
 def stated(content: str) -> RuleColumns:
     return RuleColumns(
-        content=content, timestamp=MARCH, speaker=None, user_id=None, session_id=None, task_id=None,
-        namespace=None, flagged=False)
+        content=content,
+        timestamp=MARCH,
+        speaker=None,
+        user_id=None,
+        session_id=None,
+        task_id=None,
+        namespace=None,
+        flagged=False,
+    )
 
 
 def test_an_answer_that_tells_more_keeps_its_exchange_in_its_place() -> None:
@@ -266,13 +272,7 @@ def test_of_a_long_text_nothing_is_read() -> None:
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_any_two_texts_are_judged_and_equal_ones_are_the_same(one: str, other: str) -> None:
-    assert judge(said(one), said(other, days=1)).relation in {
-        "same",
-        "near",
-        "possible",
-        "superseding",
-        "none",
-    }
+    assert judge(said(one), said(other, days=1)).relation in {"same", "near", "possible", "superseding", "none"}
     assert judge(said(one), said(one, days=1)).relation == "same"
 
 

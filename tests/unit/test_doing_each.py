@@ -32,9 +32,7 @@ async def test_what_does_not_fail_raises_nothing() -> None:
 
 
 @pytest.mark.parametrize("failure", OF_ONE, ids=str)
-async def test_what_fails_by_itself_is_raised_when_all_others_had_their_turn(
-    failure: DependencyUnavailable,
-) -> None:
+async def test_what_fails_by_itself_is_raised_when_all_others_had_their_turn(failure: DependencyUnavailable) -> None:
     assert await tried(None, failure, None, *OF_ONE) == ([0, 1, 2, 3, 4, 5], failure)
 
 

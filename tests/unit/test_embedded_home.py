@@ -59,8 +59,16 @@ def test_making_the_object_touches_nothing(home: Home) -> None:
 
 
 def test_everything_lies_below_the_home(home: Home) -> None:
-    places = {home.run, home.log, home.secrets, home.postgres_data, home.redis_data, home.archive, home.cache,
-              home.programs}
+    places = {
+        home.run,
+        home.log,
+        home.secrets,
+        home.postgres_data,
+        home.redis_data,
+        home.archive,
+        home.cache,
+        home.programs,
+    }
     assert {place.parent for place in places} == {home.path}
     assert len(places) == 8
 
@@ -118,12 +126,15 @@ def test_a_home_that_cannot_be_written_is_refused_with_the_mend(tmp_path: Path) 
         Home(tmp_path / "home").secret("jwt")
 
 
-@pytest.mark.parametrize(("number", "says"), [
-    (errno.ENOSPC, "disk that holds .* is full: free some space"),
-    (errno.EDQUOT, "disk that holds .* is full: free some space"),
-    (errno.EROFS, "is not open to user"),
-    (errno.EIO, "cannot be used as the service's data directory"),
-])
+@pytest.mark.parametrize(
+    ("number", "says"),
+    [
+        (errno.ENOSPC, "disk that holds .* is full: free some space"),
+        (errno.EDQUOT, "disk that holds .* is full: free some space"),
+        (errno.EROFS, "is not open to user"),
+        (errno.EIO, "cannot be used as the service's data directory"),
+    ],
+)
 def test_what_the_file_system_refuses_becomes_a_sentence(home: Home, number: int, says: str) -> None:
     with pytest.raises(StartupError, match=says), home.explained():
         raise OSError(number, os.strerror(number))
@@ -343,7 +354,8 @@ def test_a_start_of_postgresql_recycles_the_write_ahead_log_after_a_purge_that_w
 
 @pytest.mark.shows("A15")
 def test_a_redis_server_on_the_path_serves_where_no_valkey_is_installed_if_it_is_new_enough(
-        home: Home, open_place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home: Home, open_place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     program = open_place / "redis-server"
     program.write_text("#!/bin/sh\necho 'Redis server v=7.2.4 sha=0'\n")
     program.chmod(0o755)

@@ -13,13 +13,7 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.embeddings import (
-    BatchingEmbedder,
-    EmbedderOptions,
-    EmbeddingKind,
-    Vectors,
-    unit_rows,
-)
+from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions, EmbeddingKind, Vectors, unit_rows
 from agentcore.providers.hashing import HashingEmbedder
 
 DIMENSIONS = 16
@@ -66,11 +60,21 @@ def test_rows_are_given_unit_length() -> None:
     assert rows.dtype == np.float32
 
 
-@pytest.mark.parametrize("answer", [
-    [[1.0, 0.0]], [[1.0], [1.0]], [1.0, 2.0], [], [[1.0, 0.0], [1.0]], [["a", "b"], ["c", "d"]],
-    [[0.0, 0.0], [1.0, 0.0]], [[float("nan"), 1.0], [1.0, 0.0]], [[float("inf"), 1.0], [1.0, 0.0]],
-    [None, None],
-])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        [[1.0, 0.0]],
+        [[1.0], [1.0]],
+        [1.0, 2.0],
+        [],
+        [[1.0, 0.0], [1.0]],
+        [["a", "b"], ["c", "d"]],
+        [[0.0, 0.0], [1.0, 0.0]],
+        [[float("nan"), 1.0], [1.0, 0.0]],
+        [[float("inf"), 1.0], [1.0, 0.0]],
+        [None, None],
+    ],
+)
 def test_what_is_no_list_of_vectors_is_refused(answer: list[object]) -> None:
     with pytest.raises(DependencyUnavailable):
         unit_rows(answer, count=2, dimensions=2)  # type: ignore[arg-type]
@@ -237,8 +241,9 @@ async def test_requests_that_wait_are_merged_and_answered_each_with_its_own() ->
     inner.gate.set()
     answers = await asyncio.gather(first, *waiting)
     assert inner.asked == [["held"], ["a", "b", "c", "d"], ["e"]]
-    np.testing.assert_array_equal(np.concatenate(answers),
-                                  await inner.embed(["held", "a", "b", "c", "d", "e"], "query"))
+    np.testing.assert_array_equal(
+        np.concatenate(answers), await inner.embed(["held", "a", "b", "c", "d", "e"], "query")
+    )
 
 
 async def test_a_request_larger_than_a_batch_goes_alone_and_whole() -> None:

@@ -36,8 +36,7 @@ def test_the_summary_keeps_the_sentences_that_say_most_in_their_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    ["I live in Oslo.", "yes", "42", "👍", "- milk", "Anna's flat, third floor, no lift and a lovely view"],
+    "content", ["I live in Oslo.", "yes", "42", "👍", "- milk", "Anna's flat, third floor, no lift and a lovely view"]
 )
 def test_a_short_single_sentence_is_its_own_summary(content: str) -> None:
     assert encode(content).summary == content
@@ -142,16 +141,12 @@ def test_a_named_speaker_stands_in_the_text_to_embed() -> None:
 
 
 def test_keywords_are_the_words_said_most_without_those_that_say_nothing() -> None:
-    keywords = encode(
-        "The café budget! It's the café's budget, you know; a budget of ERR_42 and 1,200."
-    ).keywords
+    keywords = encode("The café budget! It's the café's budget, you know; a budget of ERR_42 and 1,200.").keywords
     assert keywords == ["budget", "café", "err_42", "1,200"]
 
 
 def test_all_lists_are_bounded() -> None:
-    encoded = encode(
-        "".join(f"I met Person{number} in Town{number} on day {number}. " for number in range(200))
-    )
+    encoded = encode("".join(f"I met Person{number} in Town{number} on day {number}. " for number in range(200)))
     assert len(encoded.entities) == ENTITY_LIMIT
     assert len(encoded.facts) == FACT_LIMIT
     assert len(encoded.keywords) == KEYWORD_LIMIT
@@ -169,25 +164,14 @@ def test_the_hash_is_that_of_the_normal_form() -> None:
 
 def test_nothing_gives_nothing() -> None:
     encoded = encode(" \n ")
-    assert (encoded.content, encoded.summary, encoded.entities, encoded.facts, encoded.keywords) == (
-        "",
-        "",
-        [],
-        [],
-        [],
-    )
+    assert (encoded.content, encoded.summary, encoded.entities, encoded.facts, encoded.keywords) == ("", "", [], [], [])
 
 
 def test_an_interaction_reads_as_a_dialogue_with_what_was_done() -> None:
     text = interaction_text(
         " Book a table ",
         "Done.",
-        [
-            "looked it up",
-            {"tool": "call", "args": {"number": 5, "to": ["Enzo", "Rome"]}, "result": "ok"},
-            "",
-            {},
-        ],
+        ["looked it up", {"tool": "call", "args": {"number": 5, "to": ["Enzo", "Rome"]}, "result": "ok"}, "", {}],
         {"success": True, "note": None},
     )
     assert text.splitlines() == [
@@ -209,13 +193,7 @@ def test_one_side_alone_needs_no_label(query: str | None, response: str | None, 
 
 @pytest.mark.shows("FR-1.2")
 def test_each_action_is_paired_with_its_own_result_or_the_outcome_of_all() -> None:
-    actions = [
-        "restart",
-        {"name": "deploy", "error": "E42"},
-        {"text": "looked around"},
-        {"result": "r"},
-        None,
-    ]
+    actions = ["restart", {"name": "deploy", "error": "E42"}, {"text": "looked around"}, {"result": "r"}, None]
     assert action_outcomes(actions, False) == [
         {"action": "restart", "outcome": "no"},
         {"action": "deploy", "outcome": "E42"},

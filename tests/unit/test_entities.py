@@ -28,10 +28,7 @@ def named(text: str) -> list[str]:
         ("see https://example.org/a_b?x=1).", ["https://example.org/a_b?x=1"]),
         ("call +49 30 1234567 or 555-0199", ["+49 30 1234567", "555-0199"]),
         ("error ERR_CONN_42, JIRA-42, E1234 and #44812", ["ERR_CONN_42", "JIRA-42", "E1234", "#44812"]),
-        (
-            "getUserName of config_loader.py sets max_retries",
-            ["getUserName", "config_loader.py", "max_retries"],
-        ),
+        ("getUserName of config_loader.py sets max_retries", ["getUserName", "config_loader.py", "max_retries"]),
         ("from v2.4 to 18.4.1 on iPhone 15", ["v2.4", "18.4.1", "iPhone 15"]),
         (
             "pay $1,200.50, 1,100 EUR, €3.5 million or 40k dollars",
@@ -41,10 +38,7 @@ def named(text: str) -> list[str]:
             "on 2026-03-14, 14 March 2026, March 3rd or 1.4.2026",
             ["2026-03-14", "14 March 2026", "March 3rd", "1.4.2026"],
         ),
-        (
-            'read "The Alchemist" and \u201cDune\u201d, run `make test`',
-            ["The Alchemist", "Dune", "make test"],
-        ),
+        ('read "The Alchemist" and \u201cDune\u201d, run `make test`', ["The Alchemist", "Dune", "make test"]),
         ("watch **The Big Sick** (2017)", ["The Big Sick"]),
         ("我读了「三体」", ["三体"]),
     ],
@@ -75,14 +69,7 @@ def test_what_only_looks_like_a_name_is_left_out(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "Alice works at home.",
-        "Alice is late.",
-        "Alice, my boss, is late.",
-        "Alice's late.",
-        "so Alice. Alice",
-    ],
+    "text", ["Alice works at home.", "Alice is late.", "Alice, my boss, is late.", "Alice's late.", "so Alice. Alice"]
 )
 def test_a_name_that_opens_a_sentence_is_known_by_what_follows_or_by_its_other_places(text: str) -> None:
     assert set(named(text)) == {"Alice"}

@@ -6,13 +6,7 @@ import jwt
 import pytest
 
 from agentcore.errors import InvalidParams
-from agentcore.memory.forgetting.erase_receipt import (
-    ALGORITHM,
-    KIND,
-    key_id_of,
-    read_receipt,
-    sign_receipt,
-)
+from agentcore.memory.forgetting.erase_receipt import ALGORITHM, KIND, key_id_of, read_receipt, sign_receipt
 
 KEY = bytes(range(32))
 
@@ -24,10 +18,17 @@ def test_what_is_signed_is_read_again() -> None:
     assert key_id_of(receipt) == "k1"
 
 
-@pytest.mark.parametrize("receipt", [
-    sign_receipt("k1", bytes(32), {}), jwt.encode({}, KEY, ALGORITHM),
-    jwt.encode({}, "", "none", headers={"typ": KIND}), "a.b.c", ""],
-    ids=["another key", "another type", "unsigned", "no JWS", "empty"])
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        sign_receipt("k1", bytes(32), {}),
+        jwt.encode({}, KEY, ALGORITHM),
+        jwt.encode({}, "", "none", headers={"typ": KIND}),
+        "a.b.c",
+        "",
+    ],
+    ids=["another key", "another type", "unsigned", "no JWS", "empty"],
+)
 def test_what_this_service_did_not_sign_as_a_receipt_is_none(receipt: str) -> None:
     with pytest.raises(InvalidParams):
         read_receipt([KEY], receipt)

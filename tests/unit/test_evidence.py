@@ -41,8 +41,7 @@ def test_rare_words_rank_before_common_ones() -> None:
 def test_what_was_reached_is_told_of_those_that_ran_alone() -> None:
     results: dict[str, dict[str, Any]] = {
         "own, 500: get_context": {"questions": 9, "all evidence": 70.0},
-        "own, 1,000: get_context": {
-            "questions": 9, "all evidence": 85.0, "all evidence interval": (80.1, 90.2)},
+        "own, 1,000: get_context": {"questions": 9, "all evidence": 85.0, "all evidence interval": (80.1, 90.2)},
     }
     told = reached(results, {"500": 500, "1,000": 1_000}, "own")
     assert told == {"get_context: 80 %": "1,000", "get_context: 90 %": "not reached"}

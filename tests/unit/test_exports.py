@@ -13,26 +13,110 @@ from agentcore.memory.api import METHODS, AnyMethod
 
 # The public API: change this list only on purpose.
 EXPORTED = [
-    "ActionOutcome", "AddSessionParams", "AddSessionResult", "AgentCoreError", "ArchiveFilters",
-    "ArchivedMemory", "ArchivedParams", "ArchivedResult", "AuthenticationFailed", "CapabilitiesParams",
-    "CapabilitiesResult", "ClearParams", "ClearResult", "ClientClosed", "CompleteTaskParams",
-    "CompleteTaskResult", "ConfigurationError", "ConfigureParams", "ConfigureResult", "Conflict",
-    "ConsolidateParams", "ConsolidateResult", "ConsolidatedCluster", "CountParams", "CountResult",
-    "DeleteParams", "DeleteResult", "DependencyUnavailable",
-    "DiskFull", "Dropped", "EndSessionParams", "EndSessionResult", "EraseParams", "EraseResult",
-    "FeedbackParams", "FeedbackResult", "Filters", "GetContextParams", "GetContextResult", "GetParams",
-    "GetResult", "HistoryEntry", "HistoryParams", "HistoryResult", "Interaction", "InternalError",
-    "InvalidParams", "InvalidRequest", "JsonRpcErrorCode", "LayerRules", "LayerStats",
-    "LeftOut", "Link", "ListParams", "ListResult", "LlmUse",
-    "LostLink", "MemoryClient", "MemoryEnabledAgent", "MemoryRecord", "MemorySummary", "MemoryType",
-    "Message", "MethodNotFound", "NotAuthorised", "NotFound", "NotReady", "ParseError", "PoolExhausted",
-    "PruneParams", "PruneResult", "RateLimited", "ReadOnlyDatabase", "Receipt", "RestoreParams",
-    "RestoreResult", "RetrieveParams", "RetrieveResult", "RevertParams", "RevertResult", "ScoreTerm",
-    "SettingsParams", "SettingsResult", "StartupError",
-    "StatementTimeout", "StatsParams", "StatsResult", "StoreBatchParams", "StoreBatchResult",
-    "StoreParams", "StoreResult", "SummarizeParams", "SummarizeResult", "SummaryRules",
-    "SyncMemoryClient", "TokenSource", "TooLarge", "TransactionConflict", "Turn", "Unreachable",
-    "UpdateParams", "UpdateResult", "Updates", "open_memory",
+    "ActionOutcome",
+    "AddSessionParams",
+    "AddSessionResult",
+    "AgentCoreError",
+    "ArchiveFilters",
+    "ArchivedMemory",
+    "ArchivedParams",
+    "ArchivedResult",
+    "AuthenticationFailed",
+    "CapabilitiesParams",
+    "CapabilitiesResult",
+    "ClearParams",
+    "ClearResult",
+    "ClientClosed",
+    "CompleteTaskParams",
+    "CompleteTaskResult",
+    "ConfigurationError",
+    "ConfigureParams",
+    "ConfigureResult",
+    "Conflict",
+    "ConsolidateParams",
+    "ConsolidateResult",
+    "ConsolidatedCluster",
+    "CountParams",
+    "CountResult",
+    "DeleteParams",
+    "DeleteResult",
+    "DependencyUnavailable",
+    "DiskFull",
+    "Dropped",
+    "EndSessionParams",
+    "EndSessionResult",
+    "EraseParams",
+    "EraseResult",
+    "FeedbackParams",
+    "FeedbackResult",
+    "Filters",
+    "GetContextParams",
+    "GetContextResult",
+    "GetParams",
+    "GetResult",
+    "HistoryEntry",
+    "HistoryParams",
+    "HistoryResult",
+    "Interaction",
+    "InternalError",
+    "InvalidParams",
+    "InvalidRequest",
+    "JsonRpcErrorCode",
+    "LayerRules",
+    "LayerStats",
+    "LeftOut",
+    "Link",
+    "ListParams",
+    "ListResult",
+    "LlmUse",
+    "LostLink",
+    "MemoryClient",
+    "MemoryEnabledAgent",
+    "MemoryRecord",
+    "MemorySummary",
+    "MemoryType",
+    "Message",
+    "MethodNotFound",
+    "NotAuthorised",
+    "NotFound",
+    "NotReady",
+    "ParseError",
+    "PoolExhausted",
+    "PruneParams",
+    "PruneResult",
+    "RateLimited",
+    "ReadOnlyDatabase",
+    "Receipt",
+    "RestoreParams",
+    "RestoreResult",
+    "RetrieveParams",
+    "RetrieveResult",
+    "RevertParams",
+    "RevertResult",
+    "ScoreTerm",
+    "SettingsParams",
+    "SettingsResult",
+    "StartupError",
+    "StatementTimeout",
+    "StatsParams",
+    "StatsResult",
+    "StoreBatchParams",
+    "StoreBatchResult",
+    "StoreParams",
+    "StoreResult",
+    "SummarizeParams",
+    "SummarizeResult",
+    "SummaryRules",
+    "SyncMemoryClient",
+    "TokenSource",
+    "TooLarge",
+    "TransactionConflict",
+    "Turn",
+    "Unreachable",
+    "UpdateParams",
+    "UpdateResult",
+    "Updates",
+    "open_memory",
 ]
 CLIENTS = {"MemoryClient", "MemoryEnabledAgent", "SyncMemoryClient", "TokenSource", "open_memory"}
 
@@ -44,8 +128,11 @@ def exported() -> list[str]:
 
 @pytest.mark.shows("B4")
 def test_the_exported_names_are_the_clients_the_errors_and_the_params_of_every_method() -> None:
-    failures = {name for name, found in vars(errors).items()
-                if isinstance(found, type) and issubclass(found, errors.AgentCoreError)}
+    failures = {
+        name
+        for name, found in vars(errors).items()
+        if isinstance(found, type) and issubclass(found, errors.AgentCoreError)
+    }
     models = {kind.__name__ for method in METHODS for kind in (method.params, method.result)}
     assert CLIENTS | failures | models <= set(EXPORTED)
     assert exported() == EXPORTED
@@ -65,11 +152,12 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 @pytest.mark.shows("B4")
 def test_importing_the_package_imports_nothing_else_and_a_star_imports_every_name() -> None:
-    script = ("import sys\nimport agentcore\nassert 'pydantic' not in sys.modules\n"
-              "assert 'agentcore.errors' not in sys.modules\nfrom agentcore import *\n"
-              "print(MemoryClient.__name__, StoreParams.__name__, NotFound.__name__)")
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    script = (
+        "import sys\nimport agentcore\nassert 'pydantic' not in sys.modules\n"
+        "assert 'agentcore.errors' not in sys.modules\nfrom agentcore import *\n"
+        "print(MemoryClient.__name__, StoreParams.__name__, NotFound.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == "MemoryClient StoreParams NotFound\n"
 
 

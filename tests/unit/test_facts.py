@@ -87,9 +87,7 @@ def test_what_only_sounds_like_a_change_stands_beside_the_fact(old: str, new: st
 
 
 @pytest.mark.parametrize(("old", "new"), TIMETABLED)
-def test_what_goes_by_a_timetable_goes_at_many_hours_unless_a_word_says_that_it_changed(
-    old: str, new: str
-) -> None:
+def test_what_goes_by_a_timetable_goes_at_many_hours_unless_a_word_says_that_it_changed(old: str, new: str) -> None:
     assert relation(old, new) != "superseding"
     assert relation(old, f"{new[:-1]} now.") == "superseding"
 

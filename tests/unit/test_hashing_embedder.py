@@ -49,9 +49,9 @@ async def test_word_forms_are_nearer_than_other_words() -> None:
     assert await similarity("deploy", "deployment") > await similarity("deploy", "vegetable") + 0.3
 
 
-@pytest.mark.parametrize(("first", "second"), [
-    ("Postgres CLUSTER", "postgres cluster"), ("\ufb01ne", "fine"), ("one, two!", "one two"),
-])
+@pytest.mark.parametrize(
+    ("first", "second"), [("Postgres CLUSTER", "postgres cluster"), ("\ufb01ne", "fine"), ("one, two!", "one two")]
+)
 async def test_case_form_and_punctuation_do_not_count(first: str, second: str) -> None:
     assert await similarity(first, second) == pytest.approx(1.0, abs=1e-6)
 

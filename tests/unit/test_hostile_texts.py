@@ -182,8 +182,15 @@ ADA = SourceTexts([source("Ada lives in Ghent.")])
 
 def stated(text: str) -> RuleColumns:
     return RuleColumns(
-        content=text, timestamp=NOW, speaker=None, user_id=None, session_id="s", task_id=None,
-        namespace=None, flagged=False)
+        content=text,
+        timestamp=NOW,
+        speaker=None,
+        user_id=None,
+        session_id="s",
+        task_id=None,
+        namespace=None,
+        flagged=False,
+    )
 
 
 READERS: Mapping[str, Callable[[str], Any]] = {
@@ -284,9 +291,7 @@ def test_the_longest_text_is_normalized_in_short_c_calls(unit: str) -> None:
 @pytest.mark.parametrize("char", ["\u4e00", "\u3042", ".", "-"])
 @pytest.mark.parametrize("name", TOKENIZERS)
 @pytest.mark.shows("A14-U+FDFA")
-def test_the_local_model_reads_only_the_start_of_the_longest_text_without_blanks(
-    char: str, name: str
-) -> None:
+def test_the_local_model_reads_only_the_start_of_the_longest_text_without_blanks(char: str, name: str) -> None:
     TOKENIZERS[name]("loaded before it is timed")
     # About 25 ms on an idle machine, ten times that under load; the whole text took 650 ms.
     assert min(cpu_seconds(TOKENIZERS[name], char * MAX_TEXT_CHARS) for _ in range(3)) < 0.5

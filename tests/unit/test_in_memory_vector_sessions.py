@@ -7,12 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from agentcore.agents.session_memory import (
-    RetrieveOptions,
-    SessionMessage,
-    SessionParts,
-    open_session_memory,
-)
+from agentcore.agents.session_memory import RetrieveOptions, SessionMessage, SessionParts, open_session_memory
 from agentcore.agents.session_memory.in_memory import InMemoryVectorSessionMemory
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.embeddings import EmbeddingKind, Vectors, unit_rows
@@ -64,8 +59,9 @@ async def test_a_score_is_the_exact_cosine_and_what_is_less_near_is_not_found() 
     assert [each.score for each in found] == pytest.approx(expected, abs=1e-6)
     strict = InMemoryVectorSessionMemory(Compass(), least_similarity=0.9)
     await said(strict, "north", "east")
-    assert [each.content for each in await strict.retrieve(
-        "s", RetrieveOptions(query="a little north of east"))] == ["east"]
+    assert [each.content for each in await strict.retrieve("s", RetrieveOptions(query="a little north of east"))] == [
+        "east"
+    ]
     assert await strict.retrieve_with_scores("another", "east") == []
 
 
@@ -105,5 +101,6 @@ async def test_the_message_found_least_recently_goes_with_its_vector() -> None:
 def test_without_an_embedder_it_is_not_made() -> None:
     with pytest.raises(ConfigurationError, match="embedder"):
         open_session_memory("in_memory_vector", SessionParts())
-    assert isinstance(open_session_memory("in_memory_vector", SessionParts(embedder=Compass())),
-                      InMemoryVectorSessionMemory)
+    assert isinstance(
+        open_session_memory("in_memory_vector", SessionParts(embedder=Compass())), InMemoryVectorSessionMemory
+    )

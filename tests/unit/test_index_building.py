@@ -8,9 +8,7 @@ from agentcore.maintenance.index_keeper import building_memory_kb
 
 
 @pytest.mark.parametrize(("dimensions", "megabytes"), [(768, 275), (1_536, 354)])
-def test_a_build_may_take_what_pgvector_asks_for_to_train_the_most_lists(
-    dimensions: int, megabytes: int
-) -> None:
+def test_a_build_may_take_what_pgvector_asks_for_to_train_the_most_lists(dimensions: int, megabytes: int) -> None:
     # As pgvector 0.8.5 reported for 1,000 lists ("memory required is 275 MB").
     assert building_memory_kb(dimensions) > megabytes * 1_024
 

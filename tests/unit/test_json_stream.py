@@ -14,7 +14,7 @@ from agentcore.cli.imports import export_files
 from agentcore.cli.imports.export_files import BadJson, Element, elements
 
 ARRAYS = frozenset({"results", "relations"})
-RECORDS = [{"id": 1, "text": "one {[\"\u00e9"}, {"id": 2, "deep": [[{"x": None}], "]"]}, 3, -4.5e30, "five"]
+RECORDS = [{"id": 1, "text": 'one {["\u00e9'}, {"id": 2, "deep": [[{"x": None}], "]"]}, 3, -4.5e30, "five"]
 
 
 class InSteps(io.BytesIO):
@@ -44,7 +44,9 @@ def test_an_array_gives_its_values_alone_or_in_an_object(step: int, indent: int 
     whole = {"count": 7, "about": {"results": [9]}, "results": RECORDS, "relations": [{"a": "b"}], "next": 1}
     found = read(json.dumps(whole, indent=indent), step)
     assert [(each.name, each.value) for each in found] == [
-        *(("results", record) for record in RECORDS), ("relations", {"a": "b"})]
+        *(("results", record) for record in RECORDS),
+        ("relations", {"a": "b"}),
+    ]
 
 
 @pytest.mark.parametrize("step", [1, 3, 1 << 20])
@@ -56,8 +58,7 @@ def test_lines_give_an_object_each_and_a_broken_one_is_told_alone(step: int) -> 
 
 
 @pytest.mark.parametrize("step", [1, 3, 1 << 20])
-@pytest.mark.parametrize("broken", [
-    "null", "7", "<html>", '{"id": 2, "text": "cut\r\n\r', f'{{"id": {"9" * 5_000}}}'])
+@pytest.mark.parametrize("broken", ["null", "7", "<html>", '{"id": 2, "text": "cut\r\n\r', f'{{"id": {"9" * 5_000}}}'])
 @pytest.mark.shows("issue6-6-large")
 def test_a_line_that_is_no_object_takes_no_other_with_it(step: int, broken: str) -> None:
     found = read(f'{{"id": 1}}\n{broken}\n{{"id": 3}}', step)
@@ -72,18 +73,21 @@ def test_an_object_of_many_lines_is_one_record(step: int) -> None:
     assert values(json.dumps(record) + json.dumps(record, indent=1), step) == [record, record]
 
 
-@pytest.mark.parametrize(("content", "before", "problem"), [
-    ('[{"id": 1}, {"id": 2}, {"id"', 2, "ends in the middle"),
-    ('[{"id": 1}, {"id" 2}, {"id": 3}, {"id": 4}, {"id": 5}, {"id": 6}]', 1, "is not JSON"),
-    ('[{"id": 1} {"id": 2}]', 1, "is not JSON"),
-    ('{"results": [{"id": 1}, {"id": 2}', 2, "ends in the middle"),
-    ('{"results": [{"id": 1}], 7: 8}', 1, "is not JSON"),
-    ("[1] hello", 1, "is not JSON"),
-    ("hello", 0, "is not JSON"),
-    (b'[1, 2, "\xff"]', 0, "is not UTF-8"),
-    ("[" * 100_000, 0, "is nested too deeply"),
-    (f"[1, {'9' * 5_000}, 2]", 1, "too many digits"),
-])
+@pytest.mark.parametrize(
+    ("content", "before", "problem"),
+    [
+        ('[{"id": 1}, {"id": 2}, {"id"', 2, "ends in the middle"),
+        ('[{"id": 1}, {"id" 2}, {"id": 3}, {"id": 4}, {"id": 5}, {"id": 6}]', 1, "is not JSON"),
+        ('[{"id": 1} {"id": 2}]', 1, "is not JSON"),
+        ('{"results": [{"id": 1}, {"id": 2}', 2, "ends in the middle"),
+        ('{"results": [{"id": 1}], 7: 8}', 1, "is not JSON"),
+        ("[1] hello", 1, "is not JSON"),
+        ("hello", 0, "is not JSON"),
+        (b'[1, 2, "\xff"]', 0, "is not UTF-8"),
+        ("[" * 100_000, 0, "is nested too deeply"),
+        (f"[1, {'9' * 5_000}, 2]", 1, "too many digits"),
+    ],
+)
 def test_what_stands_before_the_break_is_read(content: str | bytes, before: int, problem: str) -> None:
     raw = content.encode() if isinstance(content, str) else content
     found: list[Element] = []
@@ -116,8 +120,11 @@ def test_nothing_is_in_an_empty_file() -> None:
 
 
 LEAVES = st.none() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
-ANY = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-    st.text(max_size=5), inner, max_size=3), max_leaves=8)
+ANY = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
 
 
 @given(records=st.lists(ANY), step=st.integers(1, 40), ascii_only=st.booleans())

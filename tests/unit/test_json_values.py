@@ -22,9 +22,14 @@ from agentcore.memory.params.memories import StoreParams
 
 TEXTS = some.text(some.characters(exclude_categories=["Cs"], exclude_characters="\x00"))
 JSON = some.recursive(
-    some.none() | some.booleans() | some.integers(-2**64, 2**64) | TEXTS
+    some.none()
+    | some.booleans()
+    | some.integers(-(2**64), 2**64)
+    | TEXTS
     | some.floats(allow_nan=False, allow_infinity=False),
-    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(TEXTS, inner, max_size=4), max_leaves=20)
+    lambda inner: some.lists(inner, max_size=4) | some.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=20,
+)
 
 
 class Mood(StrEnum):
@@ -43,26 +48,40 @@ def test_what_is_json_stays_as_it_is(value: Any) -> None:
     assert storable_json(value) == value
 
 
-@pytest.mark.parametrize(("value", "stored"), [
-    (datetime(2026, 5, 1, 10, tzinfo=UTC), "2026-05-01T10:00:00Z"), (date(2026, 5, 1), "2026-05-01"),
-    (UUID(int=7), "00000000-0000-0000-0000-000000000007"), (Decimal("1.20"), "1.20"), ((1, 2), [1, 2]),
-    (Mood.GOOD, "good"), (OrderedDict(a=(1,)), {"a": [1]}), (b"abc", "abc"), (np.float64(0.5), 0.5),
-    ({1: "a"}, {"1": "a"}),
-])
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (datetime(2026, 5, 1, 10, tzinfo=UTC), "2026-05-01T10:00:00Z"),
+        (date(2026, 5, 1), "2026-05-01"),
+        (UUID(int=7), "00000000-0000-0000-0000-000000000007"),
+        (Decimal("1.20"), "1.20"),
+        ((1, 2), [1, 2]),
+        (Mood.GOOD, "good"),
+        (OrderedDict(a=(1,)), {"a": [1]}),
+        (b"abc", "abc"),
+        (np.float64(0.5), 0.5),
+        ({1: "a"}, {"1": "a"}),
+    ],
+)
 def test_what_has_a_form_in_json_is_stored_in_it(value: Any, stored: Any) -> None:
     read = storable_json({"at": [value]})
     assert read == {"at": [stored]}
     assert json.loads(json.dumps(read)) == read
 
 
-@pytest.mark.parametrize(("value", "problem"), [
-    (float("nan"), "deep[0].at is nan"), (float("-inf"), "deep[0].at is -inf"),
-    (object(), "deep[0].at is of type object"), (np.arange(2), "deep[0].at is of type ndarray"),
-    (b"\xff", "deep[0].at is of type bytes"),
-    (1 << 2_000, "deep[0].at is a number of more than"),
-    ({1: "a", "1": "b"}, "deep[0].at has the key '1' twice"),
-    (Decimal, "deep[0].at is of type"),
-])
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (float("nan"), "deep[0].at is nan"),
+        (float("-inf"), "deep[0].at is -inf"),
+        (object(), "deep[0].at is of type object"),
+        (np.arange(2), "deep[0].at is of type ndarray"),
+        (b"\xff", "deep[0].at is of type bytes"),
+        (1 << 2_000, "deep[0].at is a number of more than"),
+        ({1: "a", "1": "b"}, "deep[0].at has the key '1' twice"),
+        (Decimal, "deep[0].at is of type"),
+    ],
+)
 @pytest.mark.shows("issue6-1-one-suite")
 def test_what_has_none_is_refused_by_its_path(value: Any, problem: str) -> None:
     with pytest.raises(ValidationError) as refused:
@@ -72,8 +91,9 @@ def test_what_has_none_is_refused_by_its_path(value: Any, problem: str) -> None:
     assert problem in found["msg"]
 
 
-@pytest.mark.parametrize("value", [
-    "\ud800", "a\x00", {"a\x00": 1}, nested(MAX_METADATA_DEPTH + 1), [0] * (MAX_METADATA_NODES + 1)])
+@pytest.mark.parametrize(
+    "value", ["\ud800", "a\x00", {"a\x00": 1}, nested(MAX_METADATA_DEPTH + 1), [0] * (MAX_METADATA_NODES + 1)]
+)
 def test_what_no_column_holds_is_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         storable_json(value)

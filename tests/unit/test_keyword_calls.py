@@ -31,20 +31,31 @@ class Recorder(MemoryApi):
         return cast(ResultT, answer)
 
 
-@pytest.mark.parametrize(("attribute", "given", "fields", "expected"), [
-    ("store", ("Ada likes tea",), {"user_id": "anna"}, StoreParams(content="Ada likes tea", user_id="anna")),
-    ("store", (), {"content": "Ada likes tea"}, StoreParams(content="Ada likes tea")),
-    ("store", (TURN,), {"tags": ["plan"]}, StoreParams(interaction=TURN, tags=["plan"])),
-    ("store", (StoreParams(content="a"),), {}, StoreParams(content="a")),
-    ("retrieve", ("tea?",), {"k": 3}, RetrieveParams(query="tea?", k=3)),
-    ("retrieve", ("tea?", 3), {}, RetrieveParams(query="tea?", k=3)),
-    ("list", (), {}, ListParams()),
-    ("list", (), {"user_id": "anna"}, ListParams(user_id="anna")),
-    ("update", (MEMORY_ID,), {"content": "b", "importance": 0.9},
-     UpdateParams(memory_id=MEMORY_ID, updates=Updates(content="b", importance=0.9))),
-    ("update", (str(MEMORY_ID),), {"updates": {"pinned": True}, "content": "b"},
-     UpdateParams(memory_id=MEMORY_ID, updates=Updates(pinned=True, content="b"))),
-])
+@pytest.mark.parametrize(
+    ("attribute", "given", "fields", "expected"),
+    [
+        ("store", ("Ada likes tea",), {"user_id": "anna"}, StoreParams(content="Ada likes tea", user_id="anna")),
+        ("store", (), {"content": "Ada likes tea"}, StoreParams(content="Ada likes tea")),
+        ("store", (TURN,), {"tags": ["plan"]}, StoreParams(interaction=TURN, tags=["plan"])),
+        ("store", (StoreParams(content="a"),), {}, StoreParams(content="a")),
+        ("retrieve", ("tea?",), {"k": 3}, RetrieveParams(query="tea?", k=3)),
+        ("retrieve", ("tea?", 3), {}, RetrieveParams(query="tea?", k=3)),
+        ("list", (), {}, ListParams()),
+        ("list", (), {"user_id": "anna"}, ListParams(user_id="anna")),
+        (
+            "update",
+            (MEMORY_ID,),
+            {"content": "b", "importance": 0.9},
+            UpdateParams(memory_id=MEMORY_ID, updates=Updates(content="b", importance=0.9)),
+        ),
+        (
+            "update",
+            (str(MEMORY_ID),),
+            {"updates": {"pinned": True}, "content": "b"},
+            UpdateParams(memory_id=MEMORY_ID, updates=Updates(pinned=True, content="b")),
+        ),
+    ],
+)
 @pytest.mark.shows("B4-keywords")
 async def test_fields_become_the_params(
     attribute: str, given: tuple[Any, ...], fields: Mapping[str, Any], expected: Any
@@ -56,12 +67,15 @@ async def test_fields_become_the_params(
     assert params.model_dump(exclude_unset=True) == expected.model_dump(exclude_unset=True)
 
 
-@pytest.mark.parametrize(("attribute", "given", "fields", "said"), [
-    ("store", ("tea",), {"user": "anna"}, "memory.store: user is not a known field"),
-    ("retrieve", (), {"k": 3}, "memory.retrieve: query is required"),
-    ("update", (MEMORY_ID,), {"contnt": "b"}, "memory.update: updates.contnt is not a known field"),
-    ("get", ("7",), {}, "memory.get: memory_id is not a memory id (a UUID such as "),
-])
+@pytest.mark.parametrize(
+    ("attribute", "given", "fields", "said"),
+    [
+        ("store", ("tea",), {"user": "anna"}, "memory.store: user is not a known field"),
+        ("retrieve", (), {"k": 3}, "memory.retrieve: query is required"),
+        ("update", (MEMORY_ID,), {"contnt": "b"}, "memory.update: updates.contnt is not a known field"),
+        ("get", ("7",), {}, "memory.get: memory_id is not a memory id (a UUID such as "),
+    ],
+)
 @pytest.mark.shows("B4-keywords")
 async def test_a_wrong_name_or_value_is_refused_before_anything_is_sent(
     attribute: str, given: tuple[Any, ...], fields: Mapping[str, Any], said: str

@@ -43,12 +43,7 @@ def test_terms_are_stemmed_without_stop_words_and_keep_repetition(text: str, exp
 
 def test_a_question_and_its_answer_share_terms_whatever_the_inflection() -> None:
     asked = set(terms("Which hotels were booked for the trips to Lisbon?"))
-    assert asked & set(terms("The hotel booking for our trip to LISBON")) == {
-        "hotel",
-        "book",
-        "trip",
-        "lisbon",
-    }
+    assert asked & set(terms("The hotel booking for our trip to LISBON")) == {"hotel", "book", "trip", "lisbon"}
 
 
 @pytest.mark.shows("A14-U+FDFA")
@@ -150,9 +145,10 @@ def test_at_least_one_query_key_is_taken_and_unknown_ones_are_not() -> None:
     assert select_query_keys([], {}, 10) == []
 
 
-@pytest.mark.parametrize(("meant", "written"), [
-    ("scaffold", "scafold"), ("warehous", "warehuos"), ("harbour", "harbourr"), ("invoic", "imvoic"),
-])
+@pytest.mark.parametrize(
+    ("meant", "written"),
+    [("scaffold", "scafold"), ("warehous", "warehuos"), ("harbour", "harbourr"), ("invoic", "imvoic")],
+)
 def test_a_term_is_one_slip_away_from_its_misspelling(meant: str, written: str) -> None:
     assert meant in spellings(written)
 
@@ -195,9 +191,7 @@ def test_a_share_never_passes_one_in_twenty() -> None:
 
 def test_words_of_most_talks_are_everyday_words() -> None:
     talks = [json.loads(line) for line in TALKS.read_text(encoding="utf-8").splitlines()]
-    held = Counter(
-        term for talk in talks for term in {each for row in talk["memories"] for each in terms(row["text"])}
-    )
+    held = Counter(term for talk in talks for term in {each for row in talk["memories"] for each in terms(row["text"])})
     common = [term for term, count in held.items() if count >= 7 and term.isalpha()]
     unknown = [term for term in common if not everyday_share(term)]
     assert len(unknown) <= 0.05 * len(common), unknown

@@ -143,10 +143,16 @@ async def test_who_breaks_the_search_off_is_not_told_of_a_timeout() -> None:
     assert limited.problem is None
 
 
-@pytest.mark.parametrize(("scores", "relevances"), [
-    ([0.0, 1.0, 0.3], [0.0, 1.0, 0.3]), ([], []), ([0.0, 2.0], [0.5, 0.8807970779778823]),
-    ([-1e308, 1e308], [0.0, 1.0]), ([1, 0], [1.0, 0.0]),
-])
+@pytest.mark.parametrize(
+    ("scores", "relevances"),
+    [
+        ([0.0, 1.0, 0.3], [0.0, 1.0, 0.3]),
+        ([], []),
+        ([0.0, 2.0], [0.5, 0.8807970779778823]),
+        ([-1e308, 1e308], [0.0, 1.0]),
+        ([1, 0], [1.0, 0.0]),
+    ],
+)
 def test_scores_beyond_a_share_are_taken_for_logits(scores: list[float], relevances: list[float]) -> None:
     assert relevances_of(scores, count=len(scores)) == pytest.approx(relevances)
 
@@ -182,10 +188,15 @@ async def test_after_its_rest_it_is_asked_again() -> None:
     assert limited.problem is None
 
 
-@pytest.mark.parametrize(("data", "rests", "problem"), [
-    ({"late": True}, True, "no answer"), ({"crowded": True}, False, None), ({"budget": {}}, False, None),
-    ({}, False, "no answer"),
-])
+@pytest.mark.parametrize(
+    ("data", "rests", "problem"),
+    [
+        ({"late": True}, True, "no answer"),
+        ({"crowded": True}, False, None),
+        ({"budget": {}}, False, None),
+        ({}, False, "no answer"),
+    ],
+)
 async def test_a_model_rests_for_its_own_slowness_and_not_for_what_its_requests_waited_for(
     data: dict[str, object], rests: bool, problem: str | None
 ) -> None:

@@ -22,9 +22,7 @@ def test_the_revisions_of_the_file_names_are_those_of_the_scripts() -> None:
     assert migration.head_revision() == scripts.get_current_head()
 
 
-def test_an_installation_without_migrations_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installation_without_migrations_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(migration, "SCRIPTS", tmp_path)
     migration.revisions.cache_clear()
     with pytest.raises(StartupError, match="install agentcore again"):
@@ -35,5 +33,9 @@ def test_an_installation_without_migrations_is_refused(
 def test_what_starts_a_service_imports_nothing_of_the_migrations(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", f"import sys, {module}; print(*sys.modules)"],
-        capture_output=True, text=True, timeout=120, check=True)
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+    )
     assert set(done.stdout.split()) & OF_MIGRATIONS == set()

@@ -168,14 +168,14 @@ def test_what_is_no_time_or_not_surely_one_is_left_alone(text: str) -> None:
 def test_a_window_says_its_words_and_how_precise_they_are() -> None:
     found = windows("Compare last summer with 7 May, 2022 and the past two weeks.", NOW)
     assert [(window.phrase, window.grain) for window in found] == [
-        ("last summer", "season"), ("7 May, 2022", "day"), ("the past two weeks", "range"),
+        ("last summer", "season"),
+        ("7 May, 2022", "day"),
+        ("the past two weeks", "range"),
     ]
 
 
 def test_a_range_that_ends_before_it_begins_is_its_two_times() -> None:
-    assert [window.phrase for window in windows("between May 2021 and May 2019", NOW)] == [
-        "May 2021", "May 2019",
-    ]
+    assert [window.phrase for window in windows("between May 2021 and May 2019", NOW)] == ["May 2021", "May 2019"]
 
 
 def test_before_and_after_open_a_window_to_one_side() -> None:
@@ -195,11 +195,17 @@ def test_days_are_those_of_the_speakers_zone() -> None:
     assert window.end == datetime(2023, 6, 13, 22, 0, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("day", "text", "first"), [
-    (10, "this weekend", "2023-06-10"), (12, "this weekend was fine", "2023-06-10"),
-    (12, "we are camping this weekend", "2023-06-17"), (11, "over the weekend", "2023-06-10"),
-    (17, "next Friday", "2023-06-23"), (16, "this Friday", "2023-06-16"),
-])
+@pytest.mark.parametrize(
+    ("day", "text", "first"),
+    [
+        (10, "this weekend", "2023-06-10"),
+        (12, "this weekend was fine", "2023-06-10"),
+        (12, "we are camping this weekend", "2023-06-17"),
+        (11, "over the weekend", "2023-06-10"),
+        (17, "next Friday", "2023-06-23"),
+        (16, "this Friday", "2023-06-16"),
+    ],
+)
 def test_the_day_of_the_week_decides_which_is_meant(day: int, text: str, first: str) -> None:
     assert span(text, NOW.replace(day=day))[0] == first
 
@@ -216,31 +222,39 @@ def test_of_very_many_times_the_first_are_read() -> None:
     assert mentioned("May 5 and 7 June 2021. " * 1_000, NOW) is None
 
 
-@pytest.mark.parametrize(("content", "first", "last"), [
-    ("I went to the dentist yesterday.", "2023-06-13", "2023-06-13"),
-    ("Last Saturday we hiked.", "2023-06-10", "2023-06-10"),
-    ("The wedding was on 7 May.", "2023-05-07", "2023-05-07"),
-    ("I'm starting the new job next month", "2023-07-01", "2023-07-31"),
-    ("We met in May. We will talk again.", "2023-05-01", "2023-05-31"),
-    ("I have lived here since 2016.", "2016-01-01", "2016-12-31"),
-    ("It must be done before Friday the 30th of June.", "2023-06-30", "2023-06-30"),
-    ("Today I rest, yesterday I ran.", "2023-06-13", "2023-06-13"),
-    ("On Monday we planned it and on Friday we did it.", "2023-06-09", "2023-06-12"),
-    ("In 2019 I studied; last week I taught.", "2023-06-05", "2023-06-11"),
-    ("The fair runs from 3 May to 5 May 2023.", "2023-05-03", "2023-05-05"),
-])
-def test_a_memory_speaks_of_the_time_it_names_relative_to_when_it_was_said(
-    content: str, first: str, last: str
-) -> None:
+@pytest.mark.parametrize(
+    ("content", "first", "last"),
+    [
+        ("I went to the dentist yesterday.", "2023-06-13", "2023-06-13"),
+        ("Last Saturday we hiked.", "2023-06-10", "2023-06-10"),
+        ("The wedding was on 7 May.", "2023-05-07", "2023-05-07"),
+        ("I'm starting the new job next month", "2023-07-01", "2023-07-31"),
+        ("We met in May. We will talk again.", "2023-05-01", "2023-05-31"),
+        ("I have lived here since 2016.", "2016-01-01", "2016-12-31"),
+        ("It must be done before Friday the 30th of June.", "2023-06-30", "2023-06-30"),
+        ("Today I rest, yesterday I ran.", "2023-06-13", "2023-06-13"),
+        ("On Monday we planned it and on Friday we did it.", "2023-06-09", "2023-06-12"),
+        ("In 2019 I studied; last week I taught.", "2023-06-05", "2023-06-11"),
+        ("The fair runs from 3 May to 5 May 2023.", "2023-05-03", "2023-05-05"),
+    ],
+)
+def test_a_memory_speaks_of_the_time_it_names_relative_to_when_it_was_said(content: str, first: str, last: str) -> None:
     found = mentioned(content, NOW)
     assert found is not None
     assert (f"{found[0]:%Y-%m-%d}", f"{found[1] - timedelta(days=1):%Y-%m-%d}") == (first, last)
 
 
-@pytest.mark.parametrize("content", [
-    "I like tea.", "Today was fine.", "I am busy this week.", "This year I want to read more.", "",
-    "Kings came in 1901, in 1910, in 1936, in 1952 and in 2022.",
-])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "I like tea.",
+        "Today was fine.",
+        "I am busy this week.",
+        "This year I want to read more.",
+        "",
+        "Kings came in 1901, in 1910, in 1936, in 1952 and in 2022.",
+    ],
+)
 def test_a_memory_without_a_time_or_with_too_many_speaks_of_none(content: str) -> None:
     assert mentioned(content, NOW) is None
 
@@ -255,38 +269,41 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
     assert mentioned("word " * 10_000 + "yesterday", NOW) is None
 
 
-@pytest.mark.parametrize(("text", "first", "last"), [
-    # A day without a year is the nearest one, or the last one in a sentence about the past.
-    ("the dentist is booked for 20 June", "2023-06-20", "2023-06-20"),
-    ("we moved the party to the 20th", "2023-06-20", "2023-06-20"),
-    ("she had it upside down, her week off is 14 to 16 July", "2023-07-14", "2023-07-16"),
-    ("Prolonged the offer, it ends on 14 July", "2023-07-14", "2023-07-14"),
-    ("Booked a hire car, 14 to 16 July", "2023-07-14", "2023-07-16"),
-    ("a reminder for the 30th", "2023-06-30", "2023-06-30"),
-    ("we were away 14 to 16 July", "2022-07-14", "2022-07-16"),
-    ("I can't do Friday", "2023-06-16", "2023-06-16"),
-    ("I can\u2019t do Friday", "2023-06-16", "2023-06-16"),
-    ("I can't remember Friday", "2023-06-09", "2023-06-09"),
-    ("dentist on 2 September", "2023-09-02", "2023-09-02"),
-    ("an old note of 2 October", "2022-10-02", "2022-10-02"),
-    ("I broke my arm on 20 June", "2022-06-20", "2022-06-20"),
-    ("we were there on the 20th", "2023-05-20", "2023-05-20"),
-    ("the party on the 12th", "2023-06-12", "2023-06-12"),
-    # A weekday with its day of the month.
-    ("The offsite is Friday the 7th.", "2023-07-07", "2023-07-07"),
-    ("The offsite was Friday the 7th.", "2023-04-07", "2023-04-07"),
-    ("the launch is Friday", "2023-06-16", "2023-06-16"),
-    ("reminder: Friday 7th", "2023-07-07", "2023-07-07"),
-    # Ranges within one month.
-    ("the trip is 14 to 16 July", "2023-07-14", "2023-07-16"),
-    ("the trip is 14-16 July 2024", "2024-07-14", "2024-07-16"),
-    ("from 14 to 16 July", "2023-07-14", "2023-07-16"),
-    ("between 14 and 16 July", "2023-07-14", "2023-07-16"),
-    ("on the 14th to 16th of July", "2023-07-14", "2023-07-16"),
-    ("July 14 to 16", "2023-07-14", "2023-07-16"),
-    ("July 14\u201316, 2024", "2024-07-14", "2024-07-16"),
-    ("on July 7 to 9 people came", "2022-07-07", "2022-07-07"),
-])
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        # A day without a year is the nearest one, or the last one in a sentence about the past.
+        ("the dentist is booked for 20 June", "2023-06-20", "2023-06-20"),
+        ("we moved the party to the 20th", "2023-06-20", "2023-06-20"),
+        ("she had it upside down, her week off is 14 to 16 July", "2023-07-14", "2023-07-16"),
+        ("Prolonged the offer, it ends on 14 July", "2023-07-14", "2023-07-14"),
+        ("Booked a hire car, 14 to 16 July", "2023-07-14", "2023-07-16"),
+        ("a reminder for the 30th", "2023-06-30", "2023-06-30"),
+        ("we were away 14 to 16 July", "2022-07-14", "2022-07-16"),
+        ("I can't do Friday", "2023-06-16", "2023-06-16"),
+        ("I can\u2019t do Friday", "2023-06-16", "2023-06-16"),
+        ("I can't remember Friday", "2023-06-09", "2023-06-09"),
+        ("dentist on 2 September", "2023-09-02", "2023-09-02"),
+        ("an old note of 2 October", "2022-10-02", "2022-10-02"),
+        ("I broke my arm on 20 June", "2022-06-20", "2022-06-20"),
+        ("we were there on the 20th", "2023-05-20", "2023-05-20"),
+        ("the party on the 12th", "2023-06-12", "2023-06-12"),
+        # A weekday with its day of the month.
+        ("The offsite is Friday the 7th.", "2023-07-07", "2023-07-07"),
+        ("The offsite was Friday the 7th.", "2023-04-07", "2023-04-07"),
+        ("the launch is Friday", "2023-06-16", "2023-06-16"),
+        ("reminder: Friday 7th", "2023-07-07", "2023-07-07"),
+        # Ranges within one month.
+        ("the trip is 14 to 16 July", "2023-07-14", "2023-07-16"),
+        ("the trip is 14-16 July 2024", "2024-07-14", "2024-07-16"),
+        ("from 14 to 16 July", "2023-07-14", "2023-07-16"),
+        ("between 14 and 16 July", "2023-07-14", "2023-07-16"),
+        ("on the 14th to 16th of July", "2023-07-14", "2023-07-16"),
+        ("July 14 to 16", "2023-07-14", "2023-07-16"),
+        ("July 14\u201316, 2024", "2024-07-14", "2024-07-16"),
+        ("on July 7 to 9 people came", "2022-07-07", "2022-07-07"),
+    ],
+)
 def test_days_without_a_year_and_ranges_within_a_month(text: str, first: str, last: str) -> None:
     assert span(text) == (first, last)
 
@@ -296,13 +313,16 @@ def test_what_is_no_range_of_days_is_read_as_its_parts(text: str) -> None:
     assert all(window.grain == "day" for window in windows(text, NOW))
 
 
-@pytest.mark.parametrize(("content", "day"), [
-    ("dentist on Friday, ten to four", "2023-06-16"),
-    ("bin night's Monday", "2023-06-19"),
-    ("I was at the dentist on Friday", "2023-06-09"),
-    ("the contract ran out on Friday", "2023-06-09"),
-    ("On Friday we went to the lake", "2023-06-09"),
-])
+@pytest.mark.parametrize(
+    ("content", "day"),
+    [
+        ("dentist on Friday, ten to four", "2023-06-16"),
+        ("bin night's Monday", "2023-06-19"),
+        ("I was at the dentist on Friday", "2023-06-09"),
+        ("the contract ran out on Friday", "2023-06-09"),
+        ("On Friday we went to the lake", "2023-06-09"),
+    ],
+)
 def test_a_weekday_in_a_statement_is_the_next_one_unless_it_is_about_the_past(content: str, day: str) -> None:
     found = mentioned(content, NOW)
     assert found is not None

@@ -46,11 +46,7 @@ def test_contradicting_pairs_name_what_changed() -> None:
 
 
 def test_most_pairs_are_told_in_order_and_those_that_are_not_replace_nothing() -> None:
-    late = [
-        pair
-        for pair in pairs()
-        if datetime.fromisoformat(pair["new_at"]) < datetime.fromisoformat(pair["old_at"])
-    ]
+    late = [pair for pair in pairs() if datetime.fromisoformat(pair["new_at"]) < datetime.fromisoformat(pair["old_at"])]
     assert late
     assert {pair["label"] for pair in late} == {"similar"}
 

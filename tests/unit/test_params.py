@@ -51,8 +51,10 @@ ID = "0190f7c0-0000-7000-8000-000000000001"
         (RetrieveParams, {"query": "x", "after": "2026-02-02", "before": "2026-01-01"}, ""),
         (RetrieveParams, {"query": "x", "min_score": float("nan")}, "min_score"),
         (RetrieveParams, {"query": "x", "memory_types": ["sematic"]}, "memory_types"),
-        *((RetrieveParams, {"query": "x", name: []}, name)
-          for name in ("memory_types", "entities", "keywords", "tags")),
+        *(
+            (RetrieveParams, {"query": "x", name: []}, name)
+            for name in ("memory_types", "entities", "keywords", "tags")
+        ),
         (RetrieveParams, {"query": "x", "session_id": "a\nb"}, "session_id"),
         (GetContextParams, {"query": "x", "max_tokens": 0}, "max_tokens"),
         (RetrieveParams, {"query": 7}, "query"),
@@ -112,15 +114,18 @@ def test_bad_values_are_refused_by_field(params: type[Strict], values: dict[str,
     assert field in {str(error["loc"][0]) if error["loc"] else "" for error in refused.value.errors()}
 
 
-@pytest.mark.parametrize(("given", "moment"), [
-    ("2026-05-01T10:00:00", "2026-05-01T10:00:00Z"),
-    ("2026-05-01T10:00:00Z", "2026-05-01T10:00:00Z"),
-    ("2026-05-01T12:00:00+02:00", "2026-05-01T10:00:00Z"),
-    ("2026-05-01 10:00", "2026-05-01T10:00:00Z"),
-    ("2026-05-01", "2026-05-01T00:00:00Z"),
-    ("0002-01-01T00:00:00+14:00", "0001-12-31T10:00:00Z"),
-    ("9998-12-31T23:59:59-14:00", "9999-01-01T13:59:59Z"),
-])
+@pytest.mark.parametrize(
+    ("given", "moment"),
+    [
+        ("2026-05-01T10:00:00", "2026-05-01T10:00:00Z"),
+        ("2026-05-01T10:00:00Z", "2026-05-01T10:00:00Z"),
+        ("2026-05-01T12:00:00+02:00", "2026-05-01T10:00:00Z"),
+        ("2026-05-01 10:00", "2026-05-01T10:00:00Z"),
+        ("2026-05-01", "2026-05-01T00:00:00Z"),
+        ("0002-01-01T00:00:00+14:00", "0001-12-31T10:00:00Z"),
+        ("9998-12-31T23:59:59-14:00", "9999-01-01T13:59:59Z"),
+    ],
+)
 def test_a_time_is_iso_8601_and_without_a_zone_it_is_utc(given: str, moment: str) -> None:
     params = RetrieveParams.model_validate({"query": "x", "after": given})
     assert params.conditions()["after"] == moment

@@ -12,22 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.language.passages import (
-    FIRST_TOKENS,
-    MOST_TOKENS,
-    PASSAGE_TOKENS,
-    Passage,
-    is_long,
-    passages,
-)
+from agentcore.memory.language.passages import FIRST_TOKENS, MOST_TOKENS, PASSAGE_TOKENS, Passage, is_long, passages
 from agentcore.providers import e5
 from agentcore.providers.e5_file import E5File
 from agentcore.providers.local_models import E5
 
 ROOT = Path(__file__).parents[2]
 PROSE = " ".join(
-    f"Sentence number {number} says that the meeting about the harbor was moved to Thursday."
-    for number in range(200)
+    f"Sentence number {number} says that the meeting about the harbor was moved to Thursday." for number in range(200)
 )
 texts = st.text(st.sampled_from("aB7 .\n!?中文。é🙂-\t"), max_size=3_000)
 
@@ -101,9 +93,7 @@ def samples() -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("name", "text"), samples().items(), ids=samples())
-def test_no_passage_is_longer_than_the_local_model_reads(
-    name: str, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_passage_is_longer_than_the_local_model_reads(name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(e5, "MAX_TOKENS", 10_000)
     monkeypatch.setattr(e5, "HEAD_CHARACTERS", 1_000_000)
     cut = pieces(text)

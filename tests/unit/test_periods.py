@@ -12,16 +12,19 @@ from agentcore.summary_rules import PeriodUnit
 SUNDAY = datetime(2026, 11, 22, 23, 59, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(("unit", "moment", "label", "starts", "days"), [
-    ("day", SUNDAY, "2026-11-22", datetime(2026, 11, 22, tzinfo=UTC), 1),
-    ("week", SUNDAY, "2026-W47", datetime(2026, 11, 16, tzinfo=UTC), 7),
-    ("month", SUNDAY, "2026-11", datetime(2026, 11, 1, tzinfo=UTC), 30),
-    ("month", datetime(2028, 2, 29, tzinfo=UTC), "2028-02", datetime(2028, 2, 1, tzinfo=UTC), 29),
-    ("month", datetime(2026, 12, 31, tzinfo=UTC), "2026-12", datetime(2026, 12, 1, tzinfo=UTC), 31),
-    # Week 1 is the one with the year's first Thursday.
-    ("week", datetime(2027, 1, 1, tzinfo=UTC), "2026-W53", datetime(2026, 12, 28, tzinfo=UTC), 7),
-    ("week", datetime(2024, 12, 30, tzinfo=UTC), "2025-W01", datetime(2024, 12, 30, tzinfo=UTC), 7),
-])
+@pytest.mark.parametrize(
+    ("unit", "moment", "label", "starts", "days"),
+    [
+        ("day", SUNDAY, "2026-11-22", datetime(2026, 11, 22, tzinfo=UTC), 1),
+        ("week", SUNDAY, "2026-W47", datetime(2026, 11, 16, tzinfo=UTC), 7),
+        ("month", SUNDAY, "2026-11", datetime(2026, 11, 1, tzinfo=UTC), 30),
+        ("month", datetime(2028, 2, 29, tzinfo=UTC), "2028-02", datetime(2028, 2, 1, tzinfo=UTC), 29),
+        ("month", datetime(2026, 12, 31, tzinfo=UTC), "2026-12", datetime(2026, 12, 1, tzinfo=UTC), 31),
+        # Week 1 is the one with the year's first Thursday.
+        ("week", datetime(2027, 1, 1, tzinfo=UTC), "2026-W53", datetime(2026, 12, 28, tzinfo=UTC), 7),
+        ("week", datetime(2024, 12, 30, tzinfo=UTC), "2025-W01", datetime(2024, 12, 30, tzinfo=UTC), 7),
+    ],
+)
 def test_a_moment_falls_into_one_period_of_each_kind(
     unit: PeriodUnit, moment: datetime, label: str, starts: datetime, days: int
 ) -> None:

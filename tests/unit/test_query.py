@@ -14,10 +14,20 @@ HISTORY = [
 ]
 
 
-@pytest.mark.parametrize("query", [
-    "how much?", "and then?", "and the other one?", "why did it happen?", "what about the price?", "budget?",
-    "which one was cheaper", "Really?", "when does it start again?",
-])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "how much?",
+        "and then?",
+        "and the other one?",
+        "why did it happen?",
+        "what about the price?",
+        "budget?",
+        "which one was cheaper",
+        "Really?",
+        "when does it start again?",
+    ],
+)
 @pytest.mark.shows("issue3-4-vague")
 def test_a_query_that_says_too_little_is_followed_by_key_terms_of_the_turns(query: str) -> None:
     text = complete(query, HISTORY)
@@ -26,10 +36,15 @@ def test_a_query_that_says_too_little_is_followed_by_key_terms_of_the_turns(quer
     assert {"really", "Nice", "Waikiki?", "Waikiki"}.isdisjoint(text.split())
 
 
-@pytest.mark.parametrize("query", [
-    "how much is the rent of the flat", "What is my favourite colour?", "Lisbon flat deposit",
-    "When does the conference in Madrid start?",
-])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "how much is the rent of the flat",
+        "What is my favourite colour?",
+        "Lisbon flat deposit",
+        "When does the conference in Madrid start?",
+    ],
+)
 def test_a_query_that_says_enough_stays(query: str) -> None:
     assert complete(query, HISTORY) == query
 
@@ -108,10 +123,19 @@ def test_a_long_prompt_of_nothing_telling_is_its_own_query() -> None:
     assert split(prompt) == [prompt]
 
 
-@pytest.mark.parametrize(("query", "asks"), [
-    ("When did we move?", True), ("what day is the party", True), ("how long ago was that?", True),
-    ("How many guests came?", False), ("Who called?", False), ("What did I say when we met?", False),
-    ("Where is the key?", False), ("the budget", False), ("", False),
-])
+@pytest.mark.parametrize(
+    ("query", "asks"),
+    [
+        ("When did we move?", True),
+        ("what day is the party", True),
+        ("how long ago was that?", True),
+        ("How many guests came?", False),
+        ("Who called?", False),
+        ("What did I say when we met?", False),
+        ("Where is the key?", False),
+        ("the budget", False),
+        ("", False),
+    ],
+)
 def test_the_first_question_word_decides_whether_a_query_asks_for_a_time(query: str, asks: bool) -> None:
     assert asks_for_time(query) is asks

@@ -90,16 +90,26 @@ def test_what_costs_more_than_a_minute_allows_is_never_admitted_and_told_what_to
     assert caught.value.data == {"units": 11, "rate_units": 10}
 
 
-@pytest.mark.parametrize(("method", "params", "units"), [
-    ("memory.count", {}, 21), ("memory.capabilities", {}, 1), ("unknown", {}, 1),
-    ("memory.store", {"content": "a"}, 2),
-    ("memory.store_batch", {"items": [{}] * 1_000}, 1_001), ("memory.store_batch", [[{}] * 9], 10),
-    ("memory.retrieve", {"query": "a"}, 2), ("memory.retrieve", ["a", 200], 6),
-    ("memory.list", {"limit": 1_000}, 21), ("memory.list", {"limit": 10**9}, 21),
-    ("memory.delete", {"memory_ids": ["a"] * 100}, 23), ("memory.get_context", {"query": "a"}, 4),
-    ("memory.prune", {}, 21), ("memory.list", {"limit": "many", "k": None, "items": "abc"}, 1),
-    ("memory.list", {"limit": -5}, 1),
-])
+@pytest.mark.parametrize(
+    ("method", "params", "units"),
+    [
+        ("memory.count", {}, 21),
+        ("memory.capabilities", {}, 1),
+        ("unknown", {}, 1),
+        ("memory.store", {"content": "a"}, 2),
+        ("memory.store_batch", {"items": [{}] * 1_000}, 1_001),
+        ("memory.store_batch", [[{}] * 9], 10),
+        ("memory.retrieve", {"query": "a"}, 2),
+        ("memory.retrieve", ["a", 200], 6),
+        ("memory.list", {"limit": 1_000}, 21),
+        ("memory.list", {"limit": 10**9}, 21),
+        ("memory.delete", {"memory_ids": ["a"] * 100}, 23),
+        ("memory.get_context", {"query": "a"}, 4),
+        ("memory.prune", {}, 21),
+        ("memory.list", {"limit": "many", "k": None, "items": "abc"}, 1),
+        ("memory.list", {"limit": -5}, 1),
+    ],
+)
 @pytest.mark.shows("A14-rate-limit")
 def test_a_call_costs_what_it_embeds_and_reads(method: str, params: Any, units: int) -> None:
     assert cost_of(method, params) == units
@@ -111,7 +121,8 @@ def test_a_default_costs_what_it_costs_when_it_is_given(name: str) -> None:
     fields = {each.name: each.params.model_fields.get(name) for each in METHODS}
     defaults = {method: field.default for method, field in fields.items() if field is not None}
     assert {method: cost_of(method, {}) for method in defaults} == {
-        method: cost_of(method, {name: default}) for method, default in defaults.items()}
+        method: cost_of(method, {name: default}) for method, default in defaults.items()
+    }
 
 
 def test_zero_means_unlimited() -> None:

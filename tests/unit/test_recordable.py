@@ -62,22 +62,39 @@ def itself() -> list[Any]:
     return held
 
 
-@pytest.mark.parametrize(("value", "noted"), [
-    ("paid", "paid"), ({"to": "LIH", "seats": [1, 2.5, None]}, {"to": "LIH", "seats": [1, 2.5, None]}),
-    (datetime(2026, 5, 1, tzinfo=UTC), "2026-05-01 00:00:00+00:00"), ({"a"}, ["a"]), (("a", 1), ["a", 1]),
-    (float("nan"), "nan"), ([float("-inf")], ["-inf"]), (Plane(), "the plane to Lihue"), (True, True),
-    ({1: {UUID(int=0): 2}}, {"1": {"00000000-0000-0000-0000-000000000000": 2}}),
-    ("a\x00b\ud800", "a b?"), (["\x00"], [" "]), (2**70, "1180591620717411303424"), ([10**5_000], ["(int)"]),
-    (Shy(), "(Shy)"), ([Shy()], ["(Shy)"]), ({"to": Shy()}, {"to": "(Shy)"}),
-    (Seat.WINDOW, "window"), (Row.EXIT, 12), (b"raw", "b'raw'"),
-])
+@pytest.mark.parametrize(
+    ("value", "noted"),
+    [
+        ("paid", "paid"),
+        ({"to": "LIH", "seats": [1, 2.5, None]}, {"to": "LIH", "seats": [1, 2.5, None]}),
+        (datetime(2026, 5, 1, tzinfo=UTC), "2026-05-01 00:00:00+00:00"),
+        ({"a"}, ["a"]),
+        (("a", 1), ["a", 1]),
+        (float("nan"), "nan"),
+        ([float("-inf")], ["-inf"]),
+        (Plane(), "the plane to Lihue"),
+        (True, True),
+        ({1: {UUID(int=0): 2}}, {"1": {"00000000-0000-0000-0000-000000000000": 2}}),
+        ("a\x00b\ud800", "a b?"),
+        (["\x00"], [" "]),
+        (2**70, "1180591620717411303424"),
+        ([10**5_000], ["(int)"]),
+        (Shy(), "(Shy)"),
+        ([Shy()], ["(Shy)"]),
+        ({"to": Shy()}, {"to": "(Shy)"}),
+        (Seat.WINDOW, "window"),
+        (Row.EXIT, 12),
+        (b"raw", "b'raw'"),
+    ],
+)
 def test_what_json_has_no_form_for_is_noted_as_its_text(value: Any, noted: Any) -> None:
     assert recordable(value) == noted
     assert json.loads(json.dumps(recordable(value), allow_nan=False)) == noted
 
 
-@pytest.mark.parametrize("value", [
-    "x" * 100_000, ["x" * 100] * 1_000, list(range(5_000)), {str(n): [n] for n in range(5_000)}, itself()])
+@pytest.mark.parametrize(
+    "value", ["x" * 100_000, ["x" * 100] * 1_000, list(range(5_000)), {str(n): [n] for n in range(5_000)}, itself()]
+)
 def test_what_is_too_large_is_noted_as_its_beginning(value: Any) -> None:
     noted = recordable(value)
     assert isinstance(noted, str)
@@ -88,7 +105,8 @@ def test_what_is_too_large_is_noted_as_its_beginning(value: Any) -> None:
 TEXTS = st.text(st.characters())
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | TEXTS | st.binary() | st.dates(),
-    lambda inner: st.lists(inner) | st.dictionaries(TEXTS | st.integers(), inner))
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS | st.integers(), inner),
+)
 
 
 @given(ANYTHING)
@@ -112,8 +130,7 @@ def test_of_too_long_actions_as_many_are_kept_as_have_room() -> None:
     assert 0.8 * MOST_ACTIONS_CHARS < sum(map(len, actions)) <= MOST_ACTIONS_CHARS
 
 
-@pytest.mark.parametrize(
-    ("asked", "answered"), [(10, 400_000), (400_000, 10), (400_000, 400_000), (200_000, 0)])
+@pytest.mark.parametrize(("asked", "answered"), [(10, 400_000), (400_000, 10), (400_000, 400_000), (200_000, 0)])
 def test_the_texts_are_cut_to_what_one_memory_holds_beside_the_rest(asked: int, answered: int) -> None:
     kept, _ = interaction_of("q" * asked, "r" * answered, ["y" * 16_000] * 20, {"ended": "z" * 30_000})
     text = interaction_text(kept.query, kept.response, kept.actions, kept.outcome)

@@ -69,10 +69,7 @@ def ranking_of(
 
 
 def ranked_numbers(
-    candidates: list[Candidate],
-    ties: list[Tie] | None = None,
-    neighbours: list[Tie] | None = None,
-    **asked: Any,
+    candidates: list[Candidate], ties: list[Tie] | None = None, neighbours: list[Tie] | None = None, **asked: Any
 ) -> list[int]:
     return [each.memory_id.int for each in ranking_of(candidates, ties, neighbours, **asked).ranked]
 
@@ -120,9 +117,10 @@ def test_where_people_talk_the_session_counts(speaker: str | None, order: list[i
     assert ranked_numbers([alone, together]) == order
 
 
-@pytest.mark.parametrize(("query_words", "first"), [
-    ({"what", "did", "ada", "say"}, 2), ({"what", "did", "bo", "say"}, 1), ({"said", "de"}, 1), (set(), 1),
-])
+@pytest.mark.parametrize(
+    ("query_words", "first"),
+    [({"what", "did", "ada", "say"}, 2), ({"what", "did", "bo", "say"}, 1), ({"said", "de"}, 1), (set(), 1)],
+)
 def test_a_speaker_whom_the_query_names_comes_first(query_words: set[str], first: int) -> None:
     bo, ada = candidate(1, speaker="Bo Li", similarity=0.6), candidate(2, speaker="Ada de Wit")
     assert ranked_numbers([bo, ada], words=query_words)[0] == first
@@ -146,18 +144,23 @@ def test_a_message_that_follows_up_on_a_match_is_similar_to_the_query_too() -> N
 
 def test_between_people_an_answer_gains_most_by_its_question_and_a_question_least_by_its_answer() -> None:
     def gained(*, match_comes_first: bool, first_asks: bool) -> float:
-        match = candidate(1, similarity=0.9, words=10.0, speaker="Ada", asks=match_comes_first and first_asks,
-                          age_days=2 if match_comes_first else 1)
-        beside = candidate(2, speaker="Bo", asks=first_asks and not match_comes_first,
-                           age_days=1 if match_comes_first else 2)
+        match = candidate(
+            1,
+            similarity=0.9,
+            words=10.0,
+            speaker="Ada",
+            asks=match_comes_first and first_asks,
+            age_days=2 if match_comes_first else 1,
+        )
+        beside = candidate(
+            2, speaker="Bo", asks=first_asks and not match_comes_first, age_days=1 if match_comes_first else 2
+        )
         ranking = ranking_of([match, beside], neighbours=[Tie(UUID(int=2), UUID(int=1), 1.0)])
         [found] = [each for each in ranking.ranked if each.memory_id.int == 2]
         return found.terms["neighbours"].value
 
-    answer, remark = gained(match_comes_first=True, first_asks=True), gained(
-        match_comes_first=True, first_asks=False)
-    lead, asked = gained(match_comes_first=False, first_asks=False), gained(
-        match_comes_first=False, first_asks=True)
+    answer, remark = gained(match_comes_first=True, first_asks=True), gained(match_comes_first=True, first_asks=False)
+    lead, asked = gained(match_comes_first=False, first_asks=False), gained(match_comes_first=False, first_asks=True)
     assert answer > lead > asked > 0
     assert answer > remark > asked
 
@@ -187,8 +190,10 @@ def test_time_has_no_share_where_nobody_asks_for_it() -> None:
 
 
 def test_an_assistants_words_count_less_than_a_users() -> None:
-    assistant, user = (candidate(number, similarity=0.8, words=8.0, speaker=speaker)
-                       for number, speaker in ((1, "assistant"), (2, "user")))
+    assistant, user = (
+        candidate(number, similarity=0.8, words=8.0, speaker=speaker)
+        for number, speaker in ((1, "assistant"), (2, "user"))
+    )
     assert ranked_numbers([assistant, user]) == [2, 1]
 
 

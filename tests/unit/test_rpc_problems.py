@@ -9,10 +9,10 @@ from tests.fixtures.rpc_methods import Nothing, Service, nothing
 
 SECRET = "hunter2"
 
+
 async def test_a_parse_error_says_where_and_quotes_nothing() -> None:
     answer = await Service().ask(b'{"password": "' + SECRET.encode() + b'" "method"}')
-    assert answer["error"]["data"] == {
-        "problem": f"Expecting ',' delimiter, at character {len(SECRET) + 17}"}
+    assert answer["error"]["data"] == {"problem": f"Expecting ',' delimiter, at character {len(SECRET) + 17}"}
 
 
 async def test_a_method_that_there_is_not_is_named_with_the_nearest_one() -> None:
@@ -33,10 +33,20 @@ async def test_a_request_without_a_method_keeps_its_id_and_says_what_is_missing(
     assert answer["error"]["data"]["problem"].startswith("method is required")
 
 
-@pytest.mark.parametrize("body", [
-    1, "text", None, True, {}, {"foo": "boo"}, {"jsonrpc": "2.0"}, {"jsonrpc": "2.0", "method": None},
-    {"jsonrpc": "2.0", "method": 1, "id": [7]},
-])
+@pytest.mark.parametrize(
+    "body",
+    [
+        1,
+        "text",
+        None,
+        True,
+        {},
+        {"foo": "boo"},
+        {"jsonrpc": "2.0"},
+        {"jsonrpc": "2.0", "method": None},
+        {"jsonrpc": "2.0", "method": 1, "id": [7]},
+    ],
+)
 async def test_a_value_without_a_method_is_an_invalid_request(body: object) -> None:
     answer = await Service().ask(body)
     assert answer["error"].pop("data")["problem"]

@@ -13,10 +13,17 @@ from agentcore.rpc import MAX_PROBLEMS, Limits, RpcMethod
 from tests.fixtures.rpc_methods import Nothing, Service
 
 
-@pytest.mark.parametrize("body", [
-    b"[" + b"[]," * 2_700_000 + b"[]]", b"[" + b"0," * 4_000_000 + b"0]", b'["' + b'","' * 2_600_000 + b'"]',
-    b'{"a":' + b"[{}]," * 1_600_000, b"[" * 65 + b'"' * 7_000_000,
-], ids=["arrays", "numbers", "strings", "mixed", "quotes"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b"[]," * 2_700_000 + b"[]]",
+        b"[" + b"0," * 4_000_000 + b"0]",
+        b'["' + b'","' * 2_600_000 + b'"]',
+        b'{"a":' + b"[{}]," * 1_600_000,
+        b"[" * 65 + b'"' * 7_000_000,
+    ],
+    ids=["arrays", "numbers", "strings", "mixed", "quotes"],
+)
 async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(body: bytes) -> None:
     tracemalloc.start()
     try:
@@ -49,8 +56,7 @@ async def test_an_object_of_too_many_members_is_refused(count: int, code: int) -
 async def test_many_unknown_params_are_named_within_bounds() -> None:
     answer = await Service().call("get_data", {"x" * 500 + str(number): 0 for number in range(1_000)})
     assert answer["error"]["code"] == -32602
-    assert answer["error"]["data"]["errors"] == [
-        {"field": "x" * 200, "problem": "is not a known field"}] * MAX_PROBLEMS
+    assert answer["error"]["data"]["errors"] == [{"field": "x" * 200, "problem": "is not a known field"}] * MAX_PROBLEMS
 
 
 async def test_a_long_number_is_refused_before_it_is_made_an_integer() -> None:
@@ -58,7 +64,10 @@ async def test_a_long_number_is_refused_before_it_is_made_an_integer() -> None:
     assert "result" in answer
     answer = await Service().ask(b"[" + b"9" * (MAX_NUMBER_CHARS + 1) + b"]")
     assert answer["error"] == {
-        "code": -32700, "message": "Parse error", "data": {"problem": "a number is out of range"}}
+        "code": -32700,
+        "message": "Parse error",
+        "data": {"problem": "a number is out of range"},
+    }
 
 
 def large(executed: list[int], *, reads: bool) -> RpcMethod[Any]:

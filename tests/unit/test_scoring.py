@@ -77,9 +77,7 @@ def test_a_few_cosines_tell_little_of_how_widely_they_lie() -> None:
 
 def test_a_cosine_that_is_not_known_counts_nothing_and_moves_no_other() -> None:
     known = [0.1, 0.5, 0.6]
-    assert spread_as_usual(np.array([*known, np.nan])).tolist() == [
-        *spread_as_usual(np.array(known)).tolist(), 0.0,
-    ]
+    assert spread_as_usual(np.array([*known, np.nan])).tolist() == [*spread_as_usual(np.array(known)).tolist(), 0.0]
     assert spread_as_usual(np.array([np.nan, np.nan])).tolist() == [0.0, 0.0]
     assert spread_as_usual(np.array([])).tolist() == []
 

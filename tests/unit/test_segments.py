@@ -34,10 +34,9 @@ def sizes(messages: list[_Said], most: int = 20) -> list[int]:
 MINUTE = timedelta(minutes=1)
 
 
-@pytest.mark.parametrize(("count", "expected"), [
-    (1, [1]), (20, [20]), (21, [10, 11]), (200, [20] * 10),
-    (205, [18] * 4 + [19] * 7),
-])
+@pytest.mark.parametrize(
+    ("count", "expected"), [(1, [1]), (20, [20]), (21, [10, 11]), (200, [20] * 10), (205, [18] * 4 + [19] * 7)]
+)
 @pytest.mark.shows("issue5-4-segments")
 def test_a_long_talk_is_cut_evenly(count: int, expected: list[int]) -> None:
     assert sorted(sizes(talk(*[MINUTE] * (count - 1)))) == sorted(expected)

@@ -71,8 +71,13 @@ async def test_an_archive_directory_is_ready_only_if_it_takes_a_byte(tmp_path: P
     assert await DirectoryArchive(tmp_path).keys("") == []
     assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 0
     done = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", CHECK, str(tmp_path)], cwd=ROOT, capture_output=True,
-        text=True, check=False)
+        subprocess.run,
+        [sys.executable, "-c", CHECK, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.stdout == "The archive directory cannot be used: File too large.\n", done.stderr
 
 

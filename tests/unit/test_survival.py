@@ -59,9 +59,7 @@ def test_a_fact_of_the_models_own_keeps_what_its_summary_lost() -> None:
 
 
 @pytest.mark.parametrize(("other", "said"), [("480 euros", TRIP[1]), ("14 March 2027", TRIP[0])])
-def test_a_sentence_with_another_number_or_date_gives_way_to_the_one_that_was_said(
-    other: str, said: str
-) -> None:
+def test_a_sentence_with_another_number_or_date_gives_way_to_the_one_that_was_said(other: str, said: str) -> None:
     whole = "Maren and Jonas fly to Lisbon on 14 March 2027. The hotel costs 480 euros."
     found = checked(whole.replace(other, other.replace("4", "5")), (), told(*TRIP), 120, count)
     assert found.facts == [said]
@@ -80,8 +78,7 @@ def test_where_nothing_has_a_name_or_a_number_nothing_can_be_lost() -> None:
 
 
 def test_who_said_it_is_a_name_too() -> None:
-    assert checked("Somebody moved to Ghent", (), told(MOVED, speaker="Ada"), 60, count).facts == [
-        f"Ada: {MOVED}"]
+    assert checked("Somebody moved to Ghent", (), told(MOVED, speaker="Ada"), 60, count).facts == [f"Ada: {MOVED}"]
     assert checked("Ada moved to Ghent.", (), told(MOVED, speaker="Ada"), 60, count).facts == []
 
 

@@ -15,10 +15,28 @@ DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
 PAGE = (DATA / "README.md").read_text(encoding="utf-8").split("\n# ")[0]
 TALKS = [json.loads(line) for line in (DATA / "talks.jsonl").read_text(encoding="utf-8").splitlines()]
 MEMORY_FIELDS = {"id", "timestamp", "speaker", "text", "session_id"}
-QUERY_FIELDS = {"id", "text", "asked_at", "category", "relevant_ids", "relevant_session_ids", "answer",
-                "answerable", "label_complete"}
-CATEGORIES = {"single-fact", "follow-up", "changed-plan", "who", "time", "multi-evidence", "preference",
-              "time-bounded", "unanswerable"}
+QUERY_FIELDS = {
+    "id",
+    "text",
+    "asked_at",
+    "category",
+    "relevant_ids",
+    "relevant_session_ids",
+    "answer",
+    "answerable",
+    "label_complete",
+}
+CATEGORIES = {
+    "single-fact",
+    "follow-up",
+    "changed-plan",
+    "who",
+    "time",
+    "multi-evidence",
+    "preference",
+    "time-bounded",
+    "unanswerable",
+}
 MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 LONG_WORDS = 8
 
@@ -32,8 +50,11 @@ def all_of(part: str) -> list[Row]:
 
 
 def test_an_id_stands_once_in_the_whole_set() -> None:
-    for ids in ([talk["conversation_id"] for talk in TALKS], [row["id"] for row in all_of("memories")],
-                [row["id"] for row in all_of("queries")]):
+    for ids in (
+        [talk["conversation_id"] for talk in TALKS],
+        [row["id"] for row in all_of("memories")],
+        [row["id"] for row in all_of("queries")],
+    ):
         assert [each for each, times in Counter(ids).items() if times > 1] == []
 
 
@@ -87,8 +108,11 @@ def test_no_question_is_asked_twice_of_a_talk(talk: Row) -> None:
 
 
 def test_no_long_turn_stands_twice() -> None:
-    said = Counter(" ".join(words).casefold() for row in all_of("memories")
-                   if len(words := re.findall(r"\w+", row["text"])) >= LONG_WORDS)
+    said = Counter(
+        " ".join(words).casefold()
+        for row in all_of("memories")
+        if len(words := re.findall(r"\w+", row["text"])) >= LONG_WORDS
+    )
     assert [text for text, times in said.items() if times > 1] == []
 
 
@@ -99,11 +123,16 @@ def test_one_question_in_eight_or_so_has_no_answer() -> None:
 
 def test_the_page_tells_the_figures_of_each_talk_and_category() -> None:
     told = re.findall(r"^\| `([\w-]+)` \|.*?\| ([\d| to-]*\d) \|$", PAGE, re.MULTILINE)
-    counted = {category: str(times) for category, times in
-               Counter(row["category"] for row in all_of("queries")).items()}
+    counted = {
+        category: str(times) for category, times in Counter(row["category"] for row in all_of("queries")).items()
+    }
     for talk in TALKS:
         memories = talk["memories"]
-        figures = (len(memories), len({row["session_id"] for row in memories}),
-                   f"{memories[0]['timestamp'][:7]} to {memories[-1]['timestamp'][:7]}", len(talk["queries"]))
+        figures = (
+            len(memories),
+            len({row["session_id"] for row in memories}),
+            f"{memories[0]['timestamp'][:7]} to {memories[-1]['timestamp'][:7]}",
+            len(talk["queries"]),
+        )
         counted[talk["conversation_id"]] = " | ".join(map(str, figures))
     assert dict(told) == counted

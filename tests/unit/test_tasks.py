@@ -79,8 +79,7 @@ async def test_what_the_user_does_not_know_either_fails_the_task_with_all_its_tu
     assert heard == ["Ana: Do it, 0."]
 
 
-@pytest.mark.parametrize(("line", "reason"), [(OLD, "stale value"),
-                                              (OLD.replace("A1", "D9"), "another's value")])
+@pytest.mark.parametrize(("line", "reason"), [(OLD, "stale value"), (OLD.replace("A1", "D9"), "another's value")])
 async def test_a_wrong_value_fails_the_task_and_says_whose_it_was(line: str, reason: str) -> None:
     outcome, _ = await done_with(line, [slot()], [])
     assert (outcome.done, outcome.turns, outcome.reason()) == (False, 4, reason)

@@ -27,8 +27,11 @@ class Samples:
 
     def __init__(self, metrics: Metrics) -> None:
         families = text_string_to_metric_families(metrics.exposition().decode())
-        self._found = {(sample.name, frozenset(sample.labels.values())): sample.value
-                       for family in families for sample in family.samples}
+        self._found = {
+            (sample.name, frozenset(sample.labels.values())): sample.value
+            for family in families
+            for sample in family.samples
+        }
 
     def __getitem__(self, key: tuple[str, ...]) -> float:
         return self._found[key[0], frozenset(key[1:])]
@@ -118,22 +121,40 @@ def test_a_step_that_fails_is_timed_too() -> None:
 # --- traces ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("header", "sampled"), [
-    (f"00-{TRACE_ID}-{SPAN_ID}-01", True), (f"00-{TRACE_ID}-{SPAN_ID}-00", False),
-    (f"00-{TRACE_ID}-{SPAN_ID}-03", True), (f" 00-{TRACE_ID}-{SPAN_ID}-01 ", True),
-    (f"01-{TRACE_ID}-{SPAN_ID}-01", True), (f"cc-{TRACE_ID}-{SPAN_ID}-01-what-the-future-brings", True),
-])
+@pytest.mark.parametrize(
+    ("header", "sampled"),
+    [
+        (f"00-{TRACE_ID}-{SPAN_ID}-01", True),
+        (f"00-{TRACE_ID}-{SPAN_ID}-00", False),
+        (f"00-{TRACE_ID}-{SPAN_ID}-03", True),
+        (f" 00-{TRACE_ID}-{SPAN_ID}-01 ", True),
+        (f"01-{TRACE_ID}-{SPAN_ID}-01", True),
+        (f"cc-{TRACE_ID}-{SPAN_ID}-01-what-the-future-brings", True),
+    ],
+)
 def test_a_traceparent_is_read(header: str, sampled: bool) -> None:
     assert Trace.parse(header) == Trace(TRACE_ID, SPAN_ID, sampled)
 
 
-@pytest.mark.parametrize("header", [
-    "", "00", f"00-{TRACE_ID}-{SPAN_ID}", f"00-{TRACE_ID}-{SPAN_ID}-1", f"00-{TRACE_ID.upper()}-{SPAN_ID}-01",
-    f"ff-{TRACE_ID}-{SPAN_ID}-01", f"00-{'0' * 32}-{SPAN_ID}-01", f"00-{TRACE_ID}-{'0' * 16}-01",
-    f"00-{TRACE_ID}-{SPAN_ID}-01-more", f"00-{TRACE_ID}-{SPAN_ID}-01-", f"cc-{TRACE_ID}-{SPAN_ID}-01more",
-    f"0x-{TRACE_ID}-{SPAN_ID}-01", f"00-{TRACE_ID}-{SPAN_ID}-01\n00",
-    f"\u0660\u0660-{TRACE_ID}-{SPAN_ID}-01",
-])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "",
+        "00",
+        f"00-{TRACE_ID}-{SPAN_ID}",
+        f"00-{TRACE_ID}-{SPAN_ID}-1",
+        f"00-{TRACE_ID.upper()}-{SPAN_ID}-01",
+        f"ff-{TRACE_ID}-{SPAN_ID}-01",
+        f"00-{'0' * 32}-{SPAN_ID}-01",
+        f"00-{TRACE_ID}-{'0' * 16}-01",
+        f"00-{TRACE_ID}-{SPAN_ID}-01-more",
+        f"00-{TRACE_ID}-{SPAN_ID}-01-",
+        f"cc-{TRACE_ID}-{SPAN_ID}-01more",
+        f"0x-{TRACE_ID}-{SPAN_ID}-01",
+        f"00-{TRACE_ID}-{SPAN_ID}-01\n00",
+        f"\u0660\u0660-{TRACE_ID}-{SPAN_ID}-01",
+    ],
+)
 def test_a_traceparent_that_breaks_the_recommendation_is_ignored(header: str) -> None:
     assert Trace.parse(header) is None
 
@@ -214,9 +235,7 @@ def test_a_retry_logs_what_failed_and_when_the_next_attempt_is(
 ) -> None:
     configure_logging("INFO", "text")
     for raised in (NotFound("The provider does not answer."), DriverError(SECRET)):
-        for attempt in stamina.retry_context(
-            on=type(raised), attempts=2, wait_initial=0.01, wait_jitter=0.0
-        ):
+        for attempt in stamina.retry_context(on=type(raised), attempts=2, wait_initial=0.01, wait_jitter=0.0):
             with attempt:
                 if attempt.num == 1:
                     raise raised
@@ -239,17 +258,26 @@ def log(own_logging: None, capsys: pytest.CaptureFixture[str]) -> Any:
 
 @pytest.mark.shows("issue2-14-logs")
 def test_a_json_line_holds_the_known_fields_and_no_others(log: Any) -> None:
-    line = json.loads(log("json", method="memory.store", agent_id="ada", duration_ms=1.5, trace_id=None,
-                          content=SECRET))
+    line = json.loads(
+        log("json", method="memory.store", agent_id="ada", duration_ms=1.5, trace_id=None, content=SECRET)
+    )
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", line.pop("time"))
-    assert line == {"level": "INFO", "logger": "agentcore.edge", "message": "call", "method": "memory.store",
-                    "agent_id": "ada", "duration_ms": 1.5}
+    assert line == {
+        "level": "INFO",
+        "logger": "agentcore.edge",
+        "message": "call",
+        "method": "memory.store",
+        "agent_id": "ada",
+        "duration_ms": 1.5,
+    }
 
 
 def test_a_text_line_quotes_what_could_pass_for_another_field(log: Any) -> None:
     line = log("text", method="memory.store", agent_id="a outcome=ok", source_agent="x\ny", duration_ms=1.5)
-    assert line.endswith('INFO    agentcore.edge: call agent_id="a outcome=ok" method=memory.store '
-                         'duration_ms=1.5 source_agent="x\\ny"\n')
+    assert line.endswith(
+        'INFO    agentcore.edge: call agent_id="a outcome=ok" method=memory.store '
+        'duration_ms=1.5 source_agent="x\\ny"\n'
+    )
     assert line.count("\n") == 1
 
 
@@ -273,9 +301,7 @@ def test_an_exc_info_without_an_exception_is_no_failure(log: Any) -> None:
     assert "failure" not in json.loads(log("json", exc_info=(None, None, None)))
 
 
-def test_the_level_is_ours_and_libraries_only_warn(
-    own_logging: None, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_level_is_ours_and_libraries_only_warn(own_logging: None, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging("WARNING", "json")
     logging.getLogger("agentcore.rpc").info("quiet")
     logging.getLogger("httpx").info("quiet")

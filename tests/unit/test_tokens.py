@@ -43,14 +43,17 @@ def fresh_tiktoken(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # Counts published by OpenAI's own tokenizer for these encodings.
-@pytest.mark.parametrize(("encoding", "text", "count"), [
-    ("o200k_base", "", 0),
-    ("o200k_base", "hello world", 2),
-    ("o200k_base", "お誕生日おめでとう", 8),
-    ("cl100k_base", "tiktoken is great!", 6),
-    ("cl100k_base", "antidisestablishmentarianism", 6),
-    ("cl100k_base", "お誕生日おめでとう", 9),
-])
+@pytest.mark.parametrize(
+    ("encoding", "text", "count"),
+    [
+        ("o200k_base", "", 0),
+        ("o200k_base", "hello world", 2),
+        ("o200k_base", "お誕生日おめでとう", 8),
+        ("cl100k_base", "tiktoken is great!", 6),
+        ("cl100k_base", "antidisestablishmentarianism", 6),
+        ("cl100k_base", "お誕生日おめでとう", 9),
+    ],
+)
 def test_counts_are_those_of_the_encoding(cache: Path, encoding: str, text: str, count: int) -> None:
     assert TokenCounter(cache, encoding).count(text) == count
 
@@ -123,10 +126,17 @@ def test_an_encoding_without_a_table_is_a_wrong_setting(tmp_path: Path) -> None:
         TokenCounter(tmp_path, "p50k_base")
 
 
-@pytest.mark.parametrize(("model", "encoding"), [
-    ("gpt-4o-mini", "o200k_base"), ("gpt-4", "cl100k_base"), ("text-embedding-3-small", "cl100k_base"),
-    ("somebody's own", None), ("davinci", None), ("", None),
-])
+@pytest.mark.parametrize(
+    ("model", "encoding"),
+    [
+        ("gpt-4o-mini", "o200k_base"),
+        ("gpt-4", "cl100k_base"),
+        ("text-embedding-3-small", "cl100k_base"),
+        ("somebody's own", None),
+        ("davinci", None),
+        ("", None),
+    ],
+)
 def test_a_model_has_the_encoding_it_counts_in_if_that_is_here(model: str, encoding: str | None) -> None:
     assert encoding_for_model(model) == encoding
 
@@ -158,9 +168,9 @@ def test_the_first_word_is_cut_inside_where_it_alone_is_too_long(counter: TokenC
 def test_a_cut_is_as_long_as_its_limit_allows(counter: TokenCounter) -> None:
     text = SENTENCE * 40
     cut = counter.truncate(text, 300)
-    following = text[len(cut):].split()[0]
+    following = text[len(cut) :].split()[0]
     assert counter.count(cut) > 300 - 5
-    assert counter.count(f"{cut} {following} {text[len(cut):].split()[1]}") > 300
+    assert counter.count(f"{cut} {following} {text[len(cut) :].split()[1]}") > 300
 
 
 def test_a_cut_that_splits_into_more_tokens_than_the_whole_is_cut_further(counter: TokenCounter) -> None:
@@ -189,7 +199,8 @@ def test_a_hostile_run_of_one_character_can_be_counted_and_cut(counter: TokenCou
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300) | st.text(
-    st.sampled_from("ab A1.,'\n \té中😀\u0301ﬃ"), max_size=300)
+    st.sampled_from("ab A1.,'\n \té中😀\u0301ﬃ"), max_size=300
+)
 
 
 @given(text=TEXTS, limit=st.integers(0, 60))

@@ -68,8 +68,21 @@ def test_a_schema_is_one_plain_object_that_takes_what_the_tool_takes(tool: ToolD
 
 # Keywords that OpenAI's structured outputs accept ("Supported schemas" of their guide).
 STRICT_KEYWORDS = {
-    "type", "properties", "required", "additionalProperties", "description", "enum", "anyOf", "items",
-    "format", "pattern", "minimum", "maximum", "minItems", "maxItems"}
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "description",
+    "enum",
+    "anyOf",
+    "items",
+    "format",
+    "pattern",
+    "minimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+}
 
 
 def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -82,9 +95,7 @@ def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 @pytest.mark.shows("issue6-3-strict")
-def test_the_strict_form_holds_what_strict_mode_knows_and_takes_what_the_tool_takes(
-    tool: ToolDefinition
-) -> None:
+def test_the_strict_form_holds_what_strict_mode_knows_and_takes_what_the_tool_takes(tool: ToolDefinition) -> None:
     [chat], [response] = chat_tools([tool], strict=True), response_tools([tool], strict=True)
     strict = chat["function"]["parameters"]
     assert (chat["function"]["strict"], response["strict"], response["parameters"]) == (True, True, strict)
@@ -102,12 +113,15 @@ def test_a_default_that_strict_mode_cannot_hold_is_said() -> None:
     assert tool["function"]["parameters"]["properties"]["limit"]["description"].endswith("null: 5.")
 
 
-@pytest.mark.parametrize(("scopes", "tools"), [
-    (("memory:read",), ("recall_memory", "prefetch_memory", "memory_session")),
-    (("memory:write",), ("save_memory",)),
-    (("memory:read", "memory:write"), ALL_TOOLS),
-    (("memory:admin",), ()),
-])
+@pytest.mark.parametrize(
+    ("scopes", "tools"),
+    [
+        (("memory:read",), ("recall_memory", "prefetch_memory", "memory_session")),
+        (("memory:write",), ("save_memory",)),
+        (("memory:read", "memory:write"), ALL_TOOLS),
+        (("memory:admin",), ()),
+    ],
+)
 def test_a_token_is_offered_what_it_may_do(scopes: tuple[str, ...], tools: tuple[str, ...]) -> None:
     assert tools_within(scopes) == tools
 
@@ -120,8 +134,7 @@ def test_no_tool_lets_a_model_name_whose_memory_is_meant() -> None:
 
 
 def test_the_tools_that_change_something_say_so() -> None:
-    assert {tool.name for tool in TOOLS if not tool.reads_only} == {
-        "save_memory", "update_memory", "forget_memory"}
+    assert {tool.name for tool in TOOLS if not tool.reads_only} == {"save_memory", "update_memory", "forget_memory"}
     assert {tool.name for tool in TOOLS if tool.destructive} == {"forget_memory"}
 
 
@@ -138,9 +151,17 @@ def test_the_instructions_speak_of_the_tools_there_are_by_their_names(names: tup
     assert "<memories>" in text
 
 
-@pytest.mark.parametrize("failure", [
-    DependencyUnavailable("No service answers at http://10.0.0.7:8080"), NotReady(), InternalError("psycopg"),
-    AuthenticationFailed("key abc"), NotAuthorised("memory:write"), AgentCoreError("/var/lib/x.py line 7")])
+@pytest.mark.parametrize(
+    "failure",
+    [
+        DependencyUnavailable("No service answers at http://10.0.0.7:8080"),
+        NotReady(),
+        InternalError("psycopg"),
+        AuthenticationFailed("key abc"),
+        NotAuthorised("memory:write"),
+        AgentCoreError("/var/lib/x.py line 7"),
+    ],
+)
 def test_a_failure_that_is_not_the_models_tells_no_inner_word_and_to_go_on(failure: AgentCoreError) -> None:
     sentence = failure_sentence(failure)
     assert failure.message not in sentence
@@ -153,8 +174,14 @@ def test_a_conflict_is_told_in_the_services_words() -> None:
 
 def memory(content: str, summary: str) -> MemorySummary:
     return MemorySummary(
-        memory_id=UUID(int=1), memory_type=MemoryType.EPISODIC, content=content, summary=summary,
-        timestamp=datetime(2026, 5, 1, 10, 30, tzinfo=UTC), score=0.123, relevance_score=0.5)
+        memory_id=UUID(int=1),
+        memory_type=MemoryType.EPISODIC,
+        content=content,
+        summary=summary,
+        timestamp=datetime(2026, 5, 1, 10, 30, tzinfo=UTC),
+        score=0.123,
+        relevance_score=0.5,
+    )
 
 
 def test_a_memory_is_told_by_its_summary_where_it_is_long_and_cut_where_that_is_too() -> None:
@@ -173,7 +200,8 @@ def test_a_memory_that_is_probably_outdated_names_the_newer_one() -> None:
 
 def test_what_is_null_or_empty_is_left_out_and_zero_and_false_are_not() -> None:
     assert compact({"a": None, "b": [], "c": "", "d": {}, "e": 0, "f": False, "g": [{"h": None}]}) == (
-        '{"e":0,"f":false,"g":[{}]}')
+        '{"e":0,"f":false,"g":[{}]}'
+    )
 
 
 def test_memories_beyond_the_room_are_counted() -> None:
@@ -182,15 +210,18 @@ def test_memories_beyond_the_room_are_counted() -> None:
     assert bounded(memories) == {"memories": memories, "left_out": None}
 
 
-@pytest.mark.parametrize(("messages", "text"), [
-    ([], None),
-    ([{"role": "user", "content": "hi"}], "hi"),
-    ([{"role": "developer", "content": "x"}, {"role": "user", "content": "hi"}], "hi"),
-    ([{"role": "user", "content": "hi"}, {"role": "user", "content": "again"}], None),
-    ([{"role": "assistant", "content": "hi"}], None),
-    ([{"role": "user", "content": [{"type": "image_url"}]}], None),
-    ([{"role": "user", "content": None}], None),
-])
+@pytest.mark.parametrize(
+    ("messages", "text"),
+    [
+        ([], None),
+        ([{"role": "user", "content": "hi"}], "hi"),
+        ([{"role": "developer", "content": "x"}, {"role": "user", "content": "hi"}], "hi"),
+        ([{"role": "user", "content": "hi"}, {"role": "user", "content": "again"}], None),
+        ([{"role": "assistant", "content": "hi"}], None),
+        ([{"role": "user", "content": [{"type": "image_url"}]}], None),
+        ([{"role": "user", "content": None}], None),
+    ],
+)
 def test_only_a_first_user_turn_has_a_first_text(messages: list[dict[str, Any]], text: str | None) -> None:
     assert first_user_text(messages) == text
 

@@ -31,16 +31,14 @@ def test_what_an_index_remembers_is_read_back_from_its_comment() -> None:
     assert described("ann_a", measured.comment(), 8_192) == measured
 
 
-@pytest.mark.parametrize("comment", [
-    None, "", "null", "[]", "made by hand", '{"model": "m", "rows": 10000}', '{"unknown": 1}',
-])
+@pytest.mark.parametrize(
+    "comment", [None, "", "null", "[]", "made by hand", '{"model": "m", "rows": 10000}', '{"unknown": 1}']
+)
 def test_an_index_without_a_whole_comment_was_never_finished(comment: str | None) -> None:
     assert described("ann_a", comment) is None
 
 
-@pytest.mark.parametrize(
-    ("rows", "lists"), [(1, MIN_LISTS), (10_000, 200), (10_001, 201), (10**7, MAX_LISTS)]
-)
+@pytest.mark.parametrize(("rows", "lists"), [(1, MIN_LISTS), (10_000, 200), (10_001, 201), (10**7, MAX_LISTS)])
 def test_lists_grow_with_the_rows_within_bounds(rows: int, lists: int) -> None:
     assert shape_for("ivfflat", rows) == lists
     assert shape_for("hnsw", rows) == 16
@@ -55,9 +53,9 @@ def test_the_reaches_rise_to_the_most_there_is_and_hold_the_first(kind: IndexKin
     assert ladder[0] <= default_width(kind, shape, rows) <= ladder[-1]
 
 
-@pytest.mark.parametrize(("shape", "rows", "lists"), [
-    (32, 100, 32), (200, 10_000, 100), (1_000, 100_000, 50), (1_000, 1_000_000, 5),
-])
+@pytest.mark.parametrize(
+    ("shape", "rows", "lists"), [(32, 100, 32), (200, 10_000, 100), (1_000, 100_000, 50), (1_000, 1_000_000, 5)]
+)
 def test_so_many_rows_are_read_in_any_case(shape: int, rows: int, lists: int) -> None:
     assert min_width("ivfflat", shape, rows) == lists
     assert reaches("ivfflat", shape, rows)[0] == lists

@@ -62,16 +62,18 @@ class HierarchicalSessionMemory:
     """
 
     def __init__(
-        self, long_term: SessionMemory | None = None, config: HierarchyConfig | None = None, *,
+        self,
+        long_term: SessionMemory | None = None,
+        config: HierarchyConfig | None = None,
+        *,
         now: Callable[[], datetime] = utc_now,
     ) -> None:
         self._config = config or HierarchyConfig()
         self._now = now
-        self._working = InMemorySessionMemory(
-            max_messages=self._config.working_capacity, by_use=False, now=now)
+        self._working = InMemorySessionMemory(max_messages=self._config.working_capacity, by_use=False, now=now)
         self._short_term = InMemorySessionMemory(
-            max_messages=self._config.short_term_capacity, now=now,
-            ttl_seconds=self._config.short_term_ttl_seconds)
+            max_messages=self._config.short_term_capacity, now=now, ttl_seconds=self._config.short_term_ttl_seconds
+        )
         self._long_term: SessionMemory | None = None
         if self._config.enable_long_term:
             self._long_term = long_term or InMemorySessionMemory(now=now)
@@ -119,8 +121,9 @@ class HierarchicalSessionMemory:
         near = scored_by_words(matching(self._near(session_id), asked), query)[: asked.limit]
         for tier in (self._working, self._short_term):
             tier.use(session_id, [each.message for each in near])
-        lasting = [] if self._long_term is None else (
-            await self._long_term.retrieve_with_scores(session_id, query, options))
+        lasting = (
+            [] if self._long_term is None else (await self._long_term.retrieve_with_scores(session_id, query, options))
+        )
         best: dict[str | None, ScoredMessage] = {}
         for place, each in sorted([*enumerate(near, 1), *enumerate(lasting, 1)], key=lambda found: found[0]):
             best.setdefault(each.message.message_id, ScoredMessage(message=each.message, score=1 / place))
@@ -136,10 +139,12 @@ class HierarchicalSessionMemory:
         return count
 
     def capabilities(self) -> tuple[Capability, ...]:
-        lasting: tuple[Capability, ...] = () if self._long_term is None else tuple(
-            each for each in self._long_term.capabilities() if each in ("semantic_search", "persistence"))
-        return (
-            "basic_retrieval", "summarization", "ttl", "importance_weighting", "time_travel", *lasting)
+        lasting: tuple[Capability, ...] = (
+            ()
+            if self._long_term is None
+            else tuple(each for each in self._long_term.capabilities() if each in ("semantic_search", "persistence"))
+        )
+        return ("basic_retrieval", "summarization", "ttl", "importance_weighting", "time_travel", *lasting)
 
     async def session_count(self, session_id: str) -> int:
         near = self._near(session_id)
@@ -148,9 +153,7 @@ class HierarchicalSessionMemory:
         in_both = sum(self._lasts(each) for each in near)
         return len(near) - in_both + await self._long_term.session_count(session_id)
 
-    async def sessions(
-        self, limit: int = LISTED, after: SessionListing | None = None
-    ) -> list[SessionListing]:
+    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
         """Lists sessions as in the interface; a page may be shorter than `limit` although more follow."""
         checked_limit(limit)
         near = {session_id: max(map(said_at, held)) for session_id, held in self._all_near().items()}
@@ -159,8 +162,11 @@ class HierarchicalSessionMemory:
         found: list[SessionListing] = []
         for moment, session_id in merged_places(near, lasting, place_of(after)):
             if session_id in told or not await self._lasts_before(session_id, after):
-                found.append(SessionListing(
-                    session_id=session_id, newest=moment, message_count=await self.session_count(session_id)))
+                found.append(
+                    SessionListing(
+                        session_id=session_id, newest=moment, message_count=await self.session_count(session_id)
+                    )
+                )
             if len(found) == limit:
                 break
         return found if found or not lasting else await self.sessions(limit, lasting[-1])
@@ -180,9 +186,11 @@ class HierarchicalSessionMemory:
         return MemoryUsage(
             messages=len(near) - in_both + (0 if lasting is None else lasting.messages),
             sessions=None if lasting is not None and lasting.sessions is None else await self._count(),
-            limits=self._config.model_dump(include={
-                "working_capacity", "short_term_capacity", "short_term_ttl_seconds"}),
-            tiers=tiers)
+            limits=self._config.model_dump(
+                include={"working_capacity", "short_term_capacity", "short_term_ttl_seconds"}
+            ),
+            tiers=tiers,
+        )
 
     async def _count(self) -> int:
         found, after = set(self._all_near()), None

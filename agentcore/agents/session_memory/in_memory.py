@@ -64,11 +64,15 @@ class InMemorySessionMemory:
     """
 
     def __init__(
-        self, *, max_messages: int = MAX_MESSAGES, max_sessions: int = MAX_SESSIONS, ttl_seconds: int = 0,
-        by_use: bool = True, now: Callable[[], datetime] = utc_now,
+        self,
+        *,
+        max_messages: int = MAX_MESSAGES,
+        max_sessions: int = MAX_SESSIONS,
+        ttl_seconds: int = 0,
+        by_use: bool = True,
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
-        self._limits = {
-            "max_messages": max_messages, "max_sessions": max_sessions, "ttl_seconds": ttl_seconds}
+        self._limits = {"max_messages": max_messages, "max_sessions": max_sessions, "ttl_seconds": ttl_seconds}
         self._by_use = by_use
         self._now = now
         self._places = 0
@@ -115,30 +119,26 @@ class InMemorySessionMemory:
     async def session_count(self, session_id: str) -> int:
         return len(self._session(session_id))
 
-    async def sessions(
-        self, limit: int = LISTED, after: SessionListing | None = None
-    ) -> list[SessionListing]:
+    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
         held = self.everything()
         newest = {session_id: max(map(said_at, messages)) for session_id, messages in held.items()}
         return [
             SessionListing(session_id=session_id, message_count=len(held[session_id]), newest=moment)
-            for moment, session_id in first_places(newest, checked_limit(limit), place_of(after))]
+            for moment, session_id in first_places(newest, checked_limit(limit), place_of(after))
+        ]
 
     async def usage(self) -> MemoryUsage:
         held = self.everything()
-        return MemoryUsage(
-            messages=sum(map(len, held.values())), sessions=len(held), limits=dict(self._limits))
+        return MemoryUsage(messages=sum(map(len, held.values())), sessions=len(held), limits=dict(self._limits))
 
     def everything(self) -> dict[str, list[SessionMessage]]:
         """Returns the messages of each session that has any; does not count as use."""
         living = {session_id: self._living(session) for session_id, session in self._sessions.items()}
         return {
-            session_id: [held.message for held in session.values()]
-            for session_id, session in living.items() if session}
+            session_id: [held.message for held in session.values()] for session_id, session in living.items() if session
+        }
 
-    def keep(
-        self, session_id: str, message: SessionMessage, vector: Vectors | None = None
-    ) -> SessionMessage:
+    def keep(self, session_id: str, message: SessionMessage, vector: Vectors | None = None) -> SessionMessage:
         """Stores a completed message; returns the stored one if its id exists."""
         session = self._session(session_id, make=True)
         self._sessions.move_to_end(session_id)
@@ -202,12 +202,19 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
     """
 
     def __init__(
-        self, embedder: Embedder, *, least_similarity: float = LEAST_SIMILARITY,
-        max_messages: int = MAX_MESSAGES, max_sessions: int = MAX_SESSIONS, ttl_seconds: int = 0,
-        by_use: bool = True, now: Callable[[], datetime] = utc_now,
+        self,
+        embedder: Embedder,
+        *,
+        least_similarity: float = LEAST_SIMILARITY,
+        max_messages: int = MAX_MESSAGES,
+        max_sessions: int = MAX_SESSIONS,
+        ttl_seconds: int = 0,
+        by_use: bool = True,
+        now: Callable[[], datetime] = utc_now,
     ) -> None:
-        super().__init__(max_messages=max_messages, max_sessions=max_sessions, ttl_seconds=ttl_seconds,
-                         by_use=by_use, now=now)
+        super().__init__(
+            max_messages=max_messages, max_sessions=max_sessions, ttl_seconds=ttl_seconds, by_use=by_use, now=now
+        )
         self._embedder = embedder
         self._least_similarity = least_similarity
 
@@ -242,7 +249,9 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
         best = np.argsort(-cosines, kind="stable")[: asked.limit]
         found = [
             ScoredMessage(message=messages[place], score=min(1.0, float(cosines[place])))
-            for place in best.tolist() if cosines[place] > 0 and cosines[place] >= self._least_similarity]
+            for place in best.tolist()
+            if cosines[place] > 0 and cosines[place] >= self._least_similarity
+        ]
         self.use(session_id, [each.message for each in found])
         return found
 

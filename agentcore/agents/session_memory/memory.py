@@ -83,9 +83,7 @@ class SessionMemory(EssentialSessionMemory, Protocol):
         """Returns the number of messages in the session."""
         ...
 
-    async def sessions(
-        self, limit: int = LISTED, after: SessionListing | None = None
-    ) -> list[SessionListing]:
+    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
         """Lists at most 200 sessions, newest message first; `after` is the last listing of a page.
 
         An empty list means that no more follow. A session with a new message moves to the front.
@@ -122,8 +120,13 @@ class SessionContext(Strict):
 
 
 async def session_context(
-    memory: SessionMemory, session_id: str, *, max_tokens: int, count: Callable[[str], int],
-    strategy: SelectionStrategy = DEFAULT_STRATEGY, message_tokens: int = 0,
+    memory: SessionMemory,
+    session_id: str,
+    *,
+    max_tokens: int,
+    count: Callable[[str], int],
+    strategy: SelectionStrategy = DEFAULT_STRATEGY,
+    message_tokens: int = 0,
 ) -> SessionContext:
     """Builds a model's context from the session's 1,000 newest messages, within `max_tokens` tokens.
 
@@ -137,5 +140,7 @@ async def session_context(
     chosen = strategy.select(messages, budget)
     held = {message.message_id for message in chosen}
     return SessionContext(
-        messages=chosen, token_count=sum(map(budget.cost, chosen)),
-        left_out_count=sum(message.message_id not in held for message in messages))
+        messages=chosen,
+        token_count=sum(map(budget.cost, chosen)),
+        left_out_count=sum(message.message_id not in held for message in messages),
+    )

@@ -12,16 +12,7 @@ from pydantic import Field, model_validator
 from agentcore.errors import InvalidParams
 from agentcore.limits import MAX_K, MAX_PAGE
 from agentcore.memory.keys import encode_segment
-from agentcore.memory.models import (
-    DEFAULT_IMPORTANCE,
-    FilledText,
-    Identifier,
-    Labels,
-    Metadata,
-    Moment,
-    Share,
-    Strict,
-)
+from agentcore.memory.models import DEFAULT_IMPORTANCE, FilledText, Identifier, Labels, Metadata, Moment, Share, Strict
 from agentcore.memory.params.memories import Query
 from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 
@@ -37,8 +28,7 @@ LISTED, MAX_LISTED = 50, 200
 QUOTED_ROLE = "memory"
 
 Capability = Literal[
-    "basic_retrieval", "semantic_search", "summarization", "persistence", "ttl", "importance_weighting",
-    "time_travel",
+    "basic_retrieval", "semantic_search", "summarization", "persistence", "ttl", "importance_weighting", "time_travel"
 ]
 CAPABILITIES: tuple[Capability, ...] = get_args(Capability)
 SummaryStyle = Literal["brief", "detailed"]
@@ -144,19 +134,23 @@ class MemoryUsage(Strict):
     )
 
 
-def completed(
-    message: SessionMessage, metadata: Mapping[str, Any] | None, *, now: datetime
-) -> SessionMessage:
+def completed(message: SessionMessage, metadata: Mapping[str, Any] | None, *, now: datetime) -> SessionMessage:
     """Returns the message with all defaults filled in; `metadata` may contain `importance` and `tags`."""
     beside = dict(metadata or {})
     importance = beside.pop("importance", message.importance)
     tags = beside.pop("tags", message.tags)
     if importance is None:
         importance = ROLE_IMPORTANCE.get(message.role.casefold(), DEFAULT_IMPORTANCE)
-    return SessionMessage.model_validate({
-        **dict(message), "importance": importance, "tags": tags, "timestamp": message.timestamp or now,
-        "message_id": message.message_id or uuid.uuid4().hex, "metadata": {**message.metadata, **beside},
-    })
+    return SessionMessage.model_validate(
+        {
+            **dict(message),
+            "importance": importance,
+            "tags": tags,
+            "timestamp": message.timestamp or now,
+            "message_id": message.message_id or uuid.uuid4().hex,
+            "metadata": {**message.metadata, **beside},
+        }
+    )
 
 
 def checked_session_id(session_id: str) -> str:

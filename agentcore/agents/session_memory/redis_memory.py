@@ -107,8 +107,13 @@ class RedisSessionMemory:
     """
 
     def __init__(
-        self, redis: Redis, agent_id: str, *, ttl_seconds: int = TTL_SECONDS,
-        max_messages: int = MAX_MESSAGES, prefix: str = PREFIX,
+        self,
+        redis: Redis,
+        agent_id: str,
+        *,
+        ttl_seconds: int = TTL_SECONDS,
+        max_messages: int = MAX_MESSAGES,
+        prefix: str = PREFIX,
     ) -> None:
         self._redis = redis
         self._place = f"{prefix}:{encode_segment(agent_id)}"
@@ -127,7 +132,12 @@ class RedisSessionMemory:
     @classmethod
     @asynccontextmanager
     async def from_url(
-        cls, url: str, agent_id: str, *, ttl_seconds: int = TTL_SECONDS, max_messages: int = MAX_MESSAGES,
+        cls,
+        url: str,
+        agent_id: str,
+        *,
+        ttl_seconds: int = TTL_SECONDS,
+        max_messages: int = MAX_MESSAGES,
         prefix: str = PREFIX,
     ) -> AsyncIterator[RedisSessionMemory]:
         """Opens a client for the block and closes it. Raises ConfigurationError for an invalid URL."""
@@ -136,8 +146,7 @@ class RedisSessionMemory:
         except ValueError as cause:
             raise ConfigurationError([f"Session memory in Redis: {cause}"]) from cause
         async with redis:
-            yield cls(
-                redis, agent_id, ttl_seconds=ttl_seconds, max_messages=max_messages, prefix=prefix)
+            yield cls(redis, agent_id, ttl_seconds=ttl_seconds, max_messages=max_messages, prefix=prefix)
 
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
@@ -146,10 +155,22 @@ class RedisSessionMemory:
         keys = self._keys(session_id)
         event = SessionEvent(event="stored", message=kept).model_dump_json()
         with _translated():
-            held = await cast(Awaitable[Any], self._store(keys=keys, args=[
-                _microseconds(kept.timestamp), encode_segment(kept.message_id or ""), kept.model_dump_json(),
-                self._limits["ttl_seconds"], self._limits["max_messages"], session_id,
-                self._channel(session_id), event]))
+            held = await cast(
+                Awaitable[Any],
+                self._store(
+                    keys=keys,
+                    args=[
+                        _microseconds(kept.timestamp),
+                        encode_segment(kept.message_id or ""),
+                        kept.model_dump_json(),
+                        self._limits["ttl_seconds"],
+                        self._limits["max_messages"],
+                        session_id,
+                        self._channel(session_id),
+                        event,
+                    ],
+                ),
+            )
         return kept if held is None else _message(held)
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
@@ -176,20 +197,21 @@ class RedisSessionMemory:
     async def clear(self, session_id: str) -> int:
         event = SessionEvent(event="cleared").model_dump_json()
         with _translated():
-            return int(await cast(Awaitable[Any], self._clear(
-                keys=self._keys(session_id), args=[session_id, self._channel(session_id), event])))
+            return int(
+                await cast(
+                    Awaitable[Any],
+                    self._clear(keys=self._keys(session_id), args=[session_id, self._channel(session_id), event]),
+                )
+            )
 
     def capabilities(self) -> tuple[Capability, ...]:
-        return (
-            "basic_retrieval", "summarization", "persistence", "ttl", "importance_weighting", "time_travel")
+        return ("basic_retrieval", "summarization", "persistence", "ttl", "importance_weighting", "time_travel")
 
     async def session_count(self, session_id: str) -> int:
         with _translated():
             return int(await self._redis.zcard(self._keys(session_id)[0]))
 
-    async def sessions(
-        self, limit: int = LISTED, after: SessionListing | None = None
-    ) -> list[SessionListing]:
+    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
         found: list[SessionListing] = []
         limit = checked_limit(limit)
         with _translated():
@@ -197,7 +219,9 @@ class RedisSessionMemory:
                 counts = await self._counts([session_id for _, session_id in page])
                 found += [
                     SessionListing(session_id=session_id, message_count=count, newest=moment)
-                    for (moment, session_id), count in zip(page, counts, strict=True) if count]
+                    for (moment, session_id), count in zip(page, counts, strict=True)
+                    if count
+                ]
                 if len(found) >= limit:
                     break
         return found[:limit]
@@ -243,7 +267,8 @@ class RedisSessionMemory:
         while True:
             with _translated():
                 members = await self._redis.zrevrangebyscore(
-                    self._keys(session_id)[0], high, low, start=start, num=PAGE)
+                    self._keys(session_id)[0], high, low, start=start, num=PAGE
+                )
             page = [message for member in members if (message := _message(member)).message_id not in seen]
             seen.update(message.message_id for message in page)
             yield page
@@ -257,7 +282,8 @@ class RedisSessionMemory:
         while True:
             high = "+inf" if after is None else _microseconds(after[0])
             members = await self._redis.zrevrangebyscore(
-                self._spoken, high, "-inf", start=start, num=PAGE, withscores=True)
+                self._spoken, high, "-inf", start=start, num=PAGE, withscores=True
+            )
             places = [(_moment(score), _text(member)) for member, score in cast(Sequence[Any], members)]
             page = [place for place in places if lies_behind(place, after)]
             if page:

@@ -54,12 +54,14 @@ def matching(messages: Iterable[SessionMessage], options: RetrieveOptions) -> li
 
 def _is_meant(message: SessionMessage, options: RetrieveOptions) -> bool:
     within = options.time_range
-    return all((
-        within is None or within.start is None or said_at(message) >= within.start,
-        within is None or within.end is None or said_at(message) < within.end,
-        (message.importance or 0.0) >= (options.importance_threshold or 0.0) - SINGLE_PRECISION,
-        not options.tags or not set(options.tags).isdisjoint(message.tags),
-    ))
+    return all(
+        (
+            within is None or within.start is None or said_at(message) >= within.start,
+            within is None or within.end is None or said_at(message) < within.end,
+            (message.importance or 0.0) >= (options.importance_threshold or 0.0) - SINGLE_PRECISION,
+            not options.tags or not set(options.tags).isdisjoint(message.tags),
+        )
+    )
 
 
 def said_words(message: SessionMessage) -> frozenset[str]:
@@ -79,7 +81,8 @@ def scored_by_words(messages: Sequence[SessionMessage], query: str) -> list[Scor
     whole = sum(weights.values())
     scored = [
         ScoredMessage(message=message, score=min(1.0, sum(weights[term] for term in held) / whole))
-        for message, each in zip(messages, said, strict=True) if (held := each & weights.keys())
+        for message, each in zip(messages, said, strict=True)
+        if (held := each & weights.keys())
     ]
     return sorted(scored, key=lambda each: -each.score)
 
@@ -104,9 +107,7 @@ def first_places(newest: Mapping[str, datetime], limit: int, after: Place | None
     return sorted((place for place in places if lies_behind(place, after)), reverse=True)[:limit]
 
 
-def merged_places(
-    near: Mapping[str, datetime], listed: Sequence[SessionListing], after: Place | None
-) -> list[Place]:
+def merged_places(near: Mapping[str, datetime], listed: Sequence[SessionListing], after: Place | None) -> list[Place]:
     """Merges near sessions with a page of another memory; returns the places after `after`, in order.
 
     Stops at the page's last place: the other memory may list more sessions, or newer messages, after it.
@@ -135,9 +136,7 @@ def summary_of(messages: Sequence[SessionMessage], options: SummarizeOptions) ->
     return SessionSummary(content=text, message_count=len(messages), style=options.style)
 
 
-def summed_up(
-    messages: Sequence[SessionMessage], longest: int, measure: Callable[[str], int], *, named: bool
-) -> str:
+def summed_up(messages: Sequence[SessionMessage], longest: int, measure: Callable[[str], int], *, named: bool) -> str:
     """Returns the most informative sentences in chronological order, up to `longest` by `measure`.
 
     Messages are given newest first. If no sentence is usable, it is the newest message, truncated. `named`:
@@ -145,8 +144,12 @@ def summed_up(
     """
     sources = [
         Source(
-            UUID(int=place), said_at(message), (message.name or message.role) if named else None,
-            message.content, DEFAULT_IMPORTANCE if message.importance is None else message.importance)
+            UUID(int=place),
+            said_at(message),
+            (message.name or message.role) if named else None,
+            message.content,
+            DEFAULT_IMPORTANCE if message.importance is None else message.importance,
+        )
         for place, message in enumerate(reversed(messages))
     ]
     text = summarize(sources, longest, measure).text
@@ -228,8 +231,7 @@ class ImportanceWeighting(Strict):
 
     def select(self, messages: Sequence[SessionMessage], budget: TokenBudget) -> list[SessionMessage]:
         weights = [self._importance(message) for message in messages]
-        worths = [weight + self.recency_weight * (1 - place / len(messages))
-                  for place, weight in enumerate(weights)]
+        worths = [weight + self.recency_weight * (1 - place / len(messages)) for place, weight in enumerate(weights)]
         recent = range(min(self.always_recent, len(messages)))
         others = [place for place in range(len(recent), len(messages)) if weights[place] >= self.threshold]
         in_order = [*recent, *sorted(others, key=lambda place: (-worths[place], place))]

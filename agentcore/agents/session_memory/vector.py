@@ -70,9 +70,7 @@ class VectorSessionMemory:
     would mean that no more sessions follow.
     """
 
-    def __init__(
-        self, memory: MemoryApi, *, namespace: str = NAMESPACE, ttl_seconds: int | None = None
-    ) -> None:
+    def __init__(self, memory: MemoryApi, *, namespace: str = NAMESPACE, ttl_seconds: int | None = None) -> None:
         self._memory = memory
         self._namespace = namespace
         self._ttl_seconds = ttl_seconds
@@ -90,18 +88,30 @@ class VectorSessionMemory:
         kept = completed(message, metadata, now=datetime.now(UTC))
         key = session_key(session_id)
         given: dict[str, Any] = {} if self._ttl_seconds is None else {"ttl_seconds": self._ttl_seconds}
-        params = StoreParams.model_validate({
-            "content": kept.content, "session_id": key, "namespace": self._namespace,
-            "speaker": kept.name or kept.role, "timestamp": kept.timestamp, "importance": kept.importance,
-            "tags": kept.tags, "external_id": kept.message_id, "force": True, "supersede": False,
-            "metadata": {
-                "role": kept.role, "name": kept.name, "given": kept.metadata, **_shortened(session_id)},
-            **given})
+        params = StoreParams.model_validate(
+            {
+                "content": kept.content,
+                "session_id": key,
+                "namespace": self._namespace,
+                "speaker": kept.name or kept.role,
+                "timestamp": kept.timestamp,
+                "importance": kept.importance,
+                "tags": kept.tags,
+                "external_id": kept.message_id,
+                "force": True,
+                "supersede": False,
+                "metadata": {"role": kept.role, "name": kept.name, "given": kept.metadata, **_shortened(session_id)},
+                **given,
+            }
+        )
         # An idempotency key outlives a message that was cleared: then the next key is used.
         times_gone = 0
         while True:
-            known = await self._known(params.model_copy(update={
-                "idempotency_key": _digest(self._namespace, key, kept.message_id or "", times_gone)}))
+            known = await self._known(
+                params.model_copy(
+                    update={"idempotency_key": _digest(self._namespace, key, kept.message_id or "", times_gone)}
+                )
+            )
             held = kept if known is None else await self._held(known)
             if held is not None:
                 return held
@@ -135,8 +145,7 @@ class VectorSessionMemory:
         if options.query is not None:
             found = await self.retrieve_with_scores(session_id, options.query, options)
             return [each.message for each in found]
-        return await if_answered(
-            self._memory, "a session's messages", [], self._newest_of(session_id, options))
+        return await if_answered(self._memory, "a session's messages", [], self._newest_of(session_id, options))
 
     async def _newest_of(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
         page = await self._memory.list(ListParams(limit=options.limit, **self._filters(session_id, options)))
@@ -147,13 +156,15 @@ class VectorSessionMemory:
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
         # A single session has too few messages to calibrate abstention: min_fit is 0.
-        found = await self._memory.retrieve(RetrieveParams(
-            query=query, k=asked.limit, min_fit=0.0, distinct=False, **self._filters(session_id, asked)))
+        found = await self._memory.retrieve(
+            RetrieveParams(query=query, k=asked.limit, min_fit=0.0, distinct=False, **self._filters(session_id, asked))
+        )
         words = frozenset(terms(query))
         return [
             ScoredMessage(message=message, score=each.score or 0.0)
             for each, message in ((each, _message(each)) for each in found.memories)
-            if (each.similarity or 0.0) >= LEAST_SIMILARITY or words & said_words(message)]
+            if (each.similarity or 0.0) >= LEAST_SIMILARITY or words & said_words(message)
+        ]
 
     async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
         return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
@@ -161,31 +172,35 @@ class VectorSessionMemory:
     async def clear(self, session_id: str) -> int:
         count, complete = 0, False
         while not complete:
-            deleted = await self._memory.delete(DeleteParams(
-                session_id=session_key(session_id), namespace=self._namespace, confirm=True))
+            deleted = await self._memory.delete(
+                DeleteParams(session_id=session_key(session_id), namespace=self._namespace, confirm=True)
+            )
             count, complete = count + deleted.deleted_count, deleted.complete
         return count
 
     def capabilities(self) -> tuple[Capability, ...]:
         return (
-            "basic_retrieval", "semantic_search", "summarization", "persistence", "ttl",
-            "importance_weighting", "time_travel")
+            "basic_retrieval",
+            "semantic_search",
+            "summarization",
+            "persistence",
+            "ttl",
+            "importance_weighting",
+            "time_travel",
+        )
 
     async def session_count(self, session_id: str) -> int:
-        counted = await self._memory.count(CountParams(
-            session_id=session_key(session_id), namespace=self._namespace))
+        counted = await self._memory.count(CountParams(session_id=session_key(session_id), namespace=self._namespace))
         return counted.count
 
-    async def sessions(
-        self, limit: int = LISTED, after: SessionListing | None = None
-    ) -> list[SessionListing]:
+    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
         """Lists sessions; reads messages from `after` on until enough sessions are found."""
         behind = place_of(after)
         newest = await self._newest(checked_limit(limit), behind)
         return [
-            SessionListing(
-                session_id=session_id, newest=moment, message_count=await self.session_count(session_id))
-            for moment, session_id in first_places(newest, limit, behind)]
+            SessionListing(session_id=session_id, newest=moment, message_count=await self.session_count(session_id))
+            for moment, session_id in first_places(newest, limit, behind)
+        ]
 
     async def _newest(self, limit: int, after: Place | None) -> dict[str, datetime]:
         """Returns newest timestamps of `limit` sessions after that place, and of ties with the last one."""
@@ -209,19 +224,21 @@ class VectorSessionMemory:
             return True
         if not lies_behind(place, after):
             return False
-        later = await self._memory.count(CountParams(
-            session_id=session_key(place[1]), namespace=self._namespace, after=after[0] + _TICK))
+        later = await self._memory.count(
+            CountParams(session_id=session_key(place[1]), namespace=self._namespace, after=after[0] + _TICK)
+        )
         return not later.count
 
     async def usage(self) -> MemoryUsage:
         counted = await self._memory.count(CountParams(namespace=self._namespace))
-        return MemoryUsage(
-            messages=counted.count, sessions=None, limits={"ttl_seconds": self._ttl_seconds or 0})
+        return MemoryUsage(messages=counted.count, sessions=None, limits={"ttl_seconds": self._ttl_seconds or 0})
 
     def _filters(self, session_id: str, options: RetrieveOptions) -> dict[str, Any]:
         within = options.time_range
         given = {
-            "session_id": session_key(session_id), "namespace": self._namespace, "tags": options.tags or None,
+            "session_id": session_key(session_id),
+            "namespace": self._namespace,
+            "tags": options.tags or None,
             "min_importance": options.importance_threshold,
             "after": None if within is None else within.start,
             "before": None if within is None else within.end,
@@ -230,12 +247,19 @@ class VectorSessionMemory:
 
 
 def _message(memory: MemoryRecord | MemorySummary) -> SessionMessage:
-    return SessionMessage.model_validate({
-        "content": memory.content, "role": memory.metadata.get("role", "user"),
-        "name": memory.metadata.get("name"), "timestamp": memory.timestamp, "message_id": memory.external_id,
-        # The database stores single precision; the given value has fewer digits.
-        "importance": round(memory.relevance_score, 6), "tags": memory.tags,
-        "metadata": memory.metadata.get("given", {})})
+    return SessionMessage.model_validate(
+        {
+            "content": memory.content,
+            "role": memory.metadata.get("role", "user"),
+            "name": memory.metadata.get("name"),
+            "timestamp": memory.timestamp,
+            "message_id": memory.external_id,
+            # The database stores single precision; the given value has fewer digits.
+            "importance": round(memory.relevance_score, 6),
+            "tags": memory.tags,
+            "metadata": memory.metadata.get("given", {}),
+        }
+    )
 
 
 def _shortened(session_id: str) -> dict[str, str]:
@@ -282,7 +306,11 @@ class MemoryContextProvider:
     """A provider over any `MemoryApi`: messages are memories, contexts come from `memory.get_context`."""
 
     def __init__(
-        self, memory: MemoryApi, *, max_tokens: int = CONTEXT_TOKENS, namespace: str = NAMESPACE,
+        self,
+        memory: MemoryApi,
+        *,
+        max_tokens: int = CONTEXT_TOKENS,
+        namespace: str = NAMESPACE,
         across_sessions: bool = False,
     ) -> None:
         """`across_sessions`: a context may include all sessions of the namespace."""
@@ -301,12 +329,18 @@ class MemoryContextProvider:
     async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
         """Returns one message of quoted data within the token budget, or none. Ignores `limit`."""
         within = {} if self._across_sessions else {"session_id": session_key(session_id)}
-        built = await self._memory.get_context(GetContextParams(
-            query=query, max_tokens=self._max_tokens, namespace=self._namespace, min_fit=0.0, **within))
+        built = await self._memory.get_context(
+            GetContextParams(query=query, max_tokens=self._max_tokens, namespace=self._namespace, min_fit=0.0, **within)
+        )
         if not built.context.strip():
             return []
-        return [SessionMessage(role=QUOTED_ROLE, content=built.context, metadata={
-            "token_count": built.token_count, "memory_ids": [str(each) for each in built.memory_ids]})]
+        return [
+            SessionMessage(
+                role=QUOTED_ROLE,
+                content=built.context,
+                metadata={"token_count": built.token_count, "memory_ids": [str(each) for each in built.memory_ids]},
+            )
+        ]
 
     async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str:
         return (await self._messages.summarize(session_id, options)).content

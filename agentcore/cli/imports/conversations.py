@@ -27,9 +27,14 @@ _CONVERSATION_FILES = r"conversations(?:[-_]\d+)?\.json"
 
 _SPOKEN = ("text", "multimodal_text")
 _CHATGPT_KINDS = {
-    "code": "tool call", "execution_output": "tool output", "tether_quote": "tool output",
-    "tether_browsing_display": "tool output", "system_error": "tool output", "thoughts": "reasoning",
-    "reasoning_recap": "reasoning", "user_editable_context": "custom instructions",
+    "code": "tool call",
+    "execution_output": "tool output",
+    "tether_quote": "tool output",
+    "tether_browsing_display": "tool output",
+    "system_error": "tool output",
+    "thoughts": "reasoning",
+    "reasoning_recap": "reasoning",
+    "user_editable_context": "custom instructions",
     "model_editable_context": "custom instructions",
 }
 
@@ -75,8 +80,9 @@ def _chatgpt_branch(nodes: Mapping[str, Any], current: Any) -> list[str]:
 
 def _newest_end(nodes: Mapping[str, Any]) -> str | None:
     parents = {str(node.get("parent")) for node in nodes.values() if isinstance(node, dict)}
-    told = {node_id: time_of(_said(nodes[node_id]).get("create_time")) or ""
-            for node_id in nodes if node_id not in parents}
+    told = {
+        node_id: time_of(_said(nodes[node_id]).get("create_time")) or "" for node_id in nodes if node_id not in parents
+    }
     return max(told, key=lambda node_id: told[node_id], default=None)
 
 
@@ -90,9 +96,7 @@ def _role(message: Mapping[str, Any]) -> str:
     return text_of(author.get("role")) if isinstance(author, dict) else ""
 
 
-def _chatgpt_message(
-    conversation: Mapping[str, Any], session: str, node_id: str, node: Any
-) -> Iterator[Piece]:
+def _chatgpt_message(conversation: Mapping[str, Any], session: str, node_id: str, node: Any) -> Iterator[Piece]:
     message = _said(node)
     if not message:
         return  # the root, which has no message
@@ -111,14 +115,26 @@ def _chatgpt_message(
         return
     role, message_id = _role(message), label_of(message.get("id")) or label_of(node_id)
     model = message.get("metadata")
-    yield Found(key_of(session, message_id, text), present({
-        "role": role, "text": text, "session": session, "external_id": message_id,
-        "time": time_of(message.get("create_time"), conversation.get("create_time")),
-        "importance": importance_of(role),
-        "metadata": present({
-            "source": "chatgpt", "title": text_of(conversation.get("title")),
-            "model": text_of(model.get("model_slug")) if isinstance(model, dict) else ""}),
-    }))
+    yield Found(
+        key_of(session, message_id, text),
+        present(
+            {
+                "role": role,
+                "text": text,
+                "session": session,
+                "external_id": message_id,
+                "time": time_of(message.get("create_time"), conversation.get("create_time")),
+                "importance": importance_of(role),
+                "metadata": present(
+                    {
+                        "source": "chatgpt",
+                        "title": text_of(conversation.get("title")),
+                        "model": text_of(model.get("model_slug")) if isinstance(model, dict) else "",
+                    }
+                ),
+            }
+        ),
+    )
 
 
 def _passed_over(message: Mapping[str, Any]) -> str | None:
@@ -169,8 +185,11 @@ CHATGPT = Form(parse_chatgpt, frozenset({"conversations"}), _CONVERSATION_FILES)
 
 _CLAUDE_ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _CLAUDE_KINDS = {
-    "thinking": "reasoning", "redacted_thinking": "reasoning", "tool_use": "tool call",
-    "tool_result": "tool output", "token_budget": "bookkeeping of the app",
+    "thinking": "reasoning",
+    "redacted_thinking": "reasoning",
+    "tool_use": "tool call",
+    "tool_result": "tool output",
+    "token_budget": "bookkeeping of the app",
 }
 
 _CLAUDE_ROOT = "00000000-0000-4000-8000-000000000000"
@@ -236,23 +255,42 @@ def _claude_message(
         yield LeftOut("empty message", place)
         return
     project = conversation.get("project")
-    yield Found(key_of(session, number if message_id is None else message_id, text), present({
-        "role": role, "text": text, "session": session, "external_id": message_id,
-        "time": time_of(message.get("created_at"), conversation.get("created_at")),
-        "importance": importance_of(role),
-        "metadata": present({
-            "source": "claude", "title": text_of(conversation.get("name")), "files": _files(message),
-            "project": text_of(project.get("name")) if isinstance(project, dict) else ""}),
-    }))
+    yield Found(
+        key_of(session, number if message_id is None else message_id, text),
+        present(
+            {
+                "role": role,
+                "text": text,
+                "session": session,
+                "external_id": message_id,
+                "time": time_of(message.get("created_at"), conversation.get("created_at")),
+                "importance": importance_of(role),
+                "metadata": present(
+                    {
+                        "source": "claude",
+                        "title": text_of(conversation.get("name")),
+                        "files": _files(message),
+                        "project": text_of(project.get("name")) if isinstance(project, dict) else "",
+                    }
+                ),
+            }
+        ),
+    )
 
 
 def _claude_text(message: Mapping[str, Any]) -> tuple[str, list[str]]:
     blocks = objects_in(message.get("content"))
     said = [text_of(each.get("text")) for each in blocks if each.get("type") == "text"]
-    others = [_CLAUDE_KINDS.get(kind, f"content of the kind {kind[:40] or 'unknown'}")
-              for each in blocks if (kind := text_of(each.get("type"))) != "text"]
-    others += ["text of an attachment" for each in objects_in(message.get("attachments"))
-               if text_of(each.get("extracted_content"))]
+    others = [
+        _CLAUDE_KINDS.get(kind, f"content of the kind {kind[:40] or 'unknown'}")
+        for each in blocks
+        if (kind := text_of(each.get("type"))) != "text"
+    ]
+    others += [
+        "text of an attachment"
+        for each in objects_in(message.get("attachments"))
+        if text_of(each.get("extracted_content"))
+    ]
     # Older exports have the text only; newer ones repeat the blocks in it.
     whole = text_of(message.get("content")) or text_of(message.get("text"))
     return "\n\n".join(filter(None, said)) or ("" if blocks else whole), others

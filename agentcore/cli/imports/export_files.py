@@ -221,8 +221,7 @@ class _Text:
         except ValueError as cause:
             if not isinstance(cause, json.JSONDecodeError):
                 raise BadJson(LONG_NUMBER) from cause
-            unfinished = cause.msg.startswith("Unterminated string") or (
-                cause.pos >= len(self._held) - _NEAR_THE_END)
+            unfinished = cause.msg.startswith("Unterminated string") or (cause.pos >= len(self._held) - _NEAR_THE_END)
             if unfinished and self._more():
                 return None
             raise BadJson("ends in the middle" if unfinished else f"is not JSON: {cause.msg}") from cause

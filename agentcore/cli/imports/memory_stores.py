@@ -45,13 +45,25 @@ def parse_kagent(name: str | None, record: Any, now: datetime) -> Iterator[Piece
         yield LeftOut("vector of another model: it is made anew", memory_id or "")
     about, user = object_of(record.get("metadata")), label_of(record.get("user_id"))
     agent_name = label_of(record.get("agent_name"))
-    yield Found(key_of(memory_id, user, agent_name, text), present({
-        "text": text, "memory_type": "semantic", "external_id": memory_id, "user": user,
-        "session": label_of(about.get("session_id")), "expires_at": expires_at,
-        "time": time_of(about.get("timestamp"), record.get("created_at")),
-        "metadata": {**about, "source": "kagent", **present({
-            "agent_name": agent_name, "access_count": record.get("access_count")})},
-    }))
+    yield Found(
+        key_of(memory_id, user, agent_name, text),
+        present(
+            {
+                "text": text,
+                "memory_type": "semantic",
+                "external_id": memory_id,
+                "user": user,
+                "session": label_of(about.get("session_id")),
+                "expires_at": expires_at,
+                "time": time_of(about.get("timestamp"), record.get("created_at")),
+                "metadata": {
+                    **about,
+                    "source": "kagent",
+                    **present({"agent_name": agent_name, "access_count": record.get("access_count")}),
+                },
+            }
+        ),
+    )
 
 
 KAGENT = Form(parse_kagent, frozenset({"data", "memories"}))
@@ -82,13 +94,24 @@ def _found(item: KeptItem, text: str, expires_at: str | None) -> Found:
     """Converts the item to the fields of a store; a TTL restarts now."""
     memory = item.memory(text)
     lives = {"ttl_seconds": memory["ttl_seconds"], "expires_at": expires_at if item.ttl is None else None}
-    return Found(key_of(item.namespace, item.key, item.value), present({
-        "text": memory["content"], "tags": memory["tags"], **lives,
-        "pinned": memory["pinned"] and expires_at is None,
-        "metadata": {**memory["metadata"], "source": "langgraph"}, "memory_type": "semantic",
-        "session": session_of(tuple(item.namespace), item.key), "external_id": label_of(item.key),
-        "time": item.created_at, "force": True, "supersede": False,
-    }))
+    return Found(
+        key_of(item.namespace, item.key, item.value),
+        present(
+            {
+                "text": memory["content"],
+                "tags": memory["tags"],
+                **lives,
+                "pinned": memory["pinned"] and expires_at is None,
+                "metadata": {**memory["metadata"], "source": "langgraph"},
+                "memory_type": "semantic",
+                "session": session_of(tuple(item.namespace), item.key),
+                "external_id": label_of(item.key),
+                "time": item.created_at,
+                "force": True,
+                "supersede": False,
+            }
+        ),
+    )
 
 
 def _path(item: Mapping[str, Any]) -> list[str]:
@@ -152,14 +175,28 @@ def parse_mem0(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
         yield LeftOut(reason, memory_id or "")
         return
     user, run = label_of(record.get("user_id")), label_of(record.get("run_id"))
-    yield Found(key_of(memory_id, user, run, text), present({
-        "text": text, "memory_type": "semantic", "external_id": memory_id, "user": user, "session": run,
-        "speaker": label_of(record.get("actor_id")), "role": label_of(record.get("role")),
-        "time": time_of(record.get("created_at"), record.get("updated_at")), "expires_at": expires_at,
-        "tags": _tags(record.get("categories")),
-        "metadata": {"source": "mem0", **object_of(record.get("metadata")), **present({
-            "agent_id": label_of(record.get("agent_id")), "app_id": label_of(record.get("app_id"))})},
-    }))
+    yield Found(
+        key_of(memory_id, user, run, text),
+        present(
+            {
+                "text": text,
+                "memory_type": "semantic",
+                "external_id": memory_id,
+                "user": user,
+                "session": run,
+                "speaker": label_of(record.get("actor_id")),
+                "role": label_of(record.get("role")),
+                "time": time_of(record.get("created_at"), record.get("updated_at")),
+                "expires_at": expires_at,
+                "tags": _tags(record.get("categories")),
+                "metadata": {
+                    "source": "mem0",
+                    **object_of(record.get("metadata")),
+                    **present({"agent_id": label_of(record.get("agent_id")), "app_id": label_of(record.get("app_id"))}),
+                },
+            }
+        ),
+    )
 
 
 def _mem0_problem(record: Any) -> str | None:

@@ -64,11 +64,7 @@ async def supersede_followers(
         return []
     found = [
         Supersession(
-            restored(row["memory_id"], copies[row["memory_id"]]),
-            row["superseded_by"],
-            None,
-            row["valid_to"],
-            FOLLOWS,
+            restored(row["memory_id"], copies[row["memory_id"]]), row["superseded_by"], None, row["valid_to"], FOLLOWS
         )
         for row in await transaction.facts.superseded_since(facts)
     ]
@@ -112,8 +108,7 @@ async def after_rewording(
 
 
 async def after_reinstatement(
-    transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, operation: str, memory_id: UUID,
-    successor: UUID,
+    transaction: MemoryTransaction, parts: MemoryParts, caller: Caller, operation: str, memory_id: UUID, successor: UUID
 ) -> None:
     """Makes the facts of a memory current again that is no longer superseded by this successor.
 
@@ -125,9 +120,7 @@ async def after_reinstatement(
     await enqueue_unread(transaction, parts, [memory_id])
 
 
-async def _make_current(
-    transaction: MemoryTransaction, caller: Caller, operation: str, fact: Superseded
-) -> None:
+async def _make_current(transaction: MemoryTransaction, caller: Caller, operation: str, fact: Superseded) -> None:
     memory_id = fact.memory_id
     version = await transaction.subjects.succeed(memory_id, superseded_by=None, valid_to=None)
     await transaction.subjects.reinstate(memory_id, subjects_of(caller.agent_id, fact))
@@ -137,9 +130,7 @@ async def _make_current(
     await transaction.history.append(Change(memory_id, operation, version, *source, before, after))
 
 
-async def relink_superseded(
-    transaction: MemoryTransaction, caller: Caller, deleted: Sequence[Row]
-) -> list[Superseded]:
+async def relink_superseded(transaction: MemoryTransaction, caller: Caller, deleted: Sequence[Row]) -> list[Superseded]:
     """Relinks what deleted memories had superseded to their own successor; returns the memories changed.
 
     Without a successor (`superseded_by` None) they are current again. An expired memory is skipped.
@@ -149,8 +140,7 @@ async def relink_superseded(
     for each in await transaction.subjects.superseded_by([row["memory_id"] for row in deleted]):
         last = _last_of(gone, each.superseded_by)
         successor, valid_to = last["superseded_by"], last["valid_to"]
-        version = await transaction.subjects.succeed(
-            each.memory_id, superseded_by=successor, valid_to=valid_to)
+        version = await transaction.subjects.succeed(each.memory_id, superseded_by=successor, valid_to=valid_to)
         if successor is None:
             await transaction.subjects.learn_anew(each.memory_id, subjects_of(caller.agent_id, each))
             await transaction.clusters.enqueue_late([each.memory_id])
@@ -158,9 +148,7 @@ async def relink_superseded(
             await transaction.links.add(successor, [Link(target_id=each.memory_id, relation=SUPERSEDES)])
         before, after = succession(each.superseded_by, each.valid_to), succession(successor, valid_to)
         source = caller.token_id, caller.trace_id
-        await transaction.history.append(
-            Change(each.memory_id, "successor_deleted", version, *source, before, after)
-        )
+        await transaction.history.append(Change(each.memory_id, "successor_deleted", version, *source, before, after))
         changed.append(replace(each, superseded_by=successor, valid_to=valid_to))
     return changed
 

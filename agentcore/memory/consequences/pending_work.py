@@ -78,9 +78,7 @@ async def watch_capacity(
     locks = [job_lock(PRUNE_LAYER, layer=layer) for layer in watched]
     for layer, capacity in await transaction.jobs.over_capacity(watched, locks):
         wait_seconds = min(LONGEST_WAIT_SECONDS, capacity / MEMORIES_A_SECOND)
-        await transaction.jobs.enqueue(
-            PRUNE_LAYER, layer=layer, not_before=now + timedelta(seconds=wait_seconds)
-        )
+        await transaction.jobs.enqueue(PRUNE_LAYER, layer=layer, not_before=now + timedelta(seconds=wait_seconds))
 
 
 RELATE_MESSAGES = "relate_messages"
@@ -90,9 +88,7 @@ _TYPES = frozenset({MemoryType.EPISODIC.value, MemoryType.SEMANTIC.value})
 _SAID = frozenset({"content", "interaction"})
 
 
-async def queue_relations(
-    transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
-) -> None:
+async def queue_relations(transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]) -> None:
     """Enqueues new messages for comparison with earlier ones. Call it last in a transaction."""
     pending = [each.memory_id for each in memories if is_message(each.columns)]
     if parts.relations is not None and pending:
@@ -163,12 +159,13 @@ def gives_up(failure: AgentCoreError, waiting_since: datetime, now: datetime) ->
     return is_budget_spent(failure) or bool(failure.data.get("refused")) or now - waiting_since >= PATIENCE
 
 
-async def enqueue_for_models(
-    transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]
-) -> None:
+async def enqueue_for_models(transaction: MemoryTransaction, parts: MemoryParts, memories: Sequence[NewMemory]) -> None:
     """Enqueues new memories for facts and session summaries, by their agent's settings. Call it last."""
-    compacted = {memory.memory_id: session_id for memory in memories
-                 if is_compaction(memory.columns) and (session_id := memory.columns.session_id) is not None}
+    compacted = {
+        memory.memory_id: session_id
+        for memory in memories
+        if is_compaction(memory.columns) and (session_id := memory.columns.session_id) is not None
+    }
     if compacted:
         await enqueue_for_period(transaction, compacted)
     waiting = [each for memory in memories for each in _waiting(memory, reads=parts.extractor is not None)]
@@ -188,8 +185,7 @@ async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Se
 
 
 async def after_deletion(
-    transaction: MemoryTransaction, parts: MemoryParts, changed: Sequence[Superseded],
-    also: Sequence[UUID] = (),
+    transaction: MemoryTransaction, parts: MemoryParts, changed: Sequence[Superseded], also: Sequence[UUID] = ()
 ) -> None:
     """Marks summaries stale and enqueues sources that lost theirs, after a deletion. Call it last in a
     transaction.
@@ -206,17 +202,13 @@ async def after_deletion(
     await enqueue_unread(transaction, parts, holding)
 
 
-async def enqueue_reworded(
-    transaction: MemoryTransaction, parts: MemoryParts, memory: StoredMemory
-) -> None:
+async def enqueue_reworded(transaction: MemoryTransaction, parts: MemoryParts, memory: StoredMemory) -> None:
     """Enqueues a reworded memory for fact extraction, if its agent uses it."""
     if parts.extractor is not None and _may_hold_facts(memory):
         await _queue_for_facts(transaction, parts, [memory.memory_id])
 
 
-async def enqueue_unread(
-    transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
-) -> None:
+async def enqueue_unread(transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]) -> None:
     """Enqueues memories that are current again and were never read for facts. Call it last."""
     if parts.extractor is None or not memory_ids:
         return
@@ -226,9 +218,7 @@ async def enqueue_unread(
         await _queue_for_facts(transaction, parts, waiting)
 
 
-async def _queue_for_facts(
-    transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]
-) -> None:
+async def _queue_for_facts(transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]) -> None:
     extract_facts = parts.meter is not None and parts.meter.options.extract_facts
     waiting = [Pending(memory_id, "facts") for memory_id in memory_ids]
     if await transaction.llm.queue(waiting, extract_facts=extract_facts):

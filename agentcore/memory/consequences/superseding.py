@@ -103,16 +103,13 @@ class Superseding:
             for each in self._asking
             for new in [told(each.columns)]
             for old in self._met(each)
-            if self._judge(old.told, new).relation == "superseding"
-            or self._confirmed.get((old.memory_id, new.content))
+            if self._judge(old.told, new).relation == "superseding" or self._confirmed.get((old.memory_id, new.content))
         }
 
     def _met(self, new: Draft) -> Iterator[Earlier]:
         groups = [self._on_subject.get(key, ()) for key in new.columns.subjects]
         stated = from_draft(new, _UNSTORED)
-        return (
-            old for group in groups for old in group if admits(old, stated) and may_be_superseded(old, stated)
-        )
+        return (old for group in groups for old in group if admits(old, stated) and may_be_superseded(old, stated))
 
     def _judge(self, old: Told, new: Told) -> Verdict:
         verdict = self._verdicts.get((old, new))
@@ -243,11 +240,7 @@ class Superseding:
     async def _link_near(self, transaction: MemoryTransaction) -> None:
         there = await transaction.existing(self._near.values())
         await transaction.links.add_all(
-            {
-                memory_id: [tie(other, NEAR_DUPLICATE)]
-                for memory_id, other in self._near.items()
-                if other in there
-            }
+            {memory_id: [tie(other, NEAR_DUPLICATE)] for memory_id, other in self._near.items() if other in there}
         )
 
     async def forget_tasks(self) -> None:

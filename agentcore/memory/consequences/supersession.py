@@ -96,9 +96,7 @@ def _repeats(other: Earlier, each: Supersession) -> bool:
     return behind and before and admits(other, each.old) and echoes(each.old.told, other.told)
 
 
-async def _written(
-    transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]
-) -> list[Row]:
+async def _written(transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]) -> list[Row]:
     """Writes those that are still possible; returns a row for each."""
     decided = {each.old.memory_id: each for each in supersessions}
     if not decided:
@@ -256,12 +254,7 @@ async def _standing(transaction: MemoryTransaction, keys: Sequence[int]) -> dict
 def _overtaken(old: Earlier, newer: Mapping[UUID, Earlier], archived_at: datetime) -> Supersession | None:
     for each in sorted(newer.values(), key=lambda each: (each.told.timestamp, each.memory_id)):
         meanwhile = each.created_at is not None and each.created_at > archived_at
-        if (
-            not meanwhile
-            or not each.takes_places
-            or not admits(old, each)
-            or not may_be_superseded(old, each)
-        ):
+        if not meanwhile or not each.takes_places or not admits(old, each) or not may_be_superseded(old, each):
             continue
         verdict = judge(old.told, each.told)
         if each.memory_id != old.memory_id and verdict.relation == "superseding":

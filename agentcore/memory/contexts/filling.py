@@ -61,9 +61,7 @@ PLAIN = Manner()
 class Filling:
     """The lines chosen so far, by descending priority, and the remaining token budget."""
 
-    def __init__(
-        self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]
-    ) -> None:
+    def __init__(self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]) -> None:
         self.lines: list[ContextLine] = []
         self.room = max_tokens - count(manner.form.frame)
         self._count = count
@@ -105,9 +103,7 @@ class Filling:
             if not self._stands(entry):
                 self._add_in_full(entry, self.room - kept)
 
-    def add_stand_ins(
-        self, stand_ins: Sequence[ContextEntry], entries: Sequence[ContextEntry], room: int
-    ) -> None:
+    def add_stand_ins(self, stand_ins: Sequence[ContextEntry], entries: Sequence[ContextEntry], room: int) -> None:
         """Adds fallback summaries of missing entries in full, by descending score, within `room` tokens."""
         kept = self.room - room
         missing = {entry.memory_id: entry.worth for entry in self.waiting(entries)}
@@ -185,8 +181,7 @@ class Filling:
             there = any(line.entry.memory_id == entry.memory_id for line in self.lines)
             return there or entry.memory_id in self.told_by(self._telling())
         return entry.parent_id is not None and any(
-            line.entry.memory_id == entry.memory_id
-            or (line.entry.memory_id == entry.parent_id and not line.shortened)
+            line.entry.memory_id == entry.memory_id or (line.entry.memory_id == entry.parent_id and not line.shortened)
             for line in self.lines
         )
 
@@ -222,11 +217,7 @@ class Filling:
         best = entry.rank is not None and entry.rank < BEST_FOUND
         if best or entry.memory_id not in self._summarised:
             return False
-        summaries = [
-            each
-            for each in self._summaries
-            if entry.memory_id in each.sources and each not in self.told
-        ]
+        summaries = [each for each in self._summaries if entry.memory_id in each.sources and each not in self.told]
         waiting = self.waiting(summaries)
         return len(waiting) < len(summaries) or any(self._add_in_full(each, room) for each in waiting)
 

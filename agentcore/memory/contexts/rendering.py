@@ -199,10 +199,7 @@ def sections(ordered: Sequence[ContextLine]) -> list[Section]:
     return [
         Section(
             title,
-            [
-                _told(list(stretch), numbers)
-                for _, stretch in groupby(lines, key=lambda line: stretch_of(line.entry))
-            ],
+            [_told(list(stretch), numbers) for _, stretch in groupby(lines, key=lambda line: stretch_of(line.entry))],
         )
         for title, lines in groupby(ordered, key=lambda line: line.entry.section)
     ]
@@ -216,9 +213,7 @@ def _told(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> Stretch:
     )
 
 
-def said(
-    entry: ContextEntry, text: str, number: int = ANY_NUMBER, numbers: Mapping[UUID, int] | None = None
-) -> Said:
+def said(entry: ContextEntry, text: str, number: int = ANY_NUMBER, numbers: Mapping[UUID, int] | None = None) -> Said:
     """Returns a memory with its number and speaker, and its marks if it is no longer current.
 
     `numbers`: of the memories in the context; None: any number, to count tokens.

@@ -42,9 +42,7 @@ def extract(
     no sentence fits.
     """
     pieces, matched = _pieces(text, passage)
-    worths = [
-        worth + _MATCHED * (place in matched) for place, worth in enumerate(_worths(pieces, query_terms))
-    ]
+    worths = [worth + _MATCHED * (place in matched) for place, worth in enumerate(_worths(pieces, query_terms))]
     chosen: list[int] = []
     room = max_tokens
     for place in sorted(range(len(pieces)), key=lambda each: (-worths[each], each)):
@@ -78,8 +76,7 @@ def _worths(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:
     whole = sum(rarity.values()) or 1.0
     told = [sum(rarity[term] for term in each) / whole for each in held]
     return [
-        worth + _BESIDE * _around(told, place) + _by_itself(pieces[place], place)
-        for place, worth in enumerate(told)
+        worth + _BESIDE * _around(told, place) + _by_itself(pieces[place], place) for place, worth in enumerate(told)
     ]
 
 
@@ -162,9 +159,7 @@ def told_once(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Readin
     return [line for line in kept if line is not None]
 
 
-def told_by_others(
-    entries: Sequence[ContextEntry], lines: Sequence[ContextLine], reading: Reading
-) -> set[UUID]:
+def told_by_others(entries: Sequence[ContextEntry], lines: Sequence[ContextLine], reading: Reading) -> set[UUID]:
     """Returns the memories, none of them among the lines, whose sentences the lines all contain."""
     missing = [ContextLine(each, "", 0, shortened=False, said=each.content) for each in entries]
     repeats = _Repeats([*lines, *missing], reading)

@@ -186,9 +186,7 @@ class Consolidating:
             async with parts.storage.transaction(agent_id) as transaction:
                 if index is not None:
                     await transaction.clusters.prepare(index_settings(index, filtered=True))
-                pairs += await transaction.clusters.near(
-                    asked, model, self._before, NEIGHBOURS, dimensions=dimensions
-                )
+                pairs += await transaction.clusters.near(asked, model, self._before, NEIGHBOURS, dimensions=dimensions)
         return pairs
 
     async def _keep(self, cluster: Cluster, rows: Mapping[UUID, Row]) -> None:
@@ -216,8 +214,7 @@ class Consolidating:
 
     async def _summary(self, members: Sequence[Row]) -> tuple[Summary, dict[str, str]]:
         said = [
-            Source(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"])
-            for row in members
+            Source(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"]) for row in members
         ]
         room = max(LEAST_TOKENS, min(MOST_TOKENS, sum(row["token_count"] for row in members) // 2))
         agent_id = self._caller.agent_id
@@ -293,9 +290,7 @@ class Consolidating:
         if version is not None:
             before = {"superseded_by": None, "valid_to": None}
             after = {"superseded_by": str(memory_id), "valid_to": self._now.isoformat()}
-            await transaction.history.append(
-                Change(cluster.replaces, "supersede", version, *source, before, after)
-            )
+            await transaction.history.append(Change(cluster.replaces, "supersede", version, *source, before, after))
 
 
 class SourcePruning(Pruning):
@@ -331,9 +326,7 @@ class SourcePruning(Pruning):
         return tombstones
 
 
-def _decided(
-    rows: Mapping[UUID, Row], held: Sequence[Row], pairs: Sequence[tuple[UUID, UUID]]
-) -> list[Cluster]:
+def _decided(rows: Mapping[UUID, Row], held: Sequence[Row], pairs: Sequence[tuple[UUID, UUID]]) -> list[Cluster]:
     whole = [row for row in held if _is_whole(row, rows)]
     closed = {each for row in held if row not in whole for each in row["member_ids"]}
     tied = {each for row in whole for each in row["member_ids"]}
@@ -406,9 +399,7 @@ async def _written(
     except DependencyUnavailable as failure:
         return None, failure.message
     count = parts.count_tokens
-    found = await asyncio.to_thread(
-        lambda: checked(written.text, (), SourceTexts(read), read, max_tokens, count)
-    )
+    found = await asyncio.to_thread(lambda: checked(written.text, (), SourceTexts(read), read, max_tokens, count))
     if not found.text:
         return None, found.degraded
     tokens = count(found.content)

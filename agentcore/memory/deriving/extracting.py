@@ -101,12 +101,7 @@ def _blame(asked: Asked[Read], row: Row, failure: DependencyUnavailable, now: da
 
 
 def _fail(
-    asked: Asked[Read],
-    rows: Sequence[Row],
-    failure: DependencyUnavailable,
-    now: datetime,
-    *,
-    own_fault: bool = False,
+    asked: Asked[Read], rows: Sequence[Row], failure: DependencyUnavailable, now: datetime, *, own_fault: bool = False
 ) -> None:
     """Gives up what has failed for too long or must not be asked; enqueues the rest again."""
     for row in rows:
@@ -172,7 +167,8 @@ class Extracting:
         try:
             return [
                 replace(each, items=[_fact(each.row, fact, told, self._parts) for fact in each.facts])
-                for each in checked]
+                for each in checked
+            ]
         except ValidationError:
             # `from None`: the message of the cause would quote the answer.
             raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
@@ -267,14 +263,10 @@ def _told_by(extractor: FactExtractor) -> dict[str, str]:
 
 
 def _source(row: Row) -> Source:
-    return Source(
-        row["memory_id"], row["timestamp"], row["speaker"], row["content"], row["relevance_score"]
-    )
+    return Source(row["memory_id"], row["timestamp"], row["speaker"], row["content"], row["relevance_score"])
 
 
-def _all_checked(
-    batch: Sequence[Row], sources: Sequence[Source], answers: Sequence[Extraction]
-) -> list[_Read]:
+def _all_checked(batch: Sequence[Row], sources: Sequence[Source], answers: Sequence[Extraction]) -> list[_Read]:
     return [_checked(*each) for each in zip(batch, sources, answers, strict=True)]
 
 

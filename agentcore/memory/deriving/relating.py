@@ -75,9 +75,7 @@ class Relating:
             await _write(transaction, rows, probable)
         return len(rows) == BATCH
 
-    async def _pairs(
-        self, rows: Sequence[PendingRelation]
-    ) -> tuple[dict[Pair, tuple[str, str]], dict[Pair, float]]:
+    async def _pairs(self, rows: Sequence[PendingRelation]) -> tuple[dict[Pair, tuple[str, str]], dict[Pair, float]]:
         """Returns the texts of each pair to compare, the earlier first, and their cosines."""
         messages = _messages(rows)
         statistics = await self._parts.vectors.statistics(self._caller.agent_id, [])
@@ -116,14 +114,17 @@ class Relating:
 def _similar(row: PendingRelation, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Returns the other similar messages of the same speaker, user and namespace."""
     scope = (row.speaker, row.user_id, row.namespace)
-    return [each for each in candidates
-            if each.memory_id != row.memory_id and each.text[1:] == scope and not each.is_summary
-            and (each.similarity or 0.0) >= MIN_SIMILARITY]
+    return [
+        each
+        for each in candidates
+        if each.memory_id != row.memory_id
+        and each.text[1:] == scope
+        and not each.is_summary
+        and (each.similarity or 0.0) >= MIN_SIMILARITY
+    ]
 
 
-def calibrated(
-    scores: NDArray[Any], cosines: NDArray[Any], off_topic: OffTopicPrompts | None
-) -> NDArray[np.float64]:
+def calibrated(scores: NDArray[Any], cosines: NDArray[Any], off_topic: OffTopicPrompts | None) -> NDArray[np.float64]:
     """Returns the probabilities of changes, (n,), by the classifier's scores, (n,), and the cosines, (n,).
 
     The classifier alone takes many unrelated messages for changes. `off_topic` makes the cosines of different

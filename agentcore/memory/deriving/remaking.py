@@ -34,14 +34,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import SummaryWork
 from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.summaries.grounding import (
-    SourceTexts,
-    Spoken,
-    as_read,
-    checked,
-    remnants,
-    without_stale,
-)
+from agentcore.memory.summaries.grounding import SourceTexts, Spoken, as_read, checked, remnants, without_stale
 from agentcore.memory.summaries.summarizing import digest_of
 from agentcore.memory.writing.changing import Changing, NewText, Wanted
 from agentcore.summary_rules import SummaryRules
@@ -89,9 +82,7 @@ class SummaryState:
     @property
     def digest(self) -> str:
         """Digest of the sources' contents and of which are current."""
-        return digest_of(
-            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in self.sources
-        )
+        return digest_of((row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in self.sources)
 
     @property
     def is_fresh(self) -> bool:
@@ -126,9 +117,7 @@ class SummaryUpdate(Changing):
 
     operation = REFRESHED
 
-    def __init__(
-        self, parts: MemoryParts, caller: Caller, state: SummaryState, row: Row, new: NewSummary
-    ) -> None:
+    def __init__(self, parts: MemoryParts, caller: Caller, state: SummaryState, row: Row, new: NewSummary) -> None:
         super().__init__(parts, caller, row["memory_id"], row["version"])
         self._state = state
         self._new = new
@@ -258,9 +247,7 @@ async def _of_all(parts: ProviderParts, made: SessionSummary, messages: Sequence
         return await by_code.extracted(messages, made.degraded)
     read = await asyncio.to_thread(as_read, sources_of(messages))
     most, count = parts.rules.max_tokens, parts.count_tokens
-    found = await asyncio.to_thread(
-        lambda: checked(made.text, made.key_facts, SourceTexts(read), read, most, count)
-    )
+    found = await asyncio.to_thread(lambda: checked(made.text, made.key_facts, SourceTexts(read), read, most, count))
     if not found.text:
         return await by_code.extracted(messages, found.degraded)
     degraded = made.degraded or found.degraded

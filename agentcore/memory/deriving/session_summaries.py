@@ -174,8 +174,7 @@ class SessionSummarizing:
             if await transaction.llm.claim("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
             # Superseded sources are linked, too: they may become current again.
-            links = [
-                Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
+            links = [Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
             memory_id = await _told_in(transaction, summary.memory_id, each, links)
             if memory_id is not None:
                 await self._note(transaction, memory_id, summary)
@@ -214,8 +213,7 @@ class SessionSummarizing:
         each.columns.text.facts = [*summary.key_facts] or each.columns.text.facts
         sources = [str(message.memory_id) for message in covers]
         users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
-        of_these = digest_of(
-            (row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
+        of_these = digest_of((row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
         # Links to sources end when these are archived; the provenance keeps them.
         each.columns.provenance |= {
             "form": SESSION_FORM,
@@ -226,9 +224,7 @@ class SessionSummarizing:
         }
         return each
 
-    async def _note(
-        self, transaction: MemoryTransaction, memory_id: UUID, summary: SessionSummary
-    ) -> None:
+    async def _note(self, transaction: MemoryTransaction, memory_id: UUID, summary: SessionSummary) -> None:
         version = 1 if summary.memory_id is None else None
         after = {"sources": [str(each.memory_id) for each in summary.covers], "by": summary.by}
         if summary.degraded is not None:
@@ -249,9 +245,7 @@ async def _told_in(
     return memory_id
 
 
-async def at_the_end(
-    parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int
-) -> EndOfSession:
+async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int) -> EndOfSession:
     """Summarizes the messages of an ended session that no summary covers, or enqueues a job for it.
 
     Without rules by extraction, in at most `max_tokens` a summary.
@@ -272,7 +266,8 @@ async def at_the_end(
         kept = made or await _last(parts, caller, session_id)
         return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
     extractive = ExtractiveSummaryProvider(
-        ProviderParts(caller.agent_id, rules, parts.count_tokens, None, lambda failure: True))
+        ProviderParts(caller.agent_id, rules, parts.count_tokens, None, lambda failure: True)
+    )
     meanwhile = await extractive.extracted([message_of(row) for row in rows])
     return EndOfSession([], meanwhile.text, pending=True)
 
@@ -280,8 +275,15 @@ async def at_the_end(
 async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kept]:
     conditions = {"session_id": session_id, "tags": [SUMMARY_TAG], "current": True}
     page = await parts.storage.page(
-        caller.agent_id, conditions, order_by="timestamp", descending=True, place=None, after_id=None,
-        limit=1, primary=True)
+        caller.agent_id,
+        conditions,
+        order_by="timestamp",
+        descending=True,
+        place=None,
+        after_id=None,
+        limit=1,
+        primary=True,
+    )
     records = await parts.storage.get(caller.agent_id, [row["memory_id"] for row in page])
     return [Kept(each.memory_id, each.content) for each in records.values()]
 

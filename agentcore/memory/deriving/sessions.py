@@ -45,9 +45,7 @@ class Ended:
     summary_pending: bool
 
 
-async def add(
-    parts: MemoryParts, caller: Caller, params: AddSessionParams
-) -> tuple[list[StoreResult], list[str]]:
+async def add(parts: MemoryParts, caller: Caller, params: AddSessionParams) -> tuple[list[StoreResult], list[str]]:
     """Stores a memory for each message; returns results in order, and what was unavailable.
 
     Raises DependencyUnavailable.

@@ -246,8 +246,8 @@ def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequ
 def sources_of(segment: Sequence[Message]) -> list[Source]:
     """Returns the messages that are current."""
     return [
-        Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance)
-        for each in segment if each.told]
+        Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance) for each in segment if each.told
+    ]
 
 
 def _distinct(texts: Iterator[str]) -> list[str]:

@@ -50,8 +50,11 @@ _LAYERS = [layer.value for layer in MemoryType]
 _WORD_COUNTS = {"lexical_terms", "lexical_totals", "lexical_deltas"}
 # Tables with rows of one memory, dependent rows first.
 _BY_MEMORY = (
-    *((each.name, "memory_id") for each in TABLES
-      if "memory_id" in each.labels and each.name not in ("memories", "archived_copies")),
+    *(
+        (each.name, "memory_id")
+        for each in TABLES
+        if "memory_id" in each.labels and each.name not in ("memories", "archived_copies")
+    ),
     ("memory_links", "source_id"),
     ("memory_links", "target_id"),
     ("memories", "memory_id"),
@@ -156,8 +159,7 @@ class Erasing:
         claims = read_receipt(await self._parts.storage.receipt_keys_of(key_id_of(receipt)), receipt)
         whose = claims["agent_id"], claims.get("user_id")
         if whose != (self._agent_id, self._user_id) or claims.get("complete", True):
-            raise InvalidParams(
-                "`continues` must be the receipt of an incomplete erasure of the same agent and user.")
+            raise InvalidParams("`continues` must be the receipt of an incomplete erasure of the same agent and user.")
         self._since = claims["since"]
         self._done.erased.update(claims["erased"])
 
@@ -271,9 +273,7 @@ class Erasing:
         ids = sorted({*rows, *tombstones, *copies, *own})
         return _Plan(ids, set(listed), found, place, extent.unreachable, elsewhere, loose)
 
-    async def _foreign_copies(
-        self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
-    ) -> list[UUID]:
+    async def _foreign_copies(self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]) -> list[UUID]:
         if archive is None or archive.name != "directory":
             return []
         return [each async for each, copy in _read(archive, strays) if copy and not self._is_own(copy)]
@@ -285,8 +285,11 @@ class Erasing:
         tombstones, place, copies = extent.tombstones, extent.place, extent.copies()
         archived = {each for each, row in tombstones.items() if _is_of(row, self._user_id)}
         own = [*extent.rows, *archived]
-        named = {row["memory_id"] for row in extent.recorded
-                 if row["archive_id"] == place and row["user_id"] == self._user_id}
+        named = {
+            row["memory_id"]
+            for row in extent.recorded
+            if row["archive_id"] == place and row["user_id"] == self._user_id
+        }
         async with self._parts.storage.transaction(self._agent_id) as transaction:
             known = await transaction.erasing.known({*copies, *own, *named})
         strays = [(each, key) for each, key in copies.items() if each not in known | archived]
@@ -296,8 +299,12 @@ class Erasing:
             there = await transaction.archived.held(ordered)
         here = [each for each in ordered.keys() & tombstones if tombstones[each]["archive_id"] == place]
         keys = {copies[each] for each in ordered if each in copies}
-        found = {"memories": len(there), "archived_memories": len(here), ARCHIVE.name: len(keys),
-                 "archived_copies": len(named)}
+        found = {
+            "memories": len(there),
+            "archived_memories": len(here),
+            ARCHIVE.name: len(keys),
+            "archived_copies": len(named),
+        }
         ids, none = [*reversed(ordered)], Counter[str]()
         return _Plan(ids, keys, found, place, extent.unreachable, none, unreadable=unreadable)
 
@@ -316,9 +323,7 @@ class Erasing:
                     sources[each] = _sources(copy)
         return unreadable, own, sources
 
-    async def _with_derived(
-        self, own: Sequence[UUID], sources: Mapping[UUID, set[UUID]]
-    ) -> dict[UUID, None]:
+    async def _with_derived(self, own: Sequence[UUID], sources: Mapping[UUID, set[UUID]]) -> dict[UUID, None]:
         """Returns these memories and all derived from them, sources first."""
         ordered = dict.fromkeys(own)
         newest: set[UUID] = set(own)
@@ -445,9 +450,7 @@ def _is_of(tombstone: Row, user_id: str | None) -> bool:
     return tombstone["user_id"] == user_id or user_id in (tombstone["users"] or ())
 
 
-def _elsewhere(
-    tombstones: Mapping[UUID, Row], recorded: Sequence[Row], place: UUID | None
-) -> Counter[str]:
+def _elsewhere(tombstones: Mapping[UUID, Row], recorded: Sequence[Row], place: UUID | None) -> Counter[str]:
     found = {(row["memory_id"], row["archive_id"]) for row in (*tombstones.values(), *recorded)}
     archives = [each for _, each in found if each is None or each != place]
     return Counter(UNKNOWN_ARCHIVE if each is None else str(each) for each in archives)

@@ -52,8 +52,15 @@ PRUNE_CHUNK = 200
 PRUNE_ATTEMPTS = 2
 THREAD_ABOVE_MEMORIES = 5_000
 _CHOSEN_BY = (
-    "memory_id", "version", "memory_type", "timestamp",
-    "task_id", "session_id", "user_id", "namespace", "tags",
+    "memory_id",
+    "version",
+    "memory_type",
+    "timestamp",
+    "task_id",
+    "session_id",
+    "user_id",
+    "namespace",
+    "tags",
 )
 
 
@@ -77,9 +84,7 @@ class Deleted:
 class Pruning:
     """Prunes one layer of one agent; `capacity_only`: only if its capacity is exceeded."""
 
-    def __init__(
-        self, parts: MemoryParts, caller: Caller, params: PruneParams, *, capacity_only: bool = False
-    ) -> None:
+    def __init__(self, parts: MemoryParts, caller: Caller, params: PruneParams, *, capacity_only: bool = False) -> None:
         self._parts = parts
         self._caller = caller
         self._params = params
@@ -195,9 +200,7 @@ class Pruning:
             for row, copy in zip(rows, copies, strict=True)
         ]
 
-    async def _remove_copies(
-        self, archive: Archive, transaction: MemoryTransaction, held: Sequence[UUID]
-    ) -> None:
+    async def _remove_copies(self, archive: Archive, transaction: MemoryTransaction, held: Sequence[UUID]) -> None:
         """Removes the copies of a failed attempt; the next prune overwrites what remains."""
         with suppress(AgentCoreError):
             # Raises unless the locks are still held: without them another prune may own the copies.
@@ -227,11 +230,7 @@ async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
 
 
 async def _delete_chunk(
-    parts: MemoryParts,
-    caller: Caller,
-    memory_ids: Sequence[UUID],
-    conditions: Mapping[str, Any],
-    deleted: Deleted,
+    parts: MemoryParts, caller: Caller, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], deleted: Deleted
 ) -> int:
     storage = parts.storage
     if parts.whole_storage is not None:

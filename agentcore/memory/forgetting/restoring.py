@@ -122,9 +122,7 @@ class Restoring:
             restored.complete, restored.next_cursor = False, _cursor(page.ends)
         return page.tombstones, page.copies, restored
 
-    async def _read_page(
-        self, archive: Archive, transaction: MemoryTransaction, behind: Place | None
-    ) -> _Page:
+    async def _read_page(self, archive: Archive, transaction: MemoryTransaction, behind: Place | None) -> _Page:
         named, conditions = self._params.memory_ids, self._params.conditions()
         limit = self._params.limit if named is None else len(named)
         claimed = await transaction.archived.claim(named, conditions, limit + 1, behind)
@@ -198,10 +196,7 @@ class Restoring:
         return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
 
     async def _superseded(
-        self,
-        transaction: MemoryTransaction,
-        tombstones: Mapping[UUID, Row],
-        copies: Mapping[UUID, Mapping[str, Any]],
+        self, transaction: MemoryTransaction, tombstones: Mapping[UUID, Row], copies: Mapping[UUID, Mapping[str, Any]]
     ) -> list[UUID]:
         stated = {
             memory_id: subjects_of(self._caller.agent_id, rule_columns_of(copy))
@@ -242,13 +237,12 @@ async def _located(
     if place is None or place == await archive_id(archive):
         return failure
     where = {**failure.data, "archive_id": str(place)}
-    return NotFound(f"The copy of memory {memory_id} is in archive {place}, which this server does not use.",
-                    data=where)
+    return NotFound(
+        f"The copy of memory {memory_id} is in archive {place}, which this server does not use.", data=where
+    )
 
 
-def _renew(
-    copies: Mapping[UUID, JsonObject], tombstones: Mapping[UUID, Row], now: datetime
-) -> list[UUID]:
+def _renew(copies: Mapping[UUID, JsonObject], tombstones: Mapping[UUID, Row], now: datetime) -> list[UUID]:
     renewed = []
     for memory_id, copy in copies.items():
         if copy["pinned"] or copy["expires_at"] is None:
@@ -304,11 +298,13 @@ async def archived(
     cursor = _cursor(_where(page[-1])) if page and page[-1]["found"] > len(page) else None
     here = await _own_id(parts.archive) if any(row["archive_id"] for row in page) else None
     return [
-        ArchivedMemory(**{
-            **{name: row[name] for name in ArchivedMemory.model_fields if name in row},
-            "sha256": bytes(row["sha256"]).hex(),
-            "elsewhere": None if row["archive_id"] is None or here is None else row["archive_id"] != here,
-        })
+        ArchivedMemory(
+            **{
+                **{name: row[name] for name in ArchivedMemory.model_fields if name in row},
+                "sha256": bytes(row["sha256"]).hex(),
+                "elsewhere": None if row["archive_id"] is None or here is None else row["archive_id"] != here,
+            }
+        )
         for row in page
     ], cursor
 

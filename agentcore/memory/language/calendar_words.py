@@ -225,9 +225,7 @@ COUNTS = {
 DOUBTFUL_MONTHS = frozenset({"march", "april", "may", "june", "august"})
 # In lower case, other words even next to a number: "march 10 miles", "the 7 may go".
 DOUBTFUL_WORDS = frozenset({"march", "may"})
-FULL_MONTHS = word_set(
-    "january february march april may june july august september october november december"
-)
+FULL_MONTHS = word_set("january february march april may june july august september october november december")
 FULL_WEEKDAYS = word_set("monday tuesday wednesday thursday friday saturday sunday")
 MONTH_PREPOSITIONS = word_set("in during since before after until till by of from early mid late")
 PREPOSITIONS = MONTH_PREPOSITIONS | word_set("last next over at on for this past")
@@ -285,9 +283,7 @@ class Said:
     def __init__(self, text: str) -> None:
         self.text = text
         self._plain = text.replace("\u2019", "'")
-        self._words = [
-            Word(_bare(found.group()), found.start(), found.end()) for found in _TOKEN.finditer(text)
-        ]
+        self._words = [Word(_bare(found.group()), found.start(), found.end()) for found in _TOKEN.finditer(text)]
         self._count = len(self._words)
         self._nothing = Word("", len(text), len(text))
 

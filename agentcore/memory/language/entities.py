@@ -11,9 +11,7 @@ _MONTHS = (
     r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
 )
 _CURRENCIES = r"(?:EUR|USD|GBP|CHF|JPY|SEK|NOK|DKK|PLN|euros?|dollars?|pounds?|francs?|yen|kroner)"
-_SUFFIXES = (
-    r"(?:py|md|jsonl?|ya?ml|toml|csv|pdf|docx?|xlsx?|pptx?|txt|sql|tsx?|jsx?|go|rs|sh|html|log|zip|png|jpe?g)"
-)
+_SUFFIXES = r"(?:py|md|jsonl?|ya?ml|toml|csv|pdf|docx?|xlsx?|pptx?|txt|sql|tsx?|jsx?|go|rs|sh|html|log|zip|png|jpe?g)"
 _AT_WORD_START = "|".join(
     (
         r"https?://[^\s<>\"'`)\]}]{1,300}",
@@ -48,9 +46,7 @@ _OPENING_CHARS = 16
 _QUOTES = '"\u201c\u201d\u300c\u300d`*'
 
 _UPPER = "".join(chr(code) for code in (*range(0x41, 0x590), *range(0x1E00, 0x1F00)) if chr(code).isupper())
-_NAME_WORD = (
-    rf"(?:(?:Dr|Mr|Mrs|Ms|Prof|St|Mt)\.|[{_UPPER}]\.(?= ?[{_UPPER}])|[{_UPPER}][\w&\u2019'-]{{0,40}})"
-)
+_NAME_WORD = rf"(?:(?:Dr|Mr|Mrs|Ms|Prof|St|Mt)\.|[{_UPPER}]\.(?= ?[{_UPPER}])|[{_UPPER}][\w&\u2019'-]{{0,40}})"
 _LINK = " (?:(?:of|de|del|della|di|da|du|la|le|van|von|der|den|zu|bin|al|the) ){0,2}"
 _NUMBER = r"(?: \d{1,4}[a-z]?(?:\.\d{1,3}){0,2}\b)?"
 _NAME = re.compile(rf"(?<![\w\u2019'.-]){_NAME_WORD}(?:{_LINK}{_NAME_WORD}){{0,6}}{_NUMBER}")

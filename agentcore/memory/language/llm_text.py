@@ -22,9 +22,7 @@ _MARK = re.compile(
 )
 # OpenAI's harmony format: channels of a message, of which `analysis` is reasoning.
 _HARMONY_STARTS = ("<|channel|>", "<|start|>")
-_HARMONY_ANALYSIS = re.compile(
-    r"<\|channel\|>analysis<\|message\|>(?s:.*?)(?:<\|end\|>|(?=<\|channel\|>)|\Z)"
-)
+_HARMONY_ANALYSIS = re.compile(r"<\|channel\|>analysis<\|message\|>(?s:.*?)(?:<\|end\|>|(?=<\|channel\|>)|\Z)")
 _HARMONY_FRAME = re.compile(r"<\|start\|>assistant|<\|channel\|>\w{1,20}|<\|(?:message|end|return)\|>")
 
 

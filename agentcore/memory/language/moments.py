@@ -308,9 +308,7 @@ def mentioned(content: str, timestamp: datetime) -> tuple[datetime, datetime] | 
     """
     said, stance = Said(content[:READ_CHARS]), Stance(timestamp.date(), states=True)
     periods = [
-        period
-        for period, _, _ in islice(_periods(said, stance, open_sides=False), MOST_TOLD)
-        if not period.present
+        period for period, _, _ in islice(_periods(said, stance, open_sides=False), MOST_TOLD) if not period.present
     ]
     if not periods:
         return None

@@ -46,9 +46,7 @@ UNSPACED = (
 _UNSPACED_RUN = re.compile(f"([{UNSPACED}]+)")
 INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]")
-_LETTERS = str.maketrans(
-    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i"}
-)
+_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i"})
 
 # Word characters, joined by single connectors: no two parts can match the same character, so the pattern does
 # not backtrack. `_parts` splits joined words.
@@ -86,9 +84,7 @@ _LETTER_BEFORE_STOP = re.compile(r"[^\W\d_]\.")
 _NEXT_WORD = re.compile(r"\s+([\w-]{1,40})")
 _LOOK_AROUND_CHARS = 48
 _CLOSING = "\"'\u201d\u2019\u00bb"
-_TERMINATOR = re.compile(
-    rf"[.!?\u2026]+[{_CLOSING})\]*_]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019\uff09]*"
-)
+_TERMINATOR = re.compile(rf"[.!?\u2026]+[{_CLOSING})\]*_]*|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d\u2019\uff09]*")
 _MARKER = re.compile(r"\s*(?:(?:[-*•+>]|#{1,6}|\d{1,3}[.)])\s+)+")
 _FENCE = "```"
 _WRAPPED_CHARS = 40

@@ -64,14 +64,11 @@ def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) 
     name, by_model = rules.provider, rules.provider in BY_MODEL
     theirs = "text not covered by a compaction" if name == "compaction_aware" else name
     said = {
-        f"summaries: this service has no language model; {theirs} uses extraction.": by_model
-        and not has_summariser,
+        f"summaries: this service has no language model; {theirs} uses extraction.": by_model and not has_summariser,
         NOT_RECOMMENDED: name == "passthrough" and has_embedder,
-        "summaries: llm does not use the summaries of the compactions that trigger it.": rules.trigger
-        == "compaction"
+        "summaries: llm does not use the summaries of the compactions that trigger it.": rules.trigger == "compaction"
         and name == "llm",
-        f"summaries: {name} uses no model, so the prompt has no effect.": rules.prompt is not None
-        and not by_model,
+        f"summaries: {name} uses no model, so the prompt has no effect.": rules.prompt is not None and not by_model,
     }
     return [sentence for sentence, holds in said.items() if holds] + _idle(rules)
 
@@ -153,15 +150,12 @@ class ConfigureParams(Strict):
     """Rules to change for this agent; absent fields stay unchanged."""
 
     layers: Annotated[dict[MemoryType, LayerRules], Field(min_length=1)] | None = None
-    consolidate: Flag | None = Field(
-        None, description="Whether clusters of similar episodic memories are summarized."
-    )
+    consolidate: Flag | None = Field(None, description="Whether clusters of similar episodic memories are summarized.")
     archive_sources_after_days: SourceDays | None = Field(
         None, description="Age in days at which sources of such summaries are archived; 0: never."
     )
     extract_facts: Flag | None = Field(
-        None,
-        description="Whether a language model extracts facts from new episodic memories in the background.",
+        None, description="Whether a language model extracts facts from new episodic memories in the background."
     )
     summaries: SummaryRules | None = Field(
         None,
@@ -182,9 +176,7 @@ class SettingsParams(Strict):
 
 class SettingsResult(Strict):
     layers: dict[MemoryType, LayerRules] = Field(description="The rules in force for this agent.")
-    own: dict[MemoryType, LayerRules] = Field(
-        description="The agent's own rules; the others are the service's."
-    )
+    own: dict[MemoryType, LayerRules] = Field(description="The agent's own rules; the others are the service's.")
     consolidate: bool = Field(description="Whether episodic memories are consolidated in the background.")
     archive_sources_after_days: int = Field(
         description="Age in days at which summarized sources are archived; 0: never."

@@ -96,8 +96,7 @@ class RestoreParams(ArchiveFilters):
         MAX_RESTORED, description="Maximum number by filters or `all`, most recently archived first."
     )
     cursor: Annotated[str, Field(max_length=512)] | None = Field(
-        None,
-        description="`next_cursor` of the previous call, to continue after refused memories. Not with ids.",
+        None, description="`next_cursor` of the previous call, to continue after refused memories. Not with ids."
     )
     dry_run: Flag = Field(False, description="Read and check the copies; restore none.")
 
@@ -187,12 +186,9 @@ class EraseParams(Strict):
 
 class EraseResult(Strict):
     erased: dict[str, int] = Field(
-        description="Rows, objects, jobs and copies erased by this call and by those that it `continues`, by "
-        "place."
+        description="Rows, objects, jobs and copies erased by this call and by those that it `continues`, by place."
     )
-    verified: bool = Field(
-        description="A final search of every place found no data, and every place was reachable."
-    )
+    verified: bool = Field(description="A final search of every place found no data, and every place was reachable.")
     left: dict[str, int] = Field(
         default_factory=dict, description="Data left, by place: written meanwhile, or not readable."
     )
@@ -202,9 +198,7 @@ class EraseResult(Strict):
         "recorded. They and their tombstones remain: erase again on a server that uses the archive. "
         "'redis <id>': another Redis that may contain working memory until it expires.",
     )
-    complete: bool = Field(
-        True, description="False: the call reached its time limit; call again with `continues`."
-    )
+    complete: bool = Field(True, description="False: the call reached its time limit; call again with `continues`.")
     signed_receipt: str | None = Field(
         None, description="The counts of all calls from `since` to `at`, signed by the service."
     )

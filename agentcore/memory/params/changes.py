@@ -32,18 +32,14 @@ VersionNumber = Annotated[int, Field(strict=True, ge=1)]
 class Updates(Strict):
     """Fields to change; absent fields stay unchanged, and only ttl_seconds may be null."""
 
-    content: FilledText | None = Field(
-        None, description="The corrected text; summary and vector are derived from it."
-    )
+    content: FilledText | None = Field(None, description="The corrected text; summary and vector are derived from it.")
     context: FilledText | None = Field(None, description="New information, appended to the content.")
     relevance_score: Share | None = None
     importance: Share | None = Field(None, description="Alias of relevance_score.")
     tags: Labels | None = None
     metadata: Metadata | None = Field(None, description="Merged into the metadata; null removes a key.")
     pinned: Flag | None = None
-    ttl_seconds: TtlSeconds | None = Field(
-        None, description="Seconds from now until it expires; null: never."
-    )
+    ttl_seconds: TtlSeconds | None = Field(None, description="Seconds from now until it expires; null: never.")
     links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(
         default_factory=list, description="Links to add."
     )

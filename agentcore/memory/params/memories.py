@@ -168,17 +168,13 @@ class StoreParams(Strict):
     idempotency_key: Identifier | None = Field(
         None, description="A repeated key returns the first memory_id and stores nothing."
     )
-    embedding: Vector | None = Field(
-        None, description="The caller's own vector, used instead of the embedder's."
-    )
+    embedding: Vector | None = Field(None, description="The caller's own vector, used instead of the embedder's.")
     parent_memory_id: UUID | None = None
     valid_from: Moment | None = Field(None, description="Start of validity; the timestamp if absent.")
     valid_to: Moment | None = Field(None, description="End of validity; still valid if absent.")
     superseded_by: UUID | None = Field(None, description="The memory that replaced it.")
     links: Annotated[list[Link], Field(max_length=MAX_LINKS_A_CALL)] = Field(default_factory=list)
-    force: Flag = Field(
-        False, description="Store it even if it has no content worth storing or is a duplicate."
-    )
+    force: Flag = Field(False, description="Store it even if it has no content worth storing or is a duplicate.")
     supersede: Flag = Field(True, description="Supersede memories whose fact this one changes.")
     keep_reasoning: Flag = Field(
         False, description="Keep an assistant's text with its reasoning blocks in the record's `response`."
@@ -259,29 +255,22 @@ class RetrieveParams(Filters):
     """The query, and filters of the memories to search."""
 
     query: Query
-    k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(
-        5, description="Maximum number of memories."
-    )
+    k: Annotated[int, Field(strict=True, ge=1, le=MAX_K)] = Field(5, description="Maximum number of memories.")
     min_score: Share | None = Field(None, description="Minimum cosine similarity of a memory.")
     min_fit: Share | None = Field(
         None,
         description="Minimum probability that any result answers the query; below it, none is returned. "
         "Absent: 0.2, or 0 with the embedding model hashing. Not applied to searches by words only.",
     )
-    asked_at: Moment | None = Field(
-        None, description="The time that counts as now; the current time if absent."
-    )
+    asked_at: Moment | None = Field(None, description="The time that counts as now; the current time if absent.")
     history: Annotated[list[Turn], Field(max_length=64)] = Field(
         default_factory=list,
         description="Earlier turns of the conversation, oldest first; they complete a vague query.",
     )
     as_of: Moment | None = Field(None, description="Search the memories that were valid at this time.")
-    query_vector: Vector | None = Field(
-        None, description="The caller's own vector, used instead of the embedder's."
-    )
+    query_vector: Vector | None = Field(None, description="The caller's own vector, used instead of the embedder's.")
     distinct: Flag = Field(
-        True,
-        description="Return only the newest of memories that are nearly equal or contradict each other.",
+        True, description="Return only the newest of memories that are nearly equal or contradict each other."
     )
     explain: Flag = Field(False, description="Return the terms of each score.")
 
@@ -300,29 +289,22 @@ class GetContextParams(Filters):
     """The query of the context, its token budget, and filters of the memories to search."""
 
     query: Query
-    task_id: Identifier | None = Field(
-        None, description="The task whose working memory is the first section."
-    )
+    task_id: Identifier | None = Field(None, description="The task whose working memory is the first section.")
     max_tokens: Annotated[int, Field(strict=True, ge=1, le=MAX_CONTEXT_TOKENS)] = 2_000
     min_score: Share | None = None
-    min_fit: Share | None = Field(
-        None, description="As for memory.retrieve; the default is 0 with a `task_id`."
-    )
+    min_fit: Share | None = Field(None, description="As for memory.retrieve; the default is 0 with a `task_id`.")
     asked_at: Moment | None = None
     history: Annotated[list[Turn], Field(max_length=64)] = Field(default_factory=list)
     as_of: Moment | None = None
     query_vector: Vector | None = None
     distinct: Flag = Field(True, description="As for memory.retrieve; does not apply to working memory.")
-    include_flagged: Flag = Field(
-        False, description="Include memories that match a pattern of injected instructions."
-    )
+    include_flagged: Flag = Field(False, description="Include memories that match a pattern of injected instructions.")
     format: ContextFormat = Field("markdown", description="Output format of the context.")
     model: Identifier | None = Field(
         None, description="Count tokens with this model's encoding. Rejected if the encoding is unknown."
     )
     encoding: EncodingName | None = Field(
-        None,
-        description="Count tokens with this tiktoken encoding, instead of `model`; absent: TOKEN_ENCODING.",
+        None, description="Count tokens with this tiktoken encoding, instead of `model`; absent: TOKEN_ENCODING."
     )
     explain: Flag = Field(False, description="Also return the memories found, with their score terms.")
 
@@ -343,22 +325,16 @@ class LeftOut(Strict):
 class GetContextResult(Strict):
     context: str
     token_count: int
-    memory_ids: list[UUID] = Field(
-        description="The memories in the context, in the order of their numbers in it."
-    )
-    encoding: str | None = Field(
-        description="The encoding used to count tokens; null if memory was not available."
-    )
+    memory_ids: list[UUID] = Field(description="The memories in the context, in the order of their numbers in it.")
+    encoding: str | None = Field(description="The encoding used to count tokens; null if memory was not available.")
     shortened: list[UUID] = Field(
-        default_factory=list,
-        description="Those of `memory_ids` that were shortened to some of their sentences.",
+        default_factory=list, description="Those of `memory_ids` that were shortened to some of their sentences."
     )
     left_out: list[LeftOut] = Field(
         default_factory=list, description="Memories found but not in the context, best first; at most 50."
     )
     memories: list[MemorySummary] | None = Field(
-        None,
-        description="With `explain`: those of `memory_ids` that the search found, with their score terms.",
+        None, description="With `explain`: those of `memory_ids` that the search found, with their score terms."
     )
     receipt: Receipt
 
@@ -382,9 +358,7 @@ class PruneParams(Strict):
 
 class PruneResult(Strict):
     pruned_count: int = Field(description="Memories pruned; 0 in a dry run.")
-    memory_ids: list[UUID] = Field(
-        default_factory=list, description="The memories pruned, or to prune in a dry run."
-    )
+    memory_ids: list[UUID] = Field(default_factory=list, description="The memories pruned, or to prune in a dry run.")
     dry_run: bool = False
     complete: bool = Field(
         True,
@@ -454,10 +428,7 @@ class DeleteParams(Filters):
 
 class DeleteResult(Strict):
     deleted_count: int
-    reinstated_count: int = Field(
-        0,
-        description="Superseded memories that are current again.",
-    )
+    reinstated_count: int = Field(0, description="Superseded memories that are current again.")
     complete: bool = Field(
         True,
         description="False: the call reached its time limit; `deleted_count` memories are deleted. Repeat "

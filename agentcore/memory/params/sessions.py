@@ -6,14 +6,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 from uuid import UUID
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    SerializeAsAny,
-    WithJsonSchema,
-    WrapValidator,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, SerializeAsAny, WithJsonSchema, WrapValidator, model_validator
 
 from agentcore.limits import MAX_BATCH_ITEMS, MAX_SUMMARY_TOKENS, MAX_TEXT_CHARS
 from agentcore.memory.models import (
@@ -78,8 +71,7 @@ class Message(Strict):
         "stored as a session summary in the semantic layer.",
     )
     compacted_from: Moment | None = Field(
-        None,
-        description="Start of the summarized part, with `compacted_until`; absent: the session's start.",
+        None, description="Start of the summarized part, with `compacted_until`; absent: the session's start."
     )
 
     tool_calls: NotKept = Field(None, description="Accepted for OpenAI's format; not stored.")
@@ -106,9 +98,7 @@ class RefusedMessage(RefusedItem, Message):
 
 def _refused(problem: str, given: Any) -> RefusedMessage:
     says_nothing = isinstance(given, dict) and "content" in given and _said(given["content"]) is None
-    return RefusedMessage(
-        problem=NOTHING_SAID if says_nothing else problem, given=given, is_wrong=not says_nothing
-    )
+    return RefusedMessage(problem=NOTHING_SAID if says_nothing else problem, given=given, is_wrong=not says_nothing)
 
 
 class AddSessionParams(Strict):
@@ -149,9 +139,7 @@ class EndSessionParams(Strict):
         description="Store summaries of the messages not summarized yet, in the semantic layer, with links "
         "to their sources.",
     )
-    max_tokens: SummaryTokens = Field(
-        200, description="Maximum of each summary, if the summary rules set none."
-    )
+    max_tokens: SummaryTokens = Field(200, description="Maximum of each summary, if the summary rules set none.")
 
 
 class EndSessionResult(Strict):
@@ -174,8 +162,7 @@ class EndSessionResult(Strict):
     )
     summary: str = Field(description="Text of these summaries.")
     summary_pending: bool = Field(
-        False,
-        description="A language model will summarize in the background; `summary` is not stored.",
+        False, description="A language model will summarize in the background; `summary` is not stored."
     )
     receipt: Receipt
 

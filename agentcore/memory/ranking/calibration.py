@@ -41,10 +41,7 @@ class FitModel:
     def probability(self, signals: Signals) -> float:
         """Returns the probability that any candidate answers, in [0, 1]."""
         return logistic(
-            self.bias
-            + self.excess * signals.excess
-            + self.generality * signals.generality
-            + self.words * signals.words
+            self.bias + self.excess * signals.excess + self.generality * signals.generality + self.words * signals.words
         )
 
 
@@ -166,9 +163,7 @@ class HistoricalQueries:
     bias: float
 
     @classmethod
-    def of(
-        cls, vectors: Vectors, are_historical: Labels, shrinkage: float = SHRINKAGE
-    ) -> HistoricalQueries | None:
+    def of(cls, vectors: Vectors, are_historical: Labels, shrinkage: float = SHRINKAGE) -> HistoricalQueries | None:
         """Fits the discriminant to vectors, (n, dimensions), and n labels.
 
         Returns None if these vectors do not separate the classes in two-fold cross-validation.

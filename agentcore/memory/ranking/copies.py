@@ -58,9 +58,7 @@ def _age(candidate: Candidate) -> tuple[float, UUID]:
     return candidate.timestamp.timestamp(), candidate.memory_id
 
 
-def _newest(
-    candidates: Sequence[Candidate], windows: Sequence[Span], stands_for: StandsFor
-) -> list[Candidate]:
+def _newest(candidates: Sequence[Candidate], windows: Sequence[Span], stands_for: StandsFor) -> list[Candidate]:
     keys = [(each.text, each.held) for each in candidates]
     if len(set(keys)) == len(keys):
         return list(candidates)

@@ -45,9 +45,7 @@ def contradicted(agent_id: str, memories: Sequence[MemorySummary]) -> dict[UUID,
     """Returns the contradicted memories, each with the newest one that contradicts it."""
     against: dict[UUID, UUID] = {}
     for group in _on_one_subject(agent_id, memories):
-        newest_first = sorted(
-            group, key=lambda each: (each.told.timestamp, each.memory.memory_id), reverse=True
-        )
+        newest_first = sorted(group, key=lambda each: (each.told.timestamp, each.memory.memory_id), reverse=True)
         for place, old in enumerate(newest_first):
             newer = (each for each in newest_first[:place] if _speaks_against(old, each))
             found = next(newer, None)

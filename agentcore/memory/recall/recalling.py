@@ -284,9 +284,7 @@ def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
     return Talk(own, digest(normal_form(params.query)), turns[::-1])
 
 
-def _entries(
-    params: GetContextParams, task: TaskMemory, result: SearchResult
-) -> list[ContextEntry]:
+def _entries(params: GetContextParams, task: TaskMemory, result: SearchResult) -> list[ContextEntry]:
     """Returns the task's memories, newest first, with their ranks if found, then the other hits."""
     found = result.memories
     held = {entry.memory_id for entry in task.entries}
@@ -360,11 +358,7 @@ def _losses(built: Context) -> list[Dropped]:
 
 
 async def stand_ins(
-    parts: MemoryParts,
-    caller: Caller,
-    entries: Sequence[ContextEntry],
-    conditions: Mapping[str, Any],
-    max_tokens: int,
+    parts: MemoryParts, caller: Caller, entries: Sequence[ContextEntry], conditions: Mapping[str, Any], max_tokens: int
 ) -> list[ContextEntry]:
     """Returns summaries of several entries that the search did not find; none if all entries may fit."""
     said = sum(len(entry.content) for entry in entries)

@@ -82,14 +82,10 @@ def _fitting(reranker: LimitedReranker, found: int, notes: Notes) -> int:
     return fitting
 
 
-async def _texts(
-    parts: MemoryParts, agent_id: str, starts: Mapping[UUID, int], notes: Notes
-) -> list[str]:
+async def _texts(parts: MemoryParts, agent_id: str, starts: Mapping[UUID, int], notes: Notes) -> list[str]:
     with notes.steps("fetch"):
         rows = await parts.storage.contents(agent_id, starts, TEXT_CHARS)
-    said = {
-        row["memory_id"]: f"{row['speaker']}: " * is_person(row["speaker"]) + row["content"] for row in rows
-    }
+    said = {row["memory_id"]: f"{row['speaker']}: " * is_person(row["speaker"]) + row["content"] for row in rows}
     return [said.get(memory_id, "") for memory_id in starts]
 
 
@@ -174,10 +170,7 @@ def _moved_behind(ranked: Ranked, score: float, linked_to: UUID, weight: float) 
 def _uncounted(dropped: Sequence[Dropped], count: int) -> list[Dropped]:
     """Subtracts memories that are in the ranking again; a ranking is cut off for one reason."""
     cut = {"beyond_k", "far_below_the_best"}
-    left = [
-        each.model_copy(update={"count": each.count - count}) if each.reason in cut else each
-        for each in dropped
-    ]
+    left = [each.model_copy(update={"count": each.count - count}) if each.reason in cut else each for each in dropped]
     return [each for each in left if each.count]
 
 

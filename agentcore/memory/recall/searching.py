@@ -117,9 +117,7 @@ class Search:
         times = _times_in(named)
         back = self._looking_back(times, now)
         conditions = self._conditions(back)
-        vectors, wording = await asyncio.gather(
-            self._vectors(text), self._words(text, breadth, conditions)
-        )
+        vectors, wording = await asyncio.gather(self._vectors(text), self._words(text, breadth, conditions))
         windows = [time for _, time in times]
         historical = self._historical(vectors)
         if back is None and (back := self._looking_back(times, now, historical)):
@@ -261,9 +259,7 @@ class Search:
             if self._params.min_score is not None:
                 self._notes.degraded.append(NO_MIN_SCORE)
             return None
-        wordings = await rewritten(
-            self._parts, self._agent_id, self._params.query, text, self._history, self._notes
-        )
+        wordings = await rewritten(self._parts, self._agent_id, self._params.query, text, self._history, self._notes)
         queries = await read_text(lambda: split(wordings[0]), len(wordings[0]))
         if len(queries) > 1:
             self._notes.searched["queries"] = len(queries)

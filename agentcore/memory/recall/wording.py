@@ -134,9 +134,7 @@ async def read_text(read: Callable[[], Read], chars: int) -> Read:
     return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
 
 
-def _slips(
-    agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics
-) -> dict[int, dict[int, str]]:
+def _slips(agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics) -> dict[int, dict[int, str]]:
     if not statistics.memory_count:
         return {}
     unknown = (each for each in keys.items() if not statistics.document_frequency.get(each[0]))
@@ -146,10 +144,7 @@ def _slips(
 
 
 async def _frequencies(
-    vectors: VectorStore,
-    agent_id: str,
-    slips: Mapping[int, Mapping[int, str]],
-    statistics: LexicalStatistics,
+    vectors: VectorStore, agent_id: str, slips: Mapping[int, Mapping[int, str]], statistics: LexicalStatistics
 ) -> Mapping[int, int]:
     more = {key for near in slips.values() for key in near}
     if not more:
@@ -158,9 +153,7 @@ async def _frequencies(
     return {**found.document_frequency, **statistics.document_frequency}
 
 
-def _corrected(
-    slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]
-) -> dict[int, tuple[str, int]]:
+def _corrected(slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]) -> dict[int, tuple[str, int]]:
     best: dict[int, tuple[str, int]] = {}
     for key, near in slips.items():
         count, meant = max((frequencies.get(slip, 0), slip) for slip in near)

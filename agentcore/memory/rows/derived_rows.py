@@ -133,9 +133,7 @@ class LlmRows(RuledRows):
         """
         return await self._rows("pending_for_facts", limit=limit, head=HEAD_OF_LINE)
 
-    async def note_failure(
-        self, work: LlmWork, memory_ids: Sequence[UUID], *, by_itself: bool = False
-    ) -> None:
+    async def note_failure(self, work: LlmWork, memory_ids: Sequence[UUID], *, by_itself: bool = False) -> None:
         """Records a failed request; `by_itself`: each memory was asked about alone."""
         if memory_ids:
             values = {"memory_ids": list(memory_ids), "tries": int(by_itself)}
@@ -408,13 +406,7 @@ class ClusterRows(OwnedRows):
         await self._connection.execute(statement, values)
 
     async def near(
-        self,
-        memory_ids: Sequence[UUID],
-        model: str,
-        before: datetime,
-        limit: int,
-        *,
-        dimensions: int | None = None,
+        self, memory_ids: Sequence[UUID], model: str, before: datetime, limit: int, *, dimensions: int | None = None
     ) -> list[tuple[UUID, UUID]]:
         """Returns pairs of these memories and their nearest; with `dimensions` through the index."""
         if dimensions is None:
@@ -422,9 +414,7 @@ class ClusterRows(OwnedRows):
         else:
             distance = shaped_query("near_by_index", dimensions=sql.Literal(dimensions))
         statement = shaped_query("near_episodes", free=query("can_be_clustered"), distance=distance)
-        rows = await self._rows(
-            statement, memory_ids=list(memory_ids), model=model, before=before, limit=limit
-        )
+        rows = await self._rows(statement, memory_ids=list(memory_ids), model=model, before=before, limit=limit)
         return [(row["one_id"], row["other_id"]) for row in rows]
 
     async def count_young(self, before: datetime) -> int:
@@ -462,9 +452,7 @@ class ClusterRows(OwnedRows):
         statement = shaped_query("summarised_sources", free=query("can_be_clustered"))
         return await self._rows(statement, before=before, limit=limit)
 
-    async def note_archived(
-        self, memory_ids: Sequence[UUID], token_id: str | None, trace_id: str | None
-    ) -> None:
+    async def note_archived(self, memory_ids: Sequence[UUID], token_id: str | None, trace_id: str | None) -> None:
         """Records the links to these sources in the histories of their summaries."""
         values = {"memory_ids": list(memory_ids), "token_id": token_id, "trace_id": trace_id}
         await self._run("note_archived_sources", **values)

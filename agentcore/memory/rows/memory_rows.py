@@ -128,11 +128,7 @@ class LinkRows(OwnedRows):
     async def add_all(self, links: Mapping[UUID, Iterable[Link]]) -> None:
         """Links several memories to others in one statement."""
         await self._put(
-            [
-                {"source_id": source_id, **link.model_dump()}
-                for source_id, ties in links.items()
-                for link in ties
-            ]
+            [{"source_id": source_id, **link.model_dump()} for source_id, ties in links.items() for link in ties]
         )
 
     async def put(self, tie: Row) -> None:
@@ -340,9 +336,7 @@ class SubjectRows(OwnedRows):
         rows = await self._rows("superseded_by", memory_ids=list(memory_ids))
         return [Superseded(**row) for row in rows]
 
-    async def succeed(
-        self, memory_id: UUID, *, superseded_by: UUID | None, valid_to: datetime | None
-    ) -> int:
+    async def succeed(self, memory_id: UUID, *, superseded_by: UUID | None, valid_to: datetime | None) -> int:
         """Sets or clears the successor of a locked memory; returns its new version."""
         values = {"memory_id": memory_id, "superseded_by": superseded_by, "valid_to": valid_to}
         return int((await self._rows("succeed_memory", **values))[0]["version"])

@@ -16,10 +16,7 @@ from agentcore.database import Database, Statement, has_iterative_scans, query, 
 from agentcore.memory.rows.vector_index import ServingIndex, described, serving
 
 # Local models by the name stored with their vectors; the value of EMBEDDING_MODEL.
-SHIPPED_MODELS: Mapping[str, str] = {
-    "local/multilingual-e5-small-adapted": "local",
-    "local/all-MiniLM-L6-v2": "minilm",
-}
+SHIPPED_MODELS: Mapping[str, str] = {"local/multilingual-e5-small-adapted": "local", "local/all-MiniLM-L6-v2": "minilm"}
 
 Stage = Literal["filling", "moving", "settled"]
 
@@ -84,8 +81,9 @@ async def kept_model(database: Database, wanted: str) -> KnownModel | None:
         [model, *others] = models or [""]
         if others or SHIPPED_MODELS.get(model, wanted) == wanted:
             return None
-        await connection.execute(query("keep_stored_model"), {
-            "model": model, "provider": SHIPPED_MODELS[model], "dimensions": models[model]})
+        await connection.execute(
+            query("keep_stored_model"), {"model": model, "provider": SHIPPED_MODELS[model], "dimensions": models[model]}
+        )
     return await model_in_force(database)
 
 
@@ -130,9 +128,7 @@ class ServingIndexes:
         self._database = database
         self._known: dict[tuple[str, str, str], tuple[float, ServingIndex | None]] = {}
 
-    async def of(
-        self, agent_id: str, model: str, table: str = "memories", few: int = 0
-    ) -> ServingIndex | None:
+    async def of(self, agent_id: str, model: str, table: str = "memories", few: int = 0) -> ServingIndex | None:
         """Returns how the agent's vectors of this model in the table are searched through an index.
 
         None if no index covers them, or the agent has `few` rows or fewer.
@@ -143,14 +139,11 @@ class ServingIndexes:
             return known[1]
         [rows] = await self._database.fetch(
             agent_id,
-            [(shaped_query("indexes_of_agent", table=sql.Identifier(table)),
-              {"agent_id": agent_id, "few": few})],
+            [(shaped_query("indexes_of_agent", table=sql.Identifier(table)), {"agent_id": agent_id, "few": few})],
         )
         indexes = [described(row["name"], row["comment"]) for row in rows]
         iterative = bool(rows) and has_iterative_scans(rows[0]["pgvector"])
-        found = serving(
-            [index for index in indexes if index is not None and index.model == model], iterative=iterative
-        )
+        found = serving([index for index in indexes if index is not None and index.model == model], iterative=iterative)
         if len(self._known) >= MAX_AGENTS:
             self._known.clear()
         self._known[agent_id, table, model] = (now + LIFE_SECONDS, found)

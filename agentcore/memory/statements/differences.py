@@ -98,9 +98,7 @@ def _amount(tokens: Sequence[Token]) -> tuple[str, float] | None:
 def is_part(gone: Sequence[Token], come: Sequence[Token]) -> bool:
     """Returns whether one is the other in more detail."""
     were, are = content(gone), content(come)
-    if any(token.canon in known.COUNTRIES for token in gone) != any(
-        token.canon in known.COUNTRIES for token in come
-    ):
+    if any(token.canon in known.COUNTRIES for token in gone) != any(token.canon in known.COUNTRIES for token in come):
         return True
     return were <= are or are <= were or _one_day(gone, come)
 

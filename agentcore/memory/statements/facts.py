@@ -33,9 +33,7 @@ _HOLDS_SAID = re.compile(
     r"|\bhave until\b|\bcan (?=be (?:called|reached)|spend|reach|call)|\bthe old number\b|\bplan (?=to \d)"
     r"|\bthis week\b"
 )
-_UNSAID = re.compile(
-    "|".join((known.DOUBT, known.QUOTED, known.PAST, known.ADDED))
-)
+_UNSAID = re.compile("|".join((known.DOUBT, known.QUOTED, known.PAST, known.ADDED)))
 _SUBORDINATE = re.compile(
     r"\b(?:because|while|who|which|whose|although|though|when|after|before|without|except|he|she|his|her|their|"
     r"this|these|(?:is|are|was) to)\b(?! days\b)"
@@ -65,9 +63,7 @@ _ENDED = tuple(
         rf"^no more {_THING} (?=for\b)",
     )
 )
-_MARKED = re.compile(
-    "|".join((known.MARKS, r"\bno longer\b|\bno more\b|\bfor good\b")), re.IGNORECASE
-)
+_MARKED = re.compile("|".join((known.MARKS, r"\bno longer\b|\bno more\b|\bfor good\b")), re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +136,7 @@ def _tokens(said: str) -> list[Token]:
 
 def _is_common(word: str) -> bool:
     cues = (words for groups in known.CUES.values() for words in groups.values())
-    return word in known.IGNORED | known.FACT_CHANGES | known.OWN_CUES["name"] or any(
-        word in words for words in cues
-    )
+    return word in known.IGNORED | known.FACT_CHANGES | known.OWN_CUES["name"] or any(word in words for words in cues)
 
 
 _Found = tuple[str, frozenset[str], tuple[Token, ...], list[Token]]
@@ -155,9 +149,7 @@ def _of_tokens(tokens: Sequence[Token], ended: tuple[Token, ...], *, marked: boo
     return _end_alone(tokens, ended) if found is None else _fact_of(found, tokens, ended, changed=changed)
 
 
-def _fact_of(
-    found: _Found, tokens: Sequence[Token], ended: tuple[Token, ...], *, changed: bool
-) -> Fact | None:
+def _fact_of(found: _Found, tokens: Sequence[Token], ended: tuple[Token, ...], *, changed: bool) -> Fact | None:
     kind, attributes, value, rest = found
     if changed and not attributes:
         attributes = frozenset({ANY})
@@ -269,9 +261,7 @@ def _names(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     return found
 
 
-def _value_comes_first(
-    tokens: Sequence[Token], names: Sequence[tuple[int, int]], attributes: frozenset[str]
-) -> bool:
+def _value_comes_first(tokens: Sequence[Token], names: Sequence[tuple[int, int]], attributes: frozenset[str]) -> bool:
     between = {token.canon for token in tokens[names[0][1] : names[1][0]]}
     if between - {"is"} <= known.JOINING and ("for" in between or "is" not in between):
         return True
@@ -292,9 +282,7 @@ def _attributes(kind: str, tokens: Sequence[Token]) -> frozenset[str]:
         return frozenset(own)
     strong = {name for name, cues in known.CUES[kind].items() if words & cues - known.WEAK}
     if kind == "name" and not words.isdisjoint(known.EVENTS):
-        return (
-            frozenset({"place"}) if words & {"in", "moved", "relocated"} or "place" in found else frozenset()
-        )
+        return frozenset({"place"}) if words & {"in", "moved", "relocated"} or "place" in found else frozenset()
     return frozenset(strong or found)
 
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from agentcore.memory.statements import statement_words as known
-from agentcore.memory.statements.differences import (
-    Difference,
-    alike,
-    are_names,
-    comparable,
-    difference,
-    is_part,
-)
+from agentcore.memory.statements.differences import Difference, alike, are_names, comparable, difference, is_part
 from agentcore.memory.statements.statements import Statement
 from agentcore.memory.statements.values import TYPED, Token, canonical, content, is_typed, kinds
 

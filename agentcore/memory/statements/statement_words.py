@@ -192,7 +192,9 @@ session delivery order package parcel exam test shift talk lecture concert show 
 event conference workshop webinar release launch review standup sync build ticket task invoice
 """)
 
-STATES = tuple(frozenset(line.split(",")) for line in """
+STATES = tuple(
+    frozenset(line.split(","))
+    for line in """
 single,engaged,married,divorced,widowed,separated
 unpaid,paid,overdue,refunded
 blocked,unblocked
@@ -208,7 +210,8 @@ vegetarian,vegan,pescatarian,omnivore
 locked,unlocked
 unemployed,employed,retired
 public,private,internal
-""".strip().splitlines())
+""".strip().splitlines()
+)
 
 DOUBT = (
     r"\bif\b|\bwhether\b|\bsuppose|\bsupposing\b|\bassum(?:e|ing)\b|\bimagine\b|\bwould\b|\bcould\b|"
@@ -256,10 +259,22 @@ MARKS = (
 )
 # Dimension, and size in the dimension's base unit.
 UNITS = {
-    "second": ("time", 1.0), "minute": ("time", 60.0), "hour": ("time", 3_600.0), "day": ("time", 86_400.0),
-    "week": ("time", 604_800.0), "kb": ("bytes", 1.0), "mb": ("bytes", 1e3), "gb": ("bytes", 1e6),
-    "tb": ("bytes", 1e9), "gram": ("mass", 1.0), "g": ("mass", 1.0), "kg": ("mass", 1e3),
-    "metre": ("length", 1.0), "meter": ("length", 1.0), "m": ("length", 1.0), "km": ("length", 1e3),
+    "second": ("time", 1.0),
+    "minute": ("time", 60.0),
+    "hour": ("time", 3_600.0),
+    "day": ("time", 86_400.0),
+    "week": ("time", 604_800.0),
+    "kb": ("bytes", 1.0),
+    "mb": ("bytes", 1e3),
+    "gb": ("bytes", 1e6),
+    "tb": ("bytes", 1e9),
+    "gram": ("mass", 1.0),
+    "g": ("mass", 1.0),
+    "kg": ("mass", 1e3),
+    "metre": ("length", 1.0),
+    "meter": ("length", 1.0),
+    "m": ("length", 1.0),
+    "km": ("length", 1e3),
 }
 DETERMINERS = _words("the a an this that these those some")
 INDEFINITE = _words("a an some most many few each every any part half another one several all no")
@@ -291,17 +306,15 @@ board money given receive earmarked budgeted management released
         "deadline": _words("""
 deadline due finish finished done ready deliver delivered complete completed submit submitted date target
 until ship send
-"""),
+""")
     },
     "weekday": {"day": _words("day held hold meet happen fall")},
     "version": {"version": _words("version release run reached upgrade")},
-    "phone": {
-        "phone": _words("phone number reach call called ring text mobile cell telephone contact line dial")
-    },
+    "phone": {"phone": _words("phone number reach call called ring text mobile cell telephone contact line dial")},
     "port": {
         "port": _words("""
 port listen reach call answer bound bind serve respond exposed client point connect run available traffic
-"""),
+""")
     },
     "name": {
         "home": _words("""
@@ -318,11 +331,7 @@ responsible inherited steer maintain
         "car": _words("drive car sold vehicle traded swapped rid"),
         "place": _words("take room venue location held hold meet happen moved move relocated relocate place"),
     },
-    "title": {
-        "title": _words(
-            "title job role position promoted became become made appointed named serve work moved"
-        ),
-    },
+    "title": {"title": _words("title job role position promoted became become made appointed named serve work moved")},
 }
 # Too weak to determine the attribute alone: another cue must support it.
 WEAK = _words("""

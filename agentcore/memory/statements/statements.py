@@ -181,9 +181,7 @@ _MOVE_WORD = re.compile(r"\b(?:moved|relocated|transferred|changed)\b")
 _CHANGE_WORD = re.compile(rf"\b{known.CHANGES}\b")
 # A completed change is current, whatever its tense.
 _MADE = re.compile(rf"\b(?:was|were)(?= {known.CHANGES}\b.* to )")
-_CHANGED = re.compile(
-    rf"^(?P<subject>.{{1,120}}?) (?:(?:has|have) (?:been )?|was )?{known.CHANGES}(?: by .*)?$"
-)
+_CHANGED = re.compile(rf"^(?P<subject>.{{1,120}}?) (?:(?:has|have) (?:been )?|was )?{known.CHANGES}(?: by .*)?$")
 _IT = re.compile(r"^it is\b", re.IGNORECASE)
 _DROPPED = re.compile(
     r"(?:,? (?:and )?(?:instead of|rather than|and not)|, no longer|,? not)(?: on| in| at| with)? "
@@ -198,9 +196,7 @@ _NO_BEGINNING = known.UNKNOWN_SUBJECTS | (known.INDEFINITE - {"no"})
 # Verbs that need no words after them: "Leo smokes".
 _ENOUGH_ALONE = frozenset({"smoke", "drink"})
 _APART = str.maketrans(dict.fromkeys("'\u2019.,:;!\"", " "))
-_TELLING = (
-    frozenset(known.VERBS) | known.MODALS | frozenset(known.CHANGES[3:-1].split("|")) | {"'m", "m", "s", "re"}
-)
+_TELLING = frozenset(known.VERBS) | known.MODALS | frozenset(known.CHANGES[3:-1].split("|")) | {"'m", "m", "s", "re"}
 
 
 Read = TypeVar("Read")
@@ -314,9 +310,7 @@ def _read_clauses(clauses: Sequence[str]) -> list[Statement]:
     found: list[Statement] = []
     about = ""
     for clause in clauses:
-        drops = re.match(
-            r"(?:not|no longer|instead of) (?:in |on |at )?(?P<old>.{1,80})$", clause, re.IGNORECASE
-        )
+        drops = re.match(r"(?:not|no longer|instead of) (?:in |on |at )?(?P<old>.{1,80})$", clause, re.IGNORECASE)
         if drops and found:
             found[-1] = _with_dropped(found[-1], read_tokens(drops["old"]))
             continue
@@ -402,11 +396,7 @@ def _plain_statement(text: str, *, marked: bool) -> Statement | None:
     said = [word for word in text.split() if word.lower() not in known.FILLERS]
     if said and said[0].lower() in known.REQUESTS:
         return Statement(
-            frozenset({"!"}),
-            said[0].lower(),
-            tuple(read_tokens(" ".join(said[1:]))),
-            marked=marked,
-            request=True,
+            frozenset({"!"}), said[0].lower(), tuple(read_tokens(" ".join(said[1:]))), marked=marked, request=True
         )
     place = verb_place(said)
     if place is None:

@@ -85,9 +85,7 @@ def clusters(
     """
     ordered = sorted(episodes, key=lambda each: (each.timestamp, each.memory_id))
     by_id = {each.memory_id: place for place, each in enumerate(ordered)}
-    kept = [
-        _Group([by_id[each] for each in sorted(held.member_ids) if each in by_id], held) for held in standing
-    ]
+    kept = [_Group([by_id[each] for each in sorted(held.member_ids) if each in by_id], held) for held in standing]
     found: list[Cluster] = []
     for component in _components(len(ordered), _edges(pairs, by_id), kept):
         found += _clusters_of([ordered[place] for place in component], vectors, standing)
@@ -138,9 +136,7 @@ def _components(size: int, edges: Iterable[tuple[int, int]], kept: Sequence[_Gro
 
 
 def _clusters_of(
-    episodes: Sequence[Episode],
-    vectors: Mapping[UUID, NDArray[np.float32]],
-    standing: Sequence[ExistingSummary],
+    episodes: Sequence[Episode], vectors: Mapping[UUID, NDArray[np.float32]], standing: Sequence[ExistingSummary]
 ) -> list[Cluster]:
     found: list[Cluster] = []
     for group in _grouped(episodes, vectors, standing):
@@ -152,9 +148,7 @@ def _clusters_of(
 
 
 def _grouped(
-    episodes: Sequence[Episode],
-    vectors: Mapping[UUID, NDArray[np.float32]],
-    standing: Sequence[ExistingSummary],
+    episodes: Sequence[Episode], vectors: Mapping[UUID, NDArray[np.float32]], standing: Sequence[ExistingSummary]
 ) -> list[_Group]:
     groups = _first_groups(episodes, standing)
     matrix = np.stack([vectors[each.memory_id] for each in episodes])
@@ -185,10 +179,7 @@ def _grouped(
 
 def _first_groups(episodes: Sequence[Episode], standing: Sequence[ExistingSummary]) -> list[_Group]:
     places = {each.memory_id: place for place, each in enumerate(episodes)}
-    held = [
-        _Group(sorted(places[each] for each in group.member_ids if each in places), group)
-        for group in standing
-    ]
+    held = [_Group(sorted(places[each] for each in group.member_ids if each in places), group) for group in standing]
     held = [group for group in held if group.places]
     taken = {place for group in held for place in group.places}
     return [*held, *(_Group([place]) for place in range(len(episodes)) if place not in taken)]

@@ -172,12 +172,7 @@ def tokens_of_text(max_tokens: int) -> int:
 
 
 def checked(
-    text: str,
-    facts: Sequence[str],
-    texts: SourceTexts,
-    sources: Sequence[Source],
-    max_tokens: int,
-    count: Count,
+    text: str, facts: Sequence[str], texts: SourceTexts, sources: Sequence[Source], max_tokens: int, count: Count
 ) -> Checked:
     """Returns the supported part of a model's text and facts, with the names and numbers it lost.
 

@@ -188,9 +188,7 @@ def _talks(messages: Sequence[_Message]) -> list[list[_Message]]:
     return talks
 
 
-def pieces(
-    messages: Sequence[_Message], sizes: Sequence[int], most: int
-) -> Iterator[Sequence[_Message]]:
+def pieces(messages: Sequence[_Message], sizes: Sequence[int], most: int) -> Iterator[Sequence[_Message]]:
     """Splits messages into pieces of at most `most`; a larger message is alone."""
     piece: list[_Message] = []
     size = 0

@@ -14,14 +14,7 @@ from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.columns import StoredMemory, VectorColumns
 from agentcore.memory.consequences.following import after_reinstatement, after_rewording
-from agentcore.memory.intake import (
-    DerivedText,
-    check_length,
-    is_long_work,
-    spoken,
-    subjects_of,
-    text_columns,
-)
+from agentcore.memory.intake import DerivedText, check_length, is_long_work, spoken, subjects_of, text_columns
 from agentcore.memory.models import JsonObject, Link
 from agentcore.memory.params.changes import (
     FeedbackParams,
@@ -78,9 +71,7 @@ class Changing(ABC):
 
     operation: str
 
-    def __init__(
-        self, parts: MemoryParts, caller: Caller, memory_id: UUID, if_version: int | None = None
-    ) -> None:
+    def __init__(self, parts: MemoryParts, caller: Caller, memory_id: UUID, if_version: int | None = None) -> None:
         self._parts = parts
         self._caller = caller
         self.memory_id = memory_id
@@ -133,10 +124,7 @@ class Changing(ABC):
     def _check_version(self, row: StoredMemory) -> None:
         wanted = self._if_version
         if wanted is not None and row.version != wanted:
-            raise Conflict(
-                f"the memory stands at version {row.version}, not {wanted}",
-                data={"version": row.version},
-            )
+            raise Conflict(f"the memory stands at version {row.version}, not {wanted}", data={"version": row.version})
 
     async def _new_text(self, row: StoredMemory, content: str | None) -> NewText | None:
         """Returns the new text with its vector, None if unchanged. Embeds before any lock."""
@@ -201,8 +189,7 @@ class Changing(ABC):
         return version
 
     async def _follow(
-        self, transaction: MemoryTransaction, row: StoredMemory, wanted: Wanted, *, reworded: bool,
-        retimed: bool,
+        self, transaction: MemoryTransaction, row: StoredMemory, wanted: Wanted, *, reworded: bool, retimed: bool
     ) -> None:
         if retimed:
             await transaction.facts.sync_expiry(self.memory_id, self.operation, self._caller)
@@ -364,8 +351,7 @@ class Reverting(Changing):
     async def _wanted(self, row: StoredMemory) -> Wanted:
         if self._version >= row.version:
             raise InvalidParams(
-                f"version is not an earlier one: the memory stands at {row.version}",
-                data={"field": "version"},
+                f"version is not an earlier one: the memory stands at {row.version}", data={"field": "version"}
             )
         changes = await self._changes_since(row)
         earlier = _fields_before(changes)
@@ -403,10 +389,7 @@ class Reverting(Changing):
         # Concurrent changes are ignored: the write then finds another version, and retries.
         changes = [change for change in changes if change["version"] <= row.version]
         if [change["version"] for change in changes] != list(range(row.version, self._version, -1)):
-            raise Conflict(
-                "the history does not hold every change since that version",
-                data={"version": row.version},
-            )
+            raise Conflict("the history does not hold every change since that version", data={"version": row.version})
         return changes
 
     async def _ties_back(self, changes: Sequence[Row]) -> tuple[list[Row], list[Row]]:
@@ -454,9 +437,7 @@ async def changes(
     if params.memory_id not in records:
         raise NotFound(data={"memory_id": str(params.memory_id)})
     record = records[params.memory_id]
-    rows = await parts.storage.history(
-        caller.agent_id, params.memory_id, params.cursor, params.limit + 1
-    )
+    rows = await parts.storage.history(caller.agent_id, params.memory_id, params.cursor, params.limit + 1)
     page = rows[: params.limit]
     cursor = page[-1]["number"] if page and page[-1]["found"] > len(page) else None
     standing = {name: getattr(record, name) for name in ("version", "created_at", "provenance")}

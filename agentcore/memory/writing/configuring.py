@@ -75,9 +75,7 @@ async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules
         await transaction.jobs.enqueue(QUEUE_PERIODS)
 
 
-async def _models(
-    parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None
-) -> JsonObject:
+async def _models(parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None) -> JsonObject:
     """Returns the settings for models, today's cost and warnings; `given` are the settings just changed."""
     wishes, used = await transaction.llm.own_settings(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options

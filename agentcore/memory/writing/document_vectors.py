@@ -40,9 +40,7 @@ async def embed_each(embedder: Embedder, texts: Sequence[str], kind: EmbeddingKi
     return await _embed_halves(embedder, texts, kind)
 
 
-async def _embed_halves(
-    embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind
-) -> list[Vectors | None]:
+async def _embed_halves(embedder: Embedder, texts: Sequence[str], kind: EmbeddingKind) -> list[Vectors | None]:
     if len(texts) == 1:
         return [None]
     vectors: list[Vectors | None] = []

@@ -161,8 +161,9 @@ class Storing:
             self._results[index] = StoreResult(success=True, memory_id=row["memory_id"], status="existing")
         else:
             message = "this idempotency_key was used for another request"
-            self._refuse(index, Conflict(
-                message, data={"field": "idempotency_key", "memory_id": str(row["memory_id"])}))
+            self._refuse(
+                index, Conflict(message, data={"field": "idempotency_key", "memory_id": str(row["memory_id"])})
+            )
 
     async def _embed(self, drafts: Sequence[Draft]) -> None:
         waiting = [each for each in drafts if each.columns.vector.embedding is None]
@@ -182,9 +183,7 @@ class Storing:
             memories = {index: _new_memory(each) for index, each in drafts.items()}
             # If two items have the same key, the first one claims it.
             claims = {memory.idempotency_key: memory for memory in reversed(list(memories.values()))}
-            taken = await transaction.claim_keys(
-                list(claims.values()), self._parts.policy.idempotency_ttl_seconds
-            )
+            taken = await transaction.claim_keys(list(claims.values()), self._parts.policy.idempotency_ttl_seconds)
             same = await transaction.same_texts(
                 each.columns.text.content_hash for each in drafts.values() if not each.params.force
             )
@@ -280,9 +279,7 @@ def _twin(each: Draft, same: Sequence[Row]) -> UUID | None:
     return next(found, None)
 
 
-def _earlier(
-    key: str | None, taken: Mapping[str, Row], claimed: Mapping[str, tuple[NewMemory, UUID]]
-) -> Row | None:
+def _earlier(key: str | None, taken: Mapping[str, Row], claimed: Mapping[str, tuple[NewMemory, UUID]]) -> Row | None:
     if key is None:
         return None
     if key in claimed:

@@ -67,8 +67,7 @@ async def rankings(directory: Path) -> list[tuple[Table, Table, Mapping[str, lis
     """Returns each query with its conversation and the ids of each ranking. The directory is scratch
     space."""
     ranked: list[tuple[Table, Table, Mapping[str, list[str]]]] = []
-    embedder = MiniLmEmbedder(
-        EmbedderOptions(model_name=MINILM.name, dimensions=DIMENSIONS, cache_directory=directory))
+    embedder = MiniLmEmbedder(EmbedderOptions(model_name=MINILM.name, dimensions=DIMENSIONS, cache_directory=directory))
     await embedder.open()
     for conversation in conversations():
         ids = [memory["id"] for memory in conversation["memories"]]
@@ -76,8 +75,9 @@ async def rankings(directory: Path) -> list[tuple[Table, Table, Mapping[str, lis
         asked = [query["text"] for query in conversation["queries"]]
         scores = dict(zip(ALONE, (bm25(texts, asked), await cosine(embedder, texts, asked)), strict=True))
         for row, query in enumerate(conversation["queries"]):
-            order = {name: [ids[each] for each in np.argsort(-score[row], kind="stable")]
-                     for name, score in scores.items()}
+            order = {
+                name: [ids[each] for each in np.argsort(-score[row], kind="stable")] for name, score in scores.items()
+            }
             ranked.append((conversation, query, order))
     await embedder.close()
     return ranked
@@ -93,8 +93,10 @@ def table(ranked: Sequence[tuple[Table, Table, Mapping[str, list[str]]]]) -> str
             hit = float(bool(relevant & set(order[name][:3])))
             for category in (query["category"], "all"):
                 shares[category][name].append((share, hit))
-    rows = ["| Category | Queries | BM25 P@5 of best | hit@3 | dense P@5 of best | hit@3 |",
-            "|---|---|---|---|---|---|"]
+    rows = [
+        "| Category | Queries | BM25 P@5 of best | hit@3 | dense P@5 of best | hit@3 |",
+        "|---|---|---|---|---|---|",
+    ]
     for category in sorted(shares, key=lambda each: (each == "all", each)):
         means = [np.mean(shares[category][name], axis=0) for name in ALONE]
         figures = [f"{100 * value:.1f}" for mean in means for value in mean]

@@ -127,8 +127,11 @@ class Talk:
 def fits(scene: Table, day: date, person: str) -> bool:
     """Checks the scene against the month and the person: some scenes would answer a query or be
     implausible."""
-    return (day.month in scene.get("months", range(1, 13)) and day.month not in scene.get("except_months", ())
-            and person in scene.get("people", (person,)))
+    return (
+        day.month in scene.get("months", range(1, 13))
+        and day.month not in scene.get("except_months", ())
+        and person in scene.get("people", (person,))
+    )
 
 
 def sentence(text: str) -> str:
@@ -171,9 +174,7 @@ def sessions(agent: str, stories: Sequence[Table], chance: random.Random) -> lis
     return sorted(sittings, key=lambda sitting: sitting.day)
 
 
-def timed(
-    agent: str, sittings: Sequence[Session], chance: random.Random,
-) -> Iterator[tuple[str | None, Table]]:
+def timed(agent: str, sittings: Sequence[Session], chance: random.Random) -> Iterator[tuple[str | None, Table]]:
     """Yields each memory in time order, with its key in the queries of its story."""
     number = 0
     by_day: dict[date, list[Session]] = defaultdict(list)
@@ -186,16 +187,23 @@ def timed(
             for told in sitting.told:
                 moment += timedelta(minutes=chance.randint(1, 6), seconds=chance.randint(0, 59))
                 number += 1
-                yield told.key, {
-                    "id": f"{agent}-{number:04}",
-                    "timestamp": moment.isoformat(),
-                    "speaker": sitting.person,
-                    "user_id": sitting.person.lower(),
-                    "session_id": f"{agent}-{day:%m%d}-{place}",
-                    "text": f"{told.asked}\n{told.answered}",
-                    "interaction": {"query": told.asked, "response": told.answered,
-                                    "actions": list(told.done), "outcome": told.ended},
-                }
+                yield (
+                    told.key,
+                    {
+                        "id": f"{agent}-{number:04}",
+                        "timestamp": moment.isoformat(),
+                        "speaker": sitting.person,
+                        "user_id": sitting.person.lower(),
+                        "session_id": f"{agent}-{day:%m%d}-{place}",
+                        "text": f"{told.asked}\n{told.answered}",
+                        "interaction": {
+                            "query": told.asked,
+                            "response": told.answered,
+                            "actions": list(told.done),
+                            "outcome": told.ended,
+                        },
+                    },
+                )
 
 
 def queries(agent: str, written: Table, id_of_key: Mapping[str, str]) -> Iterator[Table]:
