@@ -17,8 +17,7 @@ import numpy as np
 from agentcore.memory import consolidation, retrieval, vector_store
 from agentcore.memory.consolidation import NOTHING, Verdict
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.ranking.candidates import Candidate
-from agentcore.memory.ranking.copies import Distinct
+from agentcore.memory.ranking.candidates import Candidate, Distinct
 from agentcore.memory.recall import recalling
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.statements.statements import Told

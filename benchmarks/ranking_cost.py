@@ -15,8 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
-from agentcore.memory.ranking.copies import distinct
+from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie, distinct
 from agentcore.memory.retrieval import rank
 from agentcore.memory.scoring import RetrievalWeights
 from benchmarks.ledger import append, percentiles

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from agentcore.edge import HTTP_STATUS
 from agentcore.errors import WIRE_ERRORS, AgentCoreError
-from agentcore.memory.jsonrpc import DISCOVER, TITLE, memory_methods, service_document
-from agentcore.openrpc import schema_document
+from agentcore.memory.jsonrpc import DISCOVER, TITLE, memory_methods, schema_document, service_document
 
 REFERENCE = Path(__file__).resolve().parents[1] / "docs" / "reference"
 

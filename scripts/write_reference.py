@@ -19,9 +19,8 @@ from pydantic_core import PydanticUndefined
 
 from agentcore.config import Settings
 from agentcore.limits import LIMITS
-from agentcore.memory.jsonrpc import DISCOVER, memory_methods
+from agentcore.memory.jsonrpc import DISCOVER, json_schemas, memory_methods
 from agentcore.memory.params.memories import Filters
-from agentcore.openrpc import json_schemas
 from agentcore.rpc import RpcMethod
 
 ROOT = Path(__file__).resolve().parents[1]

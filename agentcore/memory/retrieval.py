@@ -14,8 +14,17 @@ from numpy.typing import NDArray
 from agentcore.memory.language.text import words
 from agentcore.memory.models import Dropped, ScoreTerm
 from agentcore.memory.ranking.calibration import FIT, CutOffs, Signals
-from agentcore.memory.ranking.candidates import Candidate, Question, Span, Tie
-from agentcore.memory.ranking.copies import REPETITION_LOSS, Distinct, distinct, left, likenesses
+from agentcore.memory.ranking.candidates import (
+    REPETITION_LOSS,
+    Candidate,
+    Distinct,
+    Question,
+    Span,
+    Tie,
+    distinct,
+    left,
+    likenesses,
+)
 from agentcore.memory.scoring import (
     RetrievalWeights,
     frequencies,

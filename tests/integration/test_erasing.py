@@ -516,7 +516,7 @@ def _add_strays(agent: Agent, count: int, content: str) -> None:
     for _ in range(count):
         memory_id = str(uuid4())
         owner = {"agent_id": agent.agent_id, "memory_id": memory_id, "user_id": None}
-        copy = {**owner, "links": [], "parent_memory_id": None, "provenance": {}, "content": content}
+        copy: dict[str, object] = {**owner, "links": [], "parent_memory_id": None, "provenance": {}, "content": content}
         (folder / f"{memory_id}.json").write_bytes(gzip.compress(json.dumps(copy).encode()))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.maintenance.rounds import enqueue_llm_work
 from agentcore.memory.params.memories import DeleteParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent

@@ -15,7 +15,7 @@ from agentcore.database import Row
 from agentcore.errors import DependencyUnavailable
 from agentcore.maintenance import index_keeper
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.maintenance.rounds import enqueue_llm_work
 from agentcore.memory.api import Caller
 from agentcore.memory.embeddings import Embedder, EmbeddingKind, Vectors
 from agentcore.memory.language.passages import passages

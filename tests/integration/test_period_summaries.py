@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.maintenance.rounds import enqueue_llm_work
 from agentcore.memory.api import Caller
 from agentcore.memory.deriving.period_summaries import PeriodSummarizing
 from agentcore.memory.models import MemoryType
@@ -257,7 +257,7 @@ async def test_sessions_summarised_before_the_rule_are_told_too(talk: Talking) -
 
 
 async def test_old_sessions_are_queued_page_by_page(talk: Talking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentcore.maintenance.llm_work.MEMORIES_A_PAGE", 2)
+    monkeypatch.setattr("agentcore.maintenance.rounds.MEMORIES_A_PAGE", 2)
     agent = talk.agent()
     await rules(agent, provider="extractive", trigger="session_end")
     for place in range(4):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.maintenance.rounds import enqueue_llm_work
 from agentcore.memory.api import Caller
 from agentcore.memory.deriving.session_summaries import Refreshing
 from agentcore.memory.params.changes import HistoryParams, RevertParams

@@ -11,7 +11,7 @@ import pytest
 from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import ConfigurationError, NotAuthorised
-from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.maintenance.rounds import enqueue_llm_work
 from agentcore.memory.llm import LlmOptions, Said, SummaryRequest, WrittenSummary
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.agent_settings import ConfigureParams, SettingsParams

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.maintenance.rounds import enqueue_llm_work
 from agentcore.memory.api import Caller
 from agentcore.memory.deriving import session_summaries
 from agentcore.memory.deriving.session_summaries import SessionSummarizing

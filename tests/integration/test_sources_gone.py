@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentcore.maintenance.llm_work import enqueue_llm_work
+from agentcore.maintenance.rounds import enqueue_llm_work
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams

@@ -9,8 +9,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.ranking.candidates import Candidate, Span
-from agentcore.memory.ranking.copies import SAME_TEXT, distinct
+from agentcore.memory.ranking.candidates import SAME_TEXT, Candidate, Span, distinct
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 

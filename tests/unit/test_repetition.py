@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.ranking import copies
-from agentcore.memory.ranking.copies import LEAST_LIKENESS, left
+from agentcore.memory.ranking import candidates
+from agentcore.memory.ranking.candidates import LEAST_LIKENESS, left
 
 
 def likenesses(scores: list[float], term_keys: list[list[int]]) -> list[float]:
-    return list(copies.likenesses(np.array(scores), term_keys).tolist())
+    return list(candidates.likenesses(np.array(scores), term_keys).tolist())
 
 
 LOG, LIKE_IT, OTHER = [1, 2, 3, 4], [1, 2, 3, 5], [7, 8, 9]

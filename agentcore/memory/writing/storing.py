@@ -17,7 +17,7 @@ from agentcore.memory.consequences.pending_work import (
     queue_relations,
     watch_capacity,
 )
-from agentcore.memory.consequences.superseding import Superseding
+from agentcore.memory.consequences.supersession import Superseding
 from agentcore.memory.intake import Draft, compared, is_long_work, is_same
 from agentcore.memory.params.memories import RefusedItem, StoreParams, StoreResult, answer_to
 from agentcore.memory.parts import MemoryParts
