@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from rich.progress import Progress
 
-from agentcore.database import query
+from agentcore.database import query, shaped_query
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.memory.rows.vector_rows import known_models
 from agentcore.memory.vector_store import PgVectorStore
@@ -33,6 +33,7 @@ from benchmarks.service import Service, run, running_service
 AGENT = "searcher"
 BATCH, K, NEAREST, RECALL_QUERIES = 250, 5, 50, 100
 FROM, TO = 384, 768
+COUNT = shaped_query("count_to_reembed", missing=query("missing_passage"))
 
 
 @dataclass
@@ -139,7 +140,7 @@ async def command(service: Service) -> asyncio.subprocess.Process:
 async def share_filled(service: Service) -> float:
     """Returns the share of memories that already have the new vector."""
     async with service.runtime.database.owner_transaction() as connection:
-        cursor = await connection.execute(query("count_to_reembed"), {"done": []})
+        cursor = await connection.execute(COUNT, {"done": []})
         row = await cursor.fetchone() or {}
     return int(row["to_move"]) / max(1, int(row["memories"]))
 
@@ -192,7 +193,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         await asyncio.gather(*clients)
         after, model_after = await recall(service, options.seed)
         async with runtime.database.owner_transaction() as connection:
-            cursor = await connection.execute(query("count_to_reembed"), {"done": [model_after]})
+            cursor = await connection.execute(COUNT, {"done": [model_after]})
             left = dict(await cursor.fetchone() or {})
     for failure in sorted({each.failure for each in done.searches if each.failure}):
         print("failed:", failure)
