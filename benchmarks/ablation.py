@@ -241,7 +241,7 @@ async def ask_labelled(service: Service, stored: Stored, path: Path, limit: int 
         own = replace(agent, agent_id=stored.agent(agent.agent_id))
         with stored.storing():
             await labelled.remember(service.call, own, lambda _: None)
-            await service.runtime.maintenance.round()
+            await service.settle()
             await relate(service, own.agent_id)
         for part in stored.parts:
             with stored.without(part):

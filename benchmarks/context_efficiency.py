@@ -289,7 +289,7 @@ async def _measured(service: Service, agents: Sequence[Conversation], options: a
         task = progress.add_task("storing", total=sum(len(each.memories) for each in agents))
         for each in agents:
             await remember(service.call, each, lambda stored: progress.advance(task, stored))
-        await service.runtime.maintenance.round()
+        await service.settle()
         pasts = {each.agent_id: await past_of(service, each) for each in agents}
         for agent, question, answerable in progress.track(list(questions(agents, options.every)), description="asking"):
             await measurement.ask(pasts[agent.agent_id], question, answerable)

@@ -136,7 +136,7 @@ async def gather(options: argparse.Namespace) -> list[Asked]:
             with Progress(transient=True) as progress:
                 for each in agents:
                     await remember(service.call, each, lambda count: None)
-                await service.runtime.maintenance.round()
+                await service.settle()
                 gathered += await collected(service, agents, progress)
     return gathered
 

@@ -199,7 +199,7 @@ async def _measured(
             for each in agents:
                 await remember(calls["fusion"], each, advance)
             if service is not None:
-                await service.runtime.maintenance.round()
+                await service.settle()
             for variant, call in calls.items():
                 outcomes[variant] = await judged(call, agents, options.every, progress)
         results |= _told(agents[0].set_name, outcomes, options.categories)

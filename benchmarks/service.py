@@ -54,6 +54,11 @@ class Service:
         told = re.search(rb'agentcore_searches_total{vectors="exact"} (.+)', figures)
         return float(told[1]) if told else 0.0
 
+    async def settle(self) -> None:
+        """Ends the background work: one round, and all jobs (passages, relations between messages)."""
+        await self.runtime.maintenance.round()
+        await self.runtime.jobs.run_pending()
+
     async def call(self, agent_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
         """Runs one JSON-RPC call, from bytes to bytes through the whole application. Raises on an error
         object."""

@@ -132,7 +132,7 @@ async def played(options: argparse.Namespace) -> dict[str, list[Went]]:
             storing = progress.add_task("storing", total=2 * sum(len(each.said) for each in agents))
             for memory in (*memories, *asking):
                 await memory.remember(lambda more: progress.advance(storing, more))
-            await service.runtime.maintenance.round()
+            await service.settle()
             outcomes: dict[str, list[Went]] = {}
             for name, contexts in arms.items():
                 tasks = [(task, arm) for agent, arm in zip(agents, contexts, strict=True) for task in agent.tasks]

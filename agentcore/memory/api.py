@@ -89,28 +89,8 @@ from agentcore.memory.params.sessions import (
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
-# Methods that a token bound to users may call; the others act on all users of the agent.
-FOR_USERS = frozenset(
-    (
-        "store",
-        "store_batch",
-        "add_session",
-        "retrieve",
-        "get_context",
-        "get",
-        "list",
-        "count",
-        "archived",
-        "stats",
-        "summarize",
-        "update",
-        "history",
-        "revert",
-        "feedback",
-        "delete",
-        "capabilities",
-    )
-)
+# Units of the rate limit that a call costs in addition to 1: see docs/operations.md.
+EMBEDS_ONE, READS_MANY = 1, 20
 # Types of positional arguments.
 Positional = str | UUID | Interaction | Sequence[Any]
 
@@ -135,6 +115,8 @@ class Method(Generic[P, ParamsT, ResultT]):
     """One operation: its models, scope and summary. Accessed on a `MemoryApi` instance it is callable.
 
     `positional`: params that may be passed by position. `rest`: the field that collects unknown names.
+    `for_users`: a token bound to users may call it; other methods act on all users of the agent. `cost`: units
+    of the rate limit in addition to 1.
     """
 
     def __init__(
@@ -146,16 +128,17 @@ class Method(Generic[P, ParamsT, ResultT]):
         *,
         positional: tuple[str, ...] = (),
         rest: str | None = None,
+        for_users: bool = False,
+        cost: int = 0,
     ) -> None:
         self.params = cast(type[ParamsT], params)
         self.result, self.scope, self.summary = result, scope, summary
-        self.positional, self.rest = positional, rest
+        self.positional, self.rest, self.for_users, self.cost = positional, rest, for_users, cost
         self.__doc__ = summary
 
     def __set_name__(self, owner: type, name: str) -> None:
         self.attribute = name
         self.name = f"memory.{name}"
-        self.for_users = name in FOR_USERS
 
     @overload
     def __get__(self, memory: None, kind: type) -> Self: ...
@@ -257,6 +240,8 @@ class MemoryApi(ABC):
         "memory:write",
         "Store an interaction, or a plain content, as one memory.",
         positional=("interaction",),
+        for_users=True,
+        cost=EMBEDS_ONE,
     )
     store_batch = Method(
         StoreBatchParams,
@@ -264,6 +249,7 @@ class MemoryApi(ABC):
         "memory:write",
         "Store up to 1,000 memories in one transaction, with a result for each.",
         positional=("items",),
+        for_users=True,
     )
     retrieve = Method(
         RetrieveParams,
@@ -271,6 +257,8 @@ class MemoryApi(ABC):
         "memory:read",
         "Find the memories that matter for a query, best first.",
         positional=("query", "k", "memory_types"),
+        for_users=True,
+        cost=EMBEDS_ONE,
     )
     get_context = Method(
         GetContextParams,
@@ -278,6 +266,8 @@ class MemoryApi(ABC):
         "memory:read",
         "Build a prompt-ready context for a query inside a token budget.",
         positional=("query", "task_id", "max_tokens"),
+        for_users=True,
+        cost=EMBEDS_ONE,
     )
     update = Method(
         UpdateParams,
@@ -286,6 +276,8 @@ class MemoryApi(ABC):
         "Correct, extend or re-weigh a memory; the change is kept in its history.",
         positional=("memory_id", "updates"),
         rest="updates",
+        for_users=True,
+        cost=EMBEDS_ONE,
     )
     history = Method(
         HistoryParams,
@@ -293,6 +285,7 @@ class MemoryApi(ABC):
         "memory:read",
         "What was changed in a memory, when and by whom, the latest first.",
         positional=("memory_id",),
+        for_users=True,
     )
     revert = Method(
         RevertParams,
@@ -300,6 +293,7 @@ class MemoryApi(ABC):
         "memory:write",
         "Bring a memory back to how it stood at an earlier version; nothing of its history goes.",
         positional=("memory_id", "version"),
+        for_users=True,
     )
     feedback = Method(
         FeedbackParams,
@@ -307,6 +301,7 @@ class MemoryApi(ABC):
         "memory:write",
         "Say how a memory served: helpful, unhelpful or wrong moves its relevance score.",
         positional=("memory_id", "verdict"),
+        for_users=True,
     )
     prune = Method(
         PruneParams,
@@ -314,28 +309,55 @@ class MemoryApi(ABC):
         "memory:write",
         "Archive and remove memories of a layer by a strategy.",
         positional=("memory_layer", "strategy"),
+        cost=READS_MANY,
     )
     restore = Method(
         RestoreParams,
         RestoreResult,
         "memory:write",
         "Bring archived memories back as they were, with vector, history, links and use.",
+        cost=READS_MANY,
     )
     archived = Method(
-        ArchivedParams, ArchivedResult, "memory:read", "Archived memories page by page, those archived last first."
+        ArchivedParams,
+        ArchivedResult,
+        "memory:read",
+        "Archived memories page by page, those archived last first.",
+        for_users=True,
     )
-    get = Method(GetParams, GetResult, "memory:read", "One memory, whole, by its id.", positional=("memory_id",))
-    list = Method(ListParams, ListResult, "memory:read", "Memories page by page, by time, importance or access count.")
-    count = Method(CountParams, CountResult, "memory:read", "How many memories match.")
+    get = Method(
+        GetParams, GetResult, "memory:read", "One memory, whole, by its id.", positional=("memory_id",), for_users=True
+    )
+    list = Method(
+        ListParams,
+        ListResult,
+        "memory:read",
+        "Memories page by page, by time, importance or access count.",
+        for_users=True,
+    )
+    count = Method(CountParams, CountResult, "memory:read", "How many memories match.", for_users=True, cost=READS_MANY)
     delete = Method(
         DeleteParams,
         DeleteResult,
         "memory:write",
         "Delete memories by id, or by a filter with confirm; says how many went.",
+        for_users=True,
+        cost=READS_MANY,
     )
-    stats = Method(StatsParams, StatsResult, "memory:read", "Counts by layer, links, archived memories and accesses.")
+    stats = Method(
+        StatsParams,
+        StatsResult,
+        "memory:read",
+        "Counts by layer, links, archived memories and accesses.",
+        for_users=True,
+        cost=READS_MANY,
+    )
     capabilities = Method(
-        CapabilitiesParams, CapabilitiesResult, "memory:read", "What this service can do, and its limits."
+        CapabilitiesParams,
+        CapabilitiesResult,
+        "memory:read",
+        "What this service can do, and its limits.",
+        for_users=True,
     )
     complete_task = Method(
         CompleteTaskParams,
@@ -350,6 +372,7 @@ class MemoryApi(ABC):
         "memory:write",
         "Store a conversation, or more of one: a memory for each message.",
         positional=("session_id", "messages"),
+        for_users=True,
     )
     end_session = Method(
         EndSessionParams,
@@ -357,15 +380,22 @@ class MemoryApi(ABC):
         "memory:write",
         "End a session: its working memory is promoted or ends, summaries of what was said are kept.",
         positional=("session_id",),
+        cost=READS_MANY,
     )
     summarize = Method(
         SummarizeParams,
         SummarizeResult,
         "memory:read",
         "A summary of the memories that match, in their own sentences: no model is asked. It is not kept.",
+        for_users=True,
+        cost=READS_MANY,
     )
     clear = Method(
-        ClearParams, ClearResult, "memory:write", "Delete a session, a user's memories or all; says how many went."
+        ClearParams,
+        ClearResult,
+        "memory:write",
+        "Delete a session, a user's memories or all; says how many went.",
+        cost=READS_MANY,
     )
     settings = Method(
         SettingsParams,
@@ -384,12 +414,14 @@ class MemoryApi(ABC):
         ConsolidateResult,
         "memory:write",
         "Give episodic memories that tell one thing together a summary that points to them.",
+        cost=READS_MANY,
     )
     erase = Method(
         EraseParams,
         EraseResult,
         "memory:admin",
         "Erase all of the agent, or of a user within it, from every place; with a signed receipt.",
+        cost=READS_MANY,
     )
 
     async def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
@@ -409,7 +441,15 @@ class MemoryApi(ABC):
 
 
 AnyMethod: TypeAlias = Method[Any, Any, Any]
-METHODS: tuple[AnyMethod, ...] = tuple(each for each in vars(MemoryApi).values() if isinstance(each, Method))
+
+
+def methods_of(api: type) -> tuple[AnyMethod, ...]:
+    """Returns the methods of an API class, those of its bases first."""
+    own = [each for base in reversed(api.__mro__) for each in vars(base).values() if isinstance(each, Method)]
+    return tuple(own)
+
+
+METHODS: tuple[AnyMethod, ...] = methods_of(MemoryApi)
 
 
 # Failures of the service. The caller's own errors (params, token, scope) are always raised.

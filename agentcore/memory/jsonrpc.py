@@ -24,24 +24,7 @@ TITLE = "AgentCore Memory"
 # Version of the contract, not of the package: incremented when params or results are added.
 CONTRACT_VERSION = "1.0.0"
 
-# Cost of a call in addition to its 1 unit, for the rate limit: see docs/operations.md.
 ROWS_A_UNIT = 50
-EMBEDS_ONE = frozenset({"memory.store", "memory.retrieve", "memory.get_context", "memory.update"})
-READS_MANY = frozenset(
-    {
-        "memory.prune",
-        "memory.clear",
-        "memory.restore",
-        "memory.consolidate",
-        "memory.summarize",
-        "memory.erase",
-        "memory.end_session",
-        "memory.delete",
-        "memory.stats",
-        "memory.count",
-    }
-)
-UNITS_OF_MANY = 20
 _ROWS_ASKED = ("k", "limit", "max_tokens")
 _DEFAULTS = {
     each.name: {name: field.default for name, field in each.params.model_fields.items() if name in _ROWS_ASKED}
@@ -63,19 +46,20 @@ class DiscoverParams(Strict):
 
 def cost_of(method: str, params: JsonObject | list[Any]) -> int:
     """Returns the units that a call costs: 1, and 1 for each text to embed and for every 50 rows to read."""
-    names = next((each.positional for each in METHODS if each.name == method), ())
+    called = next((each for each in METHODS if each.name == method), None)
+    names = () if called is None else called.positional
     said = params if isinstance(params, dict) else dict(zip(names, params, strict=False))
     given = {**_DEFAULTS.get(method, {}), **said}
     lists = {name: len(each) for name, each in given.items() if isinstance(each, list)}
     numbers = {name: max(0, each) for name, each in given.items() if isinstance(each, int)}
-    texts = lists.get("items", 0) + lists.get("messages", 0) + (method in EMBEDS_ONE)
+    texts = lists.get("items", 0) + lists.get("messages", 0)
     asked = numbers.get("k", 0) + numbers.get("limit", 0) + numbers.get("max_tokens", 0) // 20
     rows = min(asked, MAX_PAGE) + min(lists.get("memory_ids", 0), MAX_IDS)
-    return 1 + texts + rows // ROWS_A_UNIT + (UNITS_OF_MANY if method in READS_MANY else 0)
+    return 1 + texts + rows // ROWS_A_UNIT + (0 if called is None else called.cost)
 
 
-def memory_methods() -> list[RpcMethod[MemoryCall]]:
-    """Returns every `memory.*` method, and `rpc.discover`, which needs a token but no scope."""
+def memory_methods(offered: Sequence[AnyMethod] = METHODS) -> list[RpcMethod[MemoryCall]]:
+    """Returns the `memory.*` methods, and `rpc.discover`, which needs a token but no scope."""
     methods = [
         RpcMethod(
             name=method.name,
@@ -87,9 +71,9 @@ def memory_methods() -> list[RpcMethod[MemoryCall]]:
             positional=method.positional,
             reads=method.scope == "memory:read",
         )
-        for method in METHODS
+        for method in offered
     ]
-    for each in METHODS:  # before calls validate in several threads
+    for each in offered:  # before calls validate in several threads
         each.params.model_rebuild()
         each.result.model_rebuild()
     building = asyncio.Lock()

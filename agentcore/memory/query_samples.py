@@ -16,21 +16,27 @@ import numpy as np
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import Embedder, Vectors
 from agentcore.memory.models import JsonObject
-from agentcore.memory.ranking.calibration import HistoricalQueries, OffTopicPrompts
+from agentcore.memory.ranking.calibration import OffTopicPrompts, QueryDetector
 
-OFF_TOPIC, HISTORICAL = "off_topic.jsonl", "historical_queries.jsonl"
-# The discriminant of the local model, trained on more queries (`benchmarks/training/historical.py`).
-FITTED = "historical_local.npz"
+OFF_TOPIC = "off_topic.jsonl"
+HISTORICAL, ABOUT_ASSISTANT = "historical_queries.jsonl", "assistant_queries.jsonl"
+# The detectors of the local model, trained on more queries (`benchmarks/training/detectors.py`).
+FITTED = "detectors_local.npz"
+LABELS = ("historical", "about_assistant")
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class QuerySamples:
-    """Calibration of one embedding model by sample queries."""
+    """Calibration of one embedding model by sample queries.
+
+    `historical`: detects queries about an earlier state; `about_assistant`: about what the assistant said.
+    """
 
     off_topic: OffTopicPrompts
-    historical: HistoricalQueries | None
+    historical: QueryDetector | None
+    about_assistant: QueryDetector | None
 
 
 async def query_samples(embedder: Embedder | None, cache_directory: Path) -> QuerySamples | None:
@@ -41,26 +47,37 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
     if embedder is None:
         return None
     fitted = fitted_to(embedder.model)
-    names = (OFF_TOPIC,) if fitted is not None else (OFF_TOPIC, HISTORICAL)
+    names = (OFF_TOPIC,) if fitted is not None else (OFF_TOPIC, HISTORICAL, ABOUT_ASSISTANT)
     data = [files("agentcore.memory").joinpath(name).read_bytes() for name in names]
     key = hashlib.sha256(f"{embedder.model}/{embedder.dimensions}/".encode() + b"".join(data)).hexdigest()
     cached = cache_directory / "models" / f"queries-{key[:32]}.npy"
-    prompts, queries = _json_lines(data[0]), _json_lines(data[1]) if fitted is None else []
-    vectors = await _embedded(embedder, [each["text"] for each in (*prompts, *queries)], cached)
+    prompts, *labeled = (_json_lines(each) for each in data)
+    vectors = await _embedded(embedder, [row["text"] for rows in (prompts, *labeled) for row in rows], cached)
     if vectors is None:
         return None
+    queries = vectors[len(prompts) :]
     if fitted is None:
-        are_historical = np.array([each["historical"] for each in queries], bool)
-        fitted = HistoricalQueries.of(vectors[len(prompts) :], are_historical)
-    return QuerySamples(OffTopicPrompts.of(vectors[: len(prompts)]), fitted)
+        historical, about_assistant = labeled
+        fitted = {
+            "historical": QueryDetector.of(
+                queries[: len(historical)], np.array([row["historical"] for row in historical], bool)
+            ),
+            "about_assistant": QueryDetector.of(
+                queries, np.array([row.get("about_assistant", False) for row in (*historical, *about_assistant)], bool)
+            ),
+        }
+    return QuerySamples(OffTopicPrompts.of(vectors[: len(prompts)]), *(fitted[label] for label in LABELS))
 
 
-def fitted_to(model: str) -> HistoricalQueries | None:
-    """Returns the packaged discriminant if it was trained on vectors of this model."""
+def fitted_to(model: str) -> dict[str, QueryDetector | None] | None:
+    """Returns the packaged detectors by label if they were trained on vectors of this model."""
     with files("agentcore.memory").joinpath(FITTED).open("rb") as file, np.load(file) as arrays:
         if str(arrays["model"]) != model:
             return None
-        return HistoricalQueries(arrays["weights"].astype(np.float64), float(arrays["bias"]))
+        return {
+            label: QueryDetector(arrays[f"{label}_weights"].astype(np.float64), float(arrays[f"{label}_bias"]))
+            for label in LABELS
+        }
 
 
 def _json_lines(data: bytes) -> list[JsonObject]:
@@ -76,7 +93,7 @@ async def _embedded(embedder: Embedder, texts: Sequence[str], path: Path) -> Vec
         except DependencyUnavailable as failure:
             logger.warning(
                 "the embedder does not answer: until the next start abstention falls back to defaults, "
-                "historical queries to the times that they name: %s",
+                "historical queries to the times that they name, questions about the assistant to none: %s",
                 failure.message,
             )
             return None

@@ -244,7 +244,8 @@ def _values(
     named: Set[str | None],
 ) -> Values:
     now, scale = question.now.timestamp(), question.scale
-    role_factor = np.array([weights.assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
+    assistant_share = weights.assistant_share + (1 - weights.assistant_share) * question.about_assistant
+    role_factor = np.array([assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
     features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
     bm25, session, age, accesses, idle, importance = features.T
     terms = {

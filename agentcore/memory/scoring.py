@@ -25,8 +25,9 @@ USUAL_ONES = 10
 class RetrievalWeights:
     """Weights of the ranking terms, normalized over the terms that apply to a search.
 
-    `assistant_share`: factor for matches of an assistant's text. `after_question` to `before_statement`:
-    share of an adjacent turn's match that a person's turn gets, by their order.
+    `assistant_share`: factor for matches of an assistant's text; 1 if the query asks for it.
+    `after_question` to `before_statement`: share of an adjacent turn's match that a person's turn gets, by their
+    order.
     """
 
     similarity: float = 0.26

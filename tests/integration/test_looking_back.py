@@ -129,3 +129,24 @@ async def test_the_filters_hold_for_the_past_and_so_does_as_of(local_agent: Agen
     assert contents(then) == [HENRIK]
     assert (then.memories[0].superseded_by, then.memories[0].valid_to) == (None, None)
     assert history(then.receipt) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "is_about"),
+    [
+        ("Which book on bees did you recommend to me?", True),
+        ("Welches Buch über Bienen hattest du mir empfohlen?", True),
+        ("Which book on bees did I buy?", False),
+    ],
+)
+async def test_a_query_about_the_assistant_is_detected_and_reported(
+    local_agent: Agent, query: str, is_about: bool
+) -> None:
+    for speaker, content in (
+        ("user", "Can you recommend a book on bees for beginners?"),
+        ("assistant", "I would recommend The Lives of Bees by Thomas Seeley, a book for beginners."),
+        ("user", "I bought a book on bees today, by Jürgen Tautz."),
+    ):
+        await local_agent.store(content, speaker=speaker, session_id="bees")
+    found = await asked(local_agent, query)
+    assert ("about_assistant" in found.receipt.searched) == is_about

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.query_samples import HISTORICAL, OFF_TOPIC, fitted_to
+from agentcore.memory.query_samples import ABOUT_ASSISTANT, HISTORICAL, LABELS, OFF_TOPIC, fitted_to
 from agentcore.memory.ranking.calibration import (
     NEAREST,
     CutOffs,
     FitModel,
-    HistoricalQueries,
     OffTopicPrompts,
+    QueryDetector,
     Signals,
     Vectors,
     logistic,
@@ -154,7 +154,7 @@ def labelled_vectors(dimensions: int, shift: float, seed: int = 0) -> tuple[Vect
 @given(st.sampled_from([8, 64, 384, 1_024]), st.integers(0, 20))
 def test_it_tells_historical_queries_that_it_did_not_see(dimensions: int, seed: int) -> None:
     shift = 2 * np.sqrt(dimensions)
-    fitted = HistoricalQueries.of(*labelled_vectors(dimensions, shift, seed))
+    fitted = QueryDetector.of(*labelled_vectors(dimensions, shift, seed))
     assert fitted is not None
     unseen, are_historical = labelled_vectors(dimensions, shift, seed + 100)
     found = np.array([fitted.probability(each) for each in unseen])
@@ -164,27 +164,31 @@ def test_it_tells_historical_queries_that_it_did_not_see(dimensions: int, seed: 
 
 @given(st.sampled_from([8, 64, 384]), st.integers(0, 20))
 def test_vectors_that_do_not_differ_tell_nothing(dimensions: int, seed: int) -> None:
-    assert HistoricalQueries.of(*labelled_vectors(dimensions, 0.0, seed)) is None
+    assert QueryDetector.of(*labelled_vectors(dimensions, 0.0, seed)) is None
 
 
 @given(st.floats(-1e6, 1e6))
 def test_a_probability_lies_between_0_and_1(scale: float) -> None:
-    fitted = HistoricalQueries.of(*labelled_vectors(8, 5.0))
+    fitted = QueryDetector.of(*labelled_vectors(8, 5.0))
     assert fitted is not None
     assert 0 <= fitted.probability(np.full(8, scale, np.float32)) <= 1
 
 
-def test_the_sample_has_many_different_queries_of_both_kinds() -> None:
-    lines = files("agentcore.memory").joinpath(HISTORICAL).read_text("utf-8").splitlines()
+@pytest.mark.parametrize(("name", "label"), [(HISTORICAL, "historical"), (ABOUT_ASSISTANT, "about_assistant")])
+def test_the_samples_have_many_different_queries_of_both_kinds(name: str, label: str) -> None:
+    lines = files("agentcore.memory").joinpath(name).read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
     assert len({row["text"] for row in rows}) == len(rows)
-    assert 200 <= sum(row["historical"] for row in rows) <= len(rows) / 2
+    assert 200 <= sum(row[label] for row in rows) <= len(rows) / 2
 
 
-def test_the_local_model_has_a_discriminant_of_its_own() -> None:
-    """Fitted to other vectors, it would be noise."""
+def test_the_local_model_has_detectors_of_its_own() -> None:
+    """Fitted to other vectors, they would be noise."""
     fitted = fitted_to("local/multilingual-e5-small-adapted")
     assert fitted is not None
-    assert fitted.weights.shape == (384,)
-    assert np.isfinite(fitted.weights).all()
+    for label in LABELS:
+        detector = fitted[label]
+        assert detector is not None
+        assert detector.weights.shape == (384,)
+        assert np.isfinite(detector.weights).all()
     assert fitted_to("local/all-MiniLM-L6-v2") is None

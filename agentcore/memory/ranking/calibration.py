@@ -1,4 +1,4 @@
-"""Estimates whether anything found answers a query, and whether the query is historical. Pure.
+"""Estimates whether anything found answers a query, and what kind of query it is. Pure.
 
 Cosines of unrelated texts differ between languages and models. The baseline of a memory is its cosine with
 unrelated prompts; the cosine of a query that is about the memory exceeds it (cf. CSLS, Conneau et al. 2018).
@@ -149,38 +149,38 @@ def _unit(rows: Vectors) -> Vectors:
 Labels: TypeAlias = NDArray[np.bool_]
 # The weight of the scaled identity in the shrunk covariance (cf. Ledoit & Wolf 2004).
 SHRINKAGE = 0.3
-# The prior probability that a query is historical.
+# The prior probability of the detected kind.
 PRIOR = 0.3
 # The minimum cross-validated area under the ROC curve.
 MIN_AUC = 0.85
 
 
 @dataclass(frozen=True)
-class HistoricalQueries:
-    """A linear discriminant over query vectors, (dimensions,), and its bias."""
+class QueryDetector:
+    """Detects one kind of query: a linear discriminant over query vectors, (dimensions,), and its bias."""
 
     weights: NDArray[np.float64]
     bias: float
 
     @classmethod
-    def of(cls, vectors: Vectors, are_historical: Labels, shrinkage: float = SHRINKAGE) -> HistoricalQueries | None:
+    def of(cls, vectors: Vectors, labels: Labels, shrinkage: float = SHRINKAGE) -> QueryDetector | None:
         """Fits the discriminant to vectors, (n, dimensions), and n labels.
 
         Returns None if these vectors do not separate the classes in two-fold cross-validation.
         """
-        halves = ((vectors[half::2], are_historical[half::2]) for half in (0, 1))
+        halves = ((vectors[half::2], labels[half::2]) for half in (0, 1))
         first, second = (cls._fitted(*half, shrinkage) for half in halves)
         scores = np.empty(len(vectors))
         scores[0::2], scores[1::2] = second.scores(vectors[0::2]), first.scores(vectors[1::2])
-        above = scores[are_historical][:, None] > scores[~are_historical][None]
-        return cls._fitted(vectors, are_historical, shrinkage) if above.mean() >= MIN_AUC else None
+        above = scores[labels][:, None] > scores[~labels][None]
+        return cls._fitted(vectors, labels, shrinkage) if above.mean() >= MIN_AUC else None
 
     @classmethod
-    def _fitted(cls, vectors: Vectors, are_historical: Labels, shrinkage: float) -> HistoricalQueries:
+    def _fitted(cls, vectors: Vectors, labels: Labels, shrinkage: float) -> QueryDetector:
         """Fisher's discriminant (1936) with a shrunk covariance, solved as n x n by the Woodbury identity."""
         rows = np.asarray(vectors, np.float64)
-        means = rows[are_historical].mean(axis=0), rows[~are_historical].mean(axis=0)
-        centered = rows - np.where(are_historical[:, None], *means)
+        means = rows[labels].mean(axis=0), rows[~labels].mean(axis=0)
+        centered = rows - np.where(labels[:, None], *means)
         ridge = shrinkage * centered.var(axis=0).mean() + 1e-12
         scaled = centered * math.sqrt((1 - shrinkage) / len(rows))
         mean_difference = means[0] - means[1]
@@ -194,6 +194,6 @@ class HistoricalQueries:
         return np.asarray(queries @ self.weights + self.bias)
 
     def probability(self, query: Vectors) -> float:
-        """Returns the probability that the query, (dimensions,), is historical."""
+        """Returns the probability that the query, (dimensions,), is of this kind."""
         score = float(self.scores(query[None])[0])
         return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))

@@ -106,7 +106,8 @@ class Question:
     turns. `text`: the digest of the query's words; a stored question with these words repeats no memory.
     `excess` of the nearest and `generality` as in `OffTopicPrompts`. `changes` lead from a memory to one that
     it makes outdated, with the probability; none if the query is probably historical. `change_factor`: the
-    probability that the query is not historical.
+    probability that the query is not historical. `about_assistant`: the probability that the query asks for
+    what the assistant said.
     """
 
     now: datetime
@@ -123,6 +124,7 @@ class Question:
     text: bytes | None = None
     changes: Sequence[Tie] = ()
     change_factor: float = 1.0
+    about_assistant: float = 0.0
     excess: Mapping[UUID, float] | None = None
     generality: float = 0.0
 

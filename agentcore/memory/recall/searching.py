@@ -31,7 +31,7 @@ from agentcore.memory.query import (
     looking_back,
     split,
 )
-from agentcore.memory.ranking.calibration import CutOffs
+from agentcore.memory.ranking.calibration import CutOffs, QueryDetector
 from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
@@ -53,6 +53,8 @@ USUAL_BASELINE, USUAL_SPREAD = 0.25, 0.1
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 NO_MIN_FIT = "min_fit: not applied, answerability cannot be estimated without vectors"
 
+# The minimum probability at which a query is about what the assistant said.
+ABOUT_ASSISTANT_THRESHOLD = 0.9
 Vectors = NDArray[np.float32] | None
 """One row per text; None if only words are searched."""
 
@@ -180,14 +182,27 @@ class Search:
         return looking_back(self._params.query, named, now, historical)
 
     def _historical(self, vectors: Vectors) -> float:
-        """Returns the probability that a short query asks for an earlier state, by its vector."""
+        """Returns the probability that a query without `as_of` asks for an earlier state."""
+        samples = self._parts.samples
+        if samples is None or self._params.as_of is not None:
+            return 0.0
+        return self._detected(samples.historical, vectors)
+
+    def _about_assistant(self, vectors: Vectors) -> float:
+        """Returns the probability that the query asks for what the assistant said; 0 if it is below the threshold."""
+        samples = self._parts.samples
+        probability = 0.0 if samples is None else self._detected(samples.about_assistant, vectors)
+        if probability < ABOUT_ASSISTANT_THRESHOLD:
+            return 0.0
+        self._notes.searched["about_assistant"] = {"probability": round(probability, 2)}
+        return probability
+
+    def _detected(self, detector: QueryDetector | None, vectors: Vectors) -> float:
+        """Returns the probability that a short query is of a kind, by its vector."""
         is_whole = is_short(self._params.query) and "queries" not in self._notes.searched
-        if self._params.as_of is not None or not is_whole:
+        if detector is None or vectors is None or self._params.query_vector is not None or not is_whole:
             return 0.0
-        historical = None if self._parts.samples is None else self._parts.samples.historical
-        if vectors is None or historical is None or self._params.query_vector is not None:
-            return 0.0
-        return historical.probability(vectors[0])
+        return detector.probability(vectors[0])
 
     def _conditions(self, back: LookingBack | None) -> Mapping[str, Any]:
         if self._params.as_of is not None:
@@ -234,6 +249,7 @@ class Search:
             text=self._digest,
             changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
             change_factor=1 - historical,
+            about_assistant=self._about_assistant(vectors),
             excess=excess,
             generality=generality,
         )
