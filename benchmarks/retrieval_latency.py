@@ -23,7 +23,7 @@ from agentcore.memory.lexical import Bm25, idf, select_query_keys, term_keys
 from agentcore.memory.params.memories import RetrieveParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.recall.wording import MAX_POSTINGS
-from agentcore.memory.vector_store import SearchRequest, WordHits
+from agentcore.memory.vector_store import SearchRequest
 from benchmarks.corpus import question, sentence
 from benchmarks.ledger import append, percentiles
 from benchmarks.service import Service, run, running_service
@@ -65,23 +65,22 @@ async def settle(service: Service) -> None:
 async def bare(service: Service, agent_id: str, text: str) -> None:
     """Runs the embedding and the SQL of a retrieve alone."""
     parts = service.runtime.parts
-    vector, (bm25, words) = await asyncio.gather(_vector(parts, text), _words(parts, agent_id, text))
-    request = SearchRequest({"current": True}, vector, parts.vector_model, bm25, words)
+    vector, (bm25, weights) = await asyncio.gather(_vector(parts, text), _words(parts, agent_id, text))
+    request = SearchRequest({"current": True}, vector, parts.vector_model, bm25, weights)
     found = await parts.vectors.search(agent_id, request)
-    await parts.storage.summaries(agent_id, [each.memory_id for each in found.candidates[:5]])
+    await parts.storage.search_hits(agent_id, [each.memory_id for each in found.candidates[:5]])
 
 
 async def _vector(parts: MemoryParts, text: str) -> Any:
     return await parts.embedder.embed([text], "query") if parts.embedder is not None else None
 
 
-async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, WordHits]:
+async def _words(parts: MemoryParts, agent_id: str, text: str) -> tuple[Bm25, dict[int, float]]:
     keys = list(dict.fromkeys(term_keys(agent_id, text)))
     statistics = await parts.vectors.statistics(agent_id, keys)
     chosen = select_query_keys(keys, statistics.document_frequency, MAX_POSTINGS)
     weights = {key: idf(statistics.document_frequency.get(key, 0), statistics.memory_count) for key in chosen}
-    hits = await parts.vectors.search_words(agent_id, weights, {"current": True})
-    return Bm25([], statistics), hits
+    return Bm25([], statistics), weights
 
 
 async def one_by_one(service: Service, agent_id: str, count: int, chance: random.Random) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Connection, Database, Users, query, shaped_query
 from agentcore.limits import MAX_PAGE_BYTES
 from agentcore.memory.columns import NEW, TEXT, MemoryColumns, NewColumns, StoredMemory
-from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemorySummary, MemoryType
+from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemoryType
 from agentcore.memory.params.agent_settings import OwnRules
 from agentcore.memory.rows.archive_rows import ArchiveRows, EraseRows
 from agentcore.memory.rows.derived_rows import EMBED_PASSAGES, ClusterRows, FactRows, LlmRows, PassageRows, SummaryRows
@@ -352,16 +352,10 @@ class MemoryStorage:
         rows = await self._read(agent_id, "get_memories", primary=primary, **values)
         return {row["memory_id"]: as_record(row) for row in rows}
 
-    async def summaries(self, agent_id: str, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, MemorySummary], int]:
-        """Returns existing memories as unscored search hits, up to MAX_PAGE_BYTES, and the number omitted."""
+    async def search_hits(self, agent_id: str, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, Row], int]:
+        """Returns existing memories as rows of `MemorySummary`, up to MAX_PAGE_BYTES, and the number omitted."""
         rows = await self._read(agent_id, "get_summaries", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES)
-        read = {
-            row["memory_id"]: MemorySummary.model_construct(
-                **{**row, "memory_type": MemoryType(row["memory_type"])}
-            ).summing_up(row["sources"] or ())
-            for row in rows
-            if row["content"] is not None
-        }
+        read = {row["memory_id"]: row for row in rows if row["content"] is not None}
         return read, len(rows) - len(read)
 
     async def contents(self, agent_id: str, starts: Mapping[UUID, int], max_chars: int) -> list[Row]:

@@ -1,11 +1,11 @@
-"""Retrieves candidates from PostgreSQL: one lexical query, then one statement that filters before ranking."""
+"""Retrieves candidates from PostgreSQL by one statement, which filters before ranking."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 from uuid import UUID
 
@@ -24,8 +24,8 @@ from agentcore.memory.rows.vector_rows import SETTLED, ServingIndexes, VectorPla
 from agentcore.memory.scoring import is_person
 
 Conditions = Mapping[str, Any]
-# A variant of the statement: vector mode, passage mode, several vectors, time windows, validity.
-Shape = tuple[str, str, bool, bool, bool]
+# A variant of the statement: vector mode, passage mode, terms, several vectors, time windows, validity.
+Shape = tuple[str, str, bool, bool, bool, bool]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
@@ -41,25 +41,19 @@ THREAD_ABOVE_TERMS = 20_000
 
 
 @dataclass(frozen=True)
-class WordHits:
-    """The memories that contain a query's rarest terms, best first."""
-
-    memory_ids: Sequence[UUID] = ()
-
-
-@dataclass(frozen=True)
 class SearchRequest:
-    """Filters, query vectors (a row each, or None), their model, and the lexical hits.
+    """Filters, query vectors (a row each, or None), their model, and the query's terms.
 
-    `windows`: time ranges of the query. `breadth`: factor of the candidate limits. `held`: superseded
-    memories must have been valid in one of these time ranges; None: no such filter.
+    `term_weights`: the terms to look up, as keys, with their weights in BM25. `windows`: time ranges of the
+    query. `breadth`: factor of the candidate limits. `held`: superseded memories must have been valid in one of
+    these time ranges; None: no such filter.
     """
 
     conditions: Conditions
     vectors: NDArray[Any] | None
     model: str | None
     bm25: Bm25
-    words: WordHits
+    term_weights: Mapping[int, float] = field(default_factory=dict)
     windows: Sequence[Span] = ()
     breadth: int = 1
     held: Sequence[Span] | None = None
@@ -104,10 +98,6 @@ class VectorStore(Protocol):
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics: ...
 
-    async def search_words(
-        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int = 1
-    ) -> WordHits: ...
-
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
     def bound_to(self, users: Users) -> VectorStore:
@@ -146,29 +136,6 @@ class PgVectorStore:
             document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in frequencies},
             has_passages=total["has_passages"],
         )
-
-    async def search_words(
-        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int = 1
-    ) -> WordHits:
-        """Returns the memories that contain any of the terms, the best by BM25 first."""
-        if not term_weights:
-            return WordHits()
-        values = self._words(agent_id, term_weights, conditions, breadth)
-        [rows] = await self._database.fetch(agent_id, [(query("lexical_hits"), values)], binary=True)
-        return WordHits([row["memory_id"] for row in rows])
-
-    def _words(
-        self, agent_id: str, term_weights: Mapping[int, float], conditions: Conditions, breadth: int
-    ) -> dict[str, Any]:
-        return {
-            "agent_id": agent_id,
-            "filter": Jsonb(conditions),
-            "term_keys": list(term_weights),
-            "weights": list(term_weights.values()),
-            "limit": self._limits.times(breadth).lexical_candidates,
-            "k1": K1,
-            "b": B,
-        }
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         """Returns the candidates of all retrievers with the values that ranking needs."""
@@ -209,8 +176,11 @@ class PgVectorStore:
             "compared": COMPARED,
             "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,
-            "lexical_ids": list(request.words.memory_ids),
-            "foremost_lexical_ids": list(request.words.memory_ids[: limits.leading_candidates]),
+            "term_keys": list(request.term_weights),
+            "weights": list(request.term_weights.values()),
+            "lexical_limit": limits.lexical_candidates,
+            "k1": K1,
+            "b": B,
             "window_starts": [start for start, _ in request.windows],
             "window_ends": [end for _, end in request.windows],
             "held_starts": [start for start, _ in request.held or ()],
@@ -232,7 +202,7 @@ class PgVectorStore:
         index: ServingIndex | None,
     ) -> list[Row]:
         several, then = len(values["vectors"]) > 1, request.held is not None
-        shape = *modes, several, bool(request.windows), then
+        shape = *modes, bool(request.term_weights), several, bool(request.windows), then
         statements: list[Statement] = [(self._statement(shape), values)]
         if index is not None:
             filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
@@ -240,7 +210,7 @@ class PgVectorStore:
         return (await self._database.fetch(agent_id, statements, binary=True))[-1]
 
     def _statement(self, shape: Shape) -> sql.Composed:
-        mode, passages, several, timely, then = shape
+        mode, passages, lexical, several, timely, then = shape
         if shape not in self._statements:
             name = "distance_to_nearest" if several else "distance_to_one"
             distance = shaped_query(name, stored=self._place.stored)
@@ -254,6 +224,7 @@ class PgVectorStore:
             self._statements[shape] = shaped_query(
                 "candidates",
                 nearest=self._nearest(mode, several, passages, then=then),
+                lexical=query("lexical_arm" if lexical else "lexical_arm_none"),
                 best=best,
                 distance=distance,
                 held=self._place.held,
@@ -324,11 +295,10 @@ def _near(rows: Sequence[Row]) -> int:
 
 def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
     """Counts candidates by retriever; neighbors and links count only if no retriever found them."""
-    lexical = set(request.words.memory_ids)
-    counts = {"lexical": len(lexical)}
+    counts = {"lexical": sum(row["is_lexical"] for row in rows)}
     if request.vectors is not None:
         counts["vector"] = _near(rows)
-    more = [row for row in rows if not row["is_near"] and row["memory_id"] not in lexical]
+    more = [row for row in rows if not row["is_near"] and not row["is_lexical"]]
     if request.windows:
         counts["temporal"] = sum(row["is_timely"] for row in rows)
         more = [row for row in more if not row["is_timely"]]

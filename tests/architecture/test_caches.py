@@ -92,6 +92,7 @@ OF_ONE_CALL = {
     "agentcore.memory.recall.searching": "SearchResult.passages",
     "agentcore.memory.recall.wording": "Wording.corrected",
     "agentcore.memory.statements.statements": "Told.readings",
+    "agentcore.memory.vector_store": "SearchRequest.term_weights",
     "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
     "agentcore.providers.bert_graphs": "BertGraph._nodes",

@@ -20,7 +20,7 @@ from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows import vector_index, vector_rows
 from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex
 from agentcore.memory.rows.vector_rows import ServingIndexes
-from agentcore.memory.vector_store import PgVectorStore, SearchRequest, WordHits
+from agentcore.memory.vector_store import PgVectorStore, SearchRequest
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, searches, settings_for
@@ -264,7 +264,7 @@ async def test_a_filter_finds_all_it_should_also_before_pgvector_0_8(
 async def test_without_any_index_a_large_agent_is_searched_exactly(filled: Runtime) -> None:
     vector = np.ones(DIMENSIONS, dtype=np.float32)
     statistics = LexicalStatistics(60, 1.0, {})
-    request = SearchRequest({}, vector[None], filled.parts.vector_model, Bm25([], statistics), WordHits())
+    request = SearchRequest({}, vector[None], filled.parts.vector_model, Bm25([], statistics))
     vectors = PgVectorStore(filled.database, DIMENSIONS, SearchLimits(exact_search_limit=0))
     found = await vectors.search("ada", request)
     assert (found.mode, found.counts["vector"]) == ("exact", 60)

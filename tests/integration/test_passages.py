@@ -28,7 +28,7 @@ from agentcore.memory.params.memories import DeleteParams, GetContextParams, Pru
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows import vector_index
 from agentcore.memory.rows.vector_index import IndexPolicy
-from agentcore.memory.vector_store import PASSAGES, PgVectorStore, SearchRequest, WordHits
+from agentcore.memory.vector_store import PASSAGES, PgVectorStore, SearchRequest
 from agentcore.memory.writing import document_vectors
 from agentcore.memory.writing.document_vectors import EmbeddingPassages
 from agentcore.runtime import Runtime, open_runtime
@@ -223,7 +223,7 @@ async def test_the_signals_of_abstention_compare_the_passage_that_matched(agent:
 async def search_request(agent: Agent, vector: Any) -> SearchRequest:
     statistics = await agent.runtime.parts.vectors.statistics(agent.agent_id, [])
     model = agent.runtime.parts.vector_model
-    return SearchRequest({}, vector[None], model, Bm25([], statistics), WordHits())
+    return SearchRequest({}, vector[None], model, Bm25([], statistics))
 
 
 # --- changes ------------------------------------------------------------------------------------------------

@@ -135,16 +135,12 @@ async def tie(filled: Agent) -> None:
 @pytest.mark.parametrize("then", ["held_ever", "held_then"])
 async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, then: str) -> None:
     await tie(filled)
-    async with filled.runtime.database.owner_transaction() as connection:
-        cursor = await connection.execute(
-            "SELECT memory_id FROM memories WHERE agent_id = %s LIMIT 60", (filled.agent_id,)
-        )
-        ids = [row["memory_id"] for row in await cursor.fetchall()]
     text = await plan(
         filled,
         shaped_query(
             "candidates",
             nearest=query("vector_arm_none"),
+            lexical=query("lexical_arm"),
             beside=query("beside_foremost"),
             timely=query("temporal_arm_none"),
             best=query("no_passage"),
@@ -158,8 +154,11 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, t
         filter=Jsonb({}),
         held_starts=["2026-01-01Z"],
         held_ends=["2026-02-01Z"],
-        lexical_ids=ids,
-        foremost_lexical_ids=ids[:20],
+        term_keys=[1, 2],
+        weights=[1.0, 0.5],
+        lexical_limit=60,
+        k1=1.2,
+        b=0.75,
         foremost=20,
         link_limit=20,
         most_terms=1_024,

@@ -21,7 +21,7 @@ from agentcore.memory.ranking.calibration import OffTopicPrompts
 from agentcore.memory.ranking.candidates import Candidate
 from agentcore.memory.rows.memory_rows import PendingRelation
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.memory.vector_store import SearchRequest, WordHits
+from agentcore.memory.vector_store import SearchRequest
 
 BATCH = 16
 # How many of the nearest earlier and later messages one is compared with; their minimum cosine.
@@ -79,7 +79,7 @@ class Relating:
         """Returns the texts of each pair to compare, the earlier first, and their cosines."""
         messages = _messages(rows)
         statistics = await self._parts.vectors.statistics(self._caller.agent_id, [])
-        near = {row.memory_id: await self._nearest(row, statistics) for row in rows}
+        near = await self._without_pending([await self._nearest(row, statistics) for row in rows], rows)
         wanted = {each for ids in near.values() for each in ids} - messages.keys()
         records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
         messages |= _messages([*records.values()])
@@ -92,23 +92,39 @@ class Relating:
         ordered = {pair: cosines[pair] for pair in sorted(cosines)}
         return {(old, new): (messages[old].text, messages[new].text) for old, new in ordered}, ordered
 
-    async def _nearest(self, row: PendingRelation, statistics: LexicalStatistics) -> dict[UUID, float]:
-        """Returns the nearest earlier and later messages of the same speaker among the vector candidates.
+    async def _without_pending(
+        self, near: Sequence[tuple[dict[UUID, float], dict[UUID, float]]], rows: Sequence[PendingRelation]
+    ) -> dict[UUID, dict[UUID, float]]:
+        """Returns the cosines of each message's nearest ones, without later messages that are pending themselves.
 
-        The values are their cosines.
+        Those will be compared with it. So an import costs as much as the same messages stored one by one.
         """
+        later = {each for _, ids in near for each in ids}
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            pending = await transaction.relations.still_pending(sorted(later))
+        return {
+            row.memory_id: earlier | {each: cosine for each, cosine in after.items() if each not in pending}
+            for row, (earlier, after) in zip(rows, near, strict=True)
+        }
+
+    async def _nearest(
+        self, row: PendingRelation, statistics: LexicalStatistics
+    ) -> tuple[dict[UUID, float], dict[UUID, float]]:
+        """Returns the cosines of the nearest earlier and the nearest later messages of the same speaker."""
         conditions = {"current": True, "unflagged": True, "memory_types": _TYPES}
         place = {"user_id": row.user_id, "namespace": row.namespace}
         conditions |= {name: value for name, value in place.items() if value is not None}
         vector = None if row.embedding is None else np.asarray(row.embedding.to_numpy(), np.float32)[None]
-        no_words = Bm25([], statistics), WordHits()
-        request = SearchRequest(conditions, vector, self._parts.vector_model, *no_words)
+        request = SearchRequest(conditions, vector, self._parts.vector_model, Bm25([], statistics))
         found = await self._parts.vectors.search(self._caller.agent_id, request)
         likely = sorted(_similar(row, found.candidates), key=lambda each: -(each.similarity or 0.0))
         order = (row.timestamp, row.memory_id)
         earlier = [each for each in likely if (each.timestamp, each.memory_id) < order]
         later = [each for each in likely if (each.timestamp, each.memory_id) > order]
-        return {each.memory_id: each.similarity or 0.0 for each in (*earlier[:COMPARED], *later[:COMPARED])}
+        first, second = (
+            {each.memory_id: each.similarity or 0.0 for each in side[:COMPARED]} for side in (earlier, later)
+        )
+        return first, second
 
 
 def _similar(row: PendingRelation, candidates: Sequence[Candidate]) -> list[Candidate]:

@@ -15,6 +15,11 @@ SELECT m.memory_id, m.version, m.content, m.timestamp, m.speaker, m.user_id, m.s
  WHERE q.agent_id = %(agent_id)s AND q.work = 'relations'
  ORDER BY q.queued_at, q.memory_id LIMIT %(limit)s;
 
+-- name: still_pending_relations
+-- Returns those of these memories that are pending for comparison.
+SELECT memory_id FROM llm_queue
+ WHERE agent_id = %(agent_id)s AND work = 'relations' AND memory_id = ANY (%(memory_ids)s::uuid[]);
+
 -- name: ends_of_changes
 -- Returns source and target of the `probably_changes` links of these memories.
 SELECT source_id, target_id FROM memory_links

@@ -72,10 +72,14 @@ SELECT near.memory_id
  ORDER BY min(near.place), near.memory_id
  LIMIT %(several_limit)s;
 
--- name: lexical_hits
--- Returns memories that contain the query's rarest terms, best by BM25 first.
-SELECT memory_id
-  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(limit)s, %(k1)s, %(b)s);
+-- name: lexical_arm
+-- Returns memories that contain the query's rarest terms, with their places, best by BM25 first.
+SELECT memory_id, row_number() OVER () AS place
+  FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(lexical_limit)s, %(k1)s, %(b)s);
+
+-- name: lexical_arm_none
+-- No term of the query is looked up.
+SELECT NULL::uuid AS memory_id, 0::bigint AS place WHERE false;
 
 -- name: beside_foremost
 -- Returns the messages directly before and after each top hit in its session.
@@ -153,11 +157,12 @@ true;
 -- name: candidates
 -- Returns the candidates of all retrievers with what ranking needs: vector hits, lexical hits, memories linked to the
 -- top hits of both (strongest links and best hits first), their neighbors in the session, and memories of the time
--- spans. The filter applies to all.
+-- spans. Each retriever applies the filter.
 WITH nearest AS MATERIALIZED ({nearest}),
+     lexical AS MATERIALIZED ({lexical}),
      foremost AS MATERIALIZED (
          SELECT best.memory_id, min(best.place) AS place
-           FROM (SELECT * FROM unnest(%(foremost_lexical_ids)s::uuid[]) WITH ORDINALITY AS words (memory_id, place)
+           FROM (SELECT memory_id, place FROM lexical WHERE place <= %(foremost)s
                   UNION ALL
                  (SELECT memory_id, row_number() OVER () FROM nearest LIMIT %(foremost)s)) AS best
           GROUP BY best.memory_id
@@ -179,7 +184,7 @@ WITH nearest AS MATERIALIZED ({nearest}),
      beside AS MATERIALIZED ({beside}),
      timely AS MATERIALIZED ({timely}),
      found AS MATERIALIZED (
-         SELECT unnest(%(lexical_ids)s::uuid[]) AS memory_id
+         SELECT memory_id FROM lexical
           UNION SELECT memory_id FROM nearest
           UNION SELECT memory_id FROM linked
           UNION SELECT memory_id FROM beside
@@ -210,6 +215,7 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        CASE WHEN m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest LIMIT %(compared)s))
             THEN coalesce(best.embedding, {stored}) END AS vector,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
+       m.memory_id = ANY (ARRAY(SELECT memory_id FROM lexical)) AS is_lexical,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
        m.memory_id = ANY (ARRAY(SELECT memory_id FROM timely)) AS is_timely,
        ties.target_ids, ties.weights, ties.relations,
@@ -219,4 +225,4 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
   LEFT JOIN ties ON ties.source_id = m.memory_id
   LEFT JOIN LATERAL ({best}) AS best ON true
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY(SELECT memory_id FROM found))
-   AND memory_matches(m, %(filter)s) AND {then};
+   AND {then};

@@ -12,6 +12,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
+from agentcore.database import Row
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.encoding import digest
@@ -19,7 +20,7 @@ from agentcore.memory.language import moments
 from agentcore.memory.language.moments import Window
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.llm import Rewriting
-from agentcore.memory.models import Dropped, JsonObject, MemorySummary, Receipt
+from agentcore.memory.models import Dropped, JsonObject, MemorySummary, MemoryType, Receipt
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import (
@@ -35,7 +36,7 @@ from agentcore.memory.ranking.calibration import CutOffs, QueryDetector
 from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
-from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, search_words
+from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, read_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.vector_store import THREAD_ABOVE_TERMS, Found, SearchRequest
 from agentcore.telemetry import Steps
@@ -118,20 +119,17 @@ class Search:
         text, named = await self._understood(now)
         times = _times_in(named)
         back = self._looking_back(times, now)
-        conditions = self._conditions(back)
-        vectors, wording = await asyncio.gather(self._vectors(text), self._words(text, breadth, conditions))
+        vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
         windows = [time for _, time in times]
         historical = self._historical(vectors)
-        if back is None and (back := self._looking_back(times, now, historical)):
-            # Superseded memories take part in the lexical search, too.
-            conditions = self._conditions(back)
-            wording = await self._words(text, breadth, conditions)
+        if back is None:
+            back = self._looking_back(times, now, historical)
         request = SearchRequest(
-            conditions,
+            self._conditions(back),
             vectors,
             self._parts.vector_model,
             wording.bm25,
-            wording.hits,
+            wording.looked_up,
             windows,
             breadth,
             None if back is None else back.spans,
@@ -305,39 +303,35 @@ class Search:
             )
         return np.asarray([given], dtype=np.float32)
 
-    async def _words(self, text: str, breadth: int, conditions: Mapping[str, Any]) -> Wording:
-        return await search_words(
-            self._parts.vectors,
-            self._agent_id,
-            text,
-            conditions,
-            self._steps,
-            with_vectors=self._parts.embedder is not None or self._params.query_vector is not None,
-            breadth=breadth,
-        )
+    async def _words(self, text: str) -> Wording:
+        with_vectors = self._parts.embedder is not None or self._params.query_vector is not None
+        with self._steps("statistics"):
+            return await read_words(self._parts.vectors, self._agent_id, text, with_vectors=with_vectors)
 
     async def _read(self, ranked: Sequence[Ranked]) -> list[MemorySummary]:
         wanted = [each.memory_id for each in ranked]
-        summaries, left_out = await self._parts.storage.summaries(self._agent_id, wanted)
+        rows, left_out = await self._parts.storage.search_hits(self._agent_id, wanted)
         self._left_out += left_out
-        explain = self._params.explain
-        # Under `as_of` the later end of its validity is not known yet.
-        unseen = {} if self._params.as_of is None else dict.fromkeys(PAST_FIELDS)
-        return [
-            summaries[each.memory_id].model_copy(
-                update={
-                    "score": each.score,
-                    "similarity": each.similarity,
-                    "terms": dict(each.terms) if explain else None,
-                    "stands_for": list(each.stands_for),
-                    "outdated_by": each.outdated_by,
-                    "linked_to": each.linked_to,
-                    **unseen,
-                }
-            )
-            for each in ranked
-            if each.memory_id in summaries
-        ]
+        return [self._summary(each, rows[each.memory_id]) for each in ranked if each.memory_id in rows]
+
+    def _summary(self, hit: Ranked, row: Row) -> MemorySummary:
+        # Every field is set: pydantic takes long to evaluate defaults.
+        summary = MemorySummary.model_construct(
+            **{
+                **row,
+                "memory_type": MemoryType(row["memory_type"]),
+                "score": hit.score,
+                "similarity": hit.similarity,
+                "terms": dict(hit.terms) if self._params.explain else None,
+                "stands_for": list(hit.stands_for),
+                "instead_of": [],
+                "outdated_by": hit.outdated_by,
+                "linked_to": hit.linked_to,
+                # Under `as_of` the later end of its validity is not known yet.
+                **({} if self._params.as_of is None else dict.fromkeys(PAST_FIELDS)),
+            }
+        )
+        return summary.summing_up(row["sources"] or ())
 
     def _receipt(
         self,

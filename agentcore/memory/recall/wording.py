@@ -1,4 +1,4 @@
-"""Lexical search: selects the rarest terms of a query, corrects typos, finds memories with these terms."""
+"""Lexical search: reads the terms of a query, corrects typos, selects the terms to look up."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from agentcore.memory.lexical import (
     Bm25,
@@ -20,8 +20,7 @@ from agentcore.memory.lexical import (
     terms,
 )
 from agentcore.memory.ranking.candidates import Candidate, MatchScale
-from agentcore.memory.vector_store import VectorStore, WordHits
-from agentcore.telemetry import Steps
+from agentcore.memory.vector_store import VectorStore
 
 MAX_POSTINGS = 2_000
 # If vectors are searched too, a term of more memories is skipped: it costs more than it discriminates.
@@ -44,11 +43,11 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Wording:
-    """The query's terms as keys, their BM25 scorer, the hits, and corrected typos."""
+    """The query's terms as keys, their BM25 scorer, the terms to look up with their weights, corrected typos."""
 
     keys: Sequence[int]
     bm25: Bm25
-    hits: WordHits
+    looked_up: Mapping[int, float]
     corrected: Mapping[str, str] = field(default_factory=dict)
 
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
@@ -66,27 +65,14 @@ class Wording:
         return MatchScale(words, alone)
 
 
-async def search_words(
-    vectors: VectorStore,
-    agent_id: str,
-    text: str,
-    conditions: Mapping[str, Any],
-    steps: Steps,
-    *,
-    with_vectors: bool,
-    breadth: int = 1,
-) -> Wording:
-    """Returns the agent's matching memories that contain words of the text.
+async def read_words(vectors: VectorStore, agent_id: str, text: str, *, with_vectors: bool) -> Wording:
+    """Returns the terms of a text, by the statistics of the agent's memories.
 
     With vectors, words that nearly every memory contains are not looked up.
     """
-    with steps("statistics"):
-        reading = await _reading(vectors, agent_id, text)
+    reading = await _reading(vectors, agent_id, text)
     keys, bm25 = reading.weighed()
-    with steps("words"):
-        weights = _looked_up(bm25, LONGEST_LIST if with_vectors else math.inf)
-        hits = await vectors.search_words(agent_id, weights, conditions, breadth)
-    return Wording(keys, bm25, hits, reading.told())
+    return Wording(keys, bm25, _looked_up(bm25, LONGEST_LIST if with_vectors else math.inf), reading.told())
 
 
 def _looked_up(bm25: Bm25, longest_list: float) -> dict[int, float]:

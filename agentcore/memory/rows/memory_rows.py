@@ -183,6 +183,11 @@ class RelationRows(OwnedRows):
         rows = await self._rows("pending_relations", limit=limit, model=model)
         return [PendingRelation(**row) for row in rows]
 
+    async def still_pending(self, memory_ids: Sequence[UUID]) -> set[UUID]:
+        """Returns those of these memories that are pending."""
+        rows = await self._rows("still_pending_relations", memory_ids=list(memory_ids))
+        return {row["memory_id"] for row in rows}
+
     async def ends(self, memory_ids: Sequence[UUID]) -> set[UUID]:
         """Returns both ends of the `probably_changes` links of these memories."""
         rows = await self._rows("ends_of_changes", memory_ids=list(memory_ids))
