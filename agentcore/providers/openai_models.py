@@ -96,21 +96,24 @@ class OpenAiEmbedder(RemoteEmbedder):
                 model=self._options.model_name, input=list(texts), dimensions=self._dimensions_asked
             )
             return [each.embedding for each in sorted(answer.data, key=lambda each: each.index)]
-        except openai.APIStatusError as cause:
-            raise self._failure_of(cause) from cause
-        except openai.APITimeoutError as cause:
-            raise self._failures.unanswered() from cause
-        except openai.APIConnectionError as cause:
-            raise self._failures.unreachable() from cause
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError) as cause:
+        except openai.OpenAIError as cause:
+            raise _failure_of(cause, self._failures) from cause
+        except (ValueError, TypeError, AttributeError) as cause:
             # The SDK does not validate a response: a malformed one fails at its first use.
             raise self._failures.unreadable() from cause
 
-    def _failure_of(self, cause: openai.APIStatusError) -> RequestFailed:
+
+def _failure_of(cause: openai.OpenAIError, failures: Failures) -> RequestFailed:
+    if isinstance(cause, openai.APIStatusError):
         # The quota is used up: a retry does not help.
         final = cause.code == "insufficient_quota"
         retry_after = cause.response.headers.get("retry-after")
-        return self._failures.status(cause.status_code, retry_after=retry_after, final=final)
+        return failures.status(cause.status_code, retry_after=retry_after, final=final)
+    if isinstance(cause, openai.APITimeoutError):
+        return failures.unanswered()
+    if isinstance(cause, openai.APIConnectionError):
+        return failures.unreachable()
+    return failures.unreadable()
 
 
 _PROMPTS = Path(__file__).with_name("prompts")
@@ -221,11 +224,13 @@ class OpenAiChat(Generic[Form]):
 
         Raises RequestFailed, DependencyUnavailable.
         """
-        for form in self._forms:
+        # Concurrent requests may replace the formats.
+        forms = tuple(self._forms)
+        for form in forms:
             try:
                 said = await self._say(messages, form, agent_id)
             except RequestFailed as failure:
-                if failure.status not in REFUSED or form is self._forms[-1]:
+                if failure.status not in REFUSED or form is forms[-1]:
                     raise
                 continue
             # Keep the format that worked: from now on a refusal is due to the text.
@@ -252,16 +257,13 @@ class OpenAiChat(Generic[Form]):
                 if _is_declined(answer):
                     raise self._failures.declined()
                 return content
-            except openai.APIStatusError as cause:
-                if bill is not None:
+            except openai.OpenAIError as cause:
+                if bill is not None and _is_free(cause):
                     bill.free()
-                retry_after = cause.response.headers.get("retry-after")
-                raise self._failures.status(cause.status_code, retry_after=retry_after) from cause
-            except (openai.APITimeoutError, TimeoutError) as cause:
+                raise _failure_of(cause, self._failures) from cause
+            except TimeoutError as cause:
                 raise self._failures.unanswered() from cause
-            except openai.APIConnectionError as cause:
-                raise self._failures.unreachable() from cause
-            except (openai.OpenAIError, ValueError, TypeError, AttributeError, LookupError) as cause:
+            except (ValueError, TypeError, AttributeError, LookupError) as cause:
                 # The SDK does not validate a response: a malformed one fails at its first use.
                 raise self._failures.unreadable() from cause
 
@@ -284,6 +286,15 @@ def _content(answer: Any, bill: Bill | None) -> str:
     return str(answer.choices[0].message.content or "")
 
 
+_NOT_CONNECTED = ("ConnectError", "ConnectTimeout")
+
+
+def _is_free(cause: openai.OpenAIError) -> bool:
+    """Returns whether the request was refused, or did not reach the server."""
+    # By name: the SDK uses httpx or httpx2, whichever is installed.
+    return isinstance(cause, openai.APIStatusError) or type(cause.__cause__).__name__ in _NOT_CONNECTED
+
+
 def _is_declined(answer: Any) -> bool:
     choice = answer.choices[0]
     return bool(getattr(choice.message, "refusal", None)) or choice.finish_reason == "content_filter"
@@ -294,8 +305,8 @@ def _unfenced(said: str) -> str:
     return text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
 
 
-# Keywords that the strict mode of structured outputs does not support.
-_UNKNOWN = frozenset({"default", "title", "description"})
+# Schema keywords that are removed: strict mode rejects `default`; `title` and `description` are not needed.
+_REMOVED_KEYWORDS = frozenset({"default", "title", "description"})
 # Control characters except white space, and unpaired surrogates.
 _UNSTORABLE = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
@@ -307,21 +318,21 @@ def answer_form(form: type[BaseModel]) -> dict[str, Any]:
 
 
 def read_answer(said: str, form: type[Form]) -> Form:
-    """Parses an answer and removes characters that cannot be stored. Raises ValueError."""
+    """Parses an answer, removes characters that cannot be stored and normalizes white space. Raises ValueError."""
     try:
-        return form.model_validate(_storable(json.loads(said, strict=False)))
+        return form.model_validate(_cleaned(json.loads(said, strict=False)))
     except RecursionError as cause:
         raise ValueError("it is nested too deep") from cause
 
 
-def _storable(value: Any) -> Any:
+def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         lines = _UNSTORABLE.sub("", value).splitlines()
         return "\n".join(line for each in lines if (line := " ".join(each.split())))
     if isinstance(value, list):
-        return [_storable(each) for each in value]
+        return [_cleaned(each) for each in value]
     if isinstance(value, dict):
-        return {key: _storable(each) for key, each in value.items()}
+        return {key: _cleaned(each) for key, each in value.items()}
     return value
 
 
@@ -331,7 +342,7 @@ def _strict(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     named = value.get("properties")
-    plain = {key: _strict(each) for key, each in value.items() if key not in _UNKNOWN}
+    plain = {key: _strict(each) for key, each in value.items() if key not in _REMOVED_KEYWORDS}
     if isinstance(named, dict):
         # A field may have the name of a schema keyword.
         plain["properties"] = {name: _strict(each) for name, each in named.items()}
