@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
@@ -74,7 +75,7 @@ class WorkingTemplate:
 
     async def values(self) -> dict[str, str]:
         """Returns the filled fields, in the order of the fields."""
-        return self._values(await self._kept())
+        return self._known(_stored(await self._kept()))
 
     async def text(self) -> str:
         """Returns the template as Markdown, empty fields with their descriptions."""
@@ -87,21 +88,21 @@ class WorkingTemplate:
     async def fill(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """Fills in fields (null or blank empties one); returns all filled fields.
 
+        Stored fields that this template does not have are kept: another process may have a newer version of it.
         Raises InvalidParams for an unknown field or a value that is too long, Conflict if all retries fail.
         """
         told = self._checked(values)
-        pause = FIRST_PAUSE_SECONDS
-        for _ in range(ATTEMPTS):
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
             kept = await self._kept()
-            filled = {**self._values(kept), **told}
-            ordered = {name: filled[name] for name in self.fields if filled.get(name)}
-            try:
-                await self._keep(kept, ordered)
-                return ordered
-            except (Conflict, NotFound):
-                # Another process changed it concurrently: retry and merge its fields.
-                await asyncio.sleep(pause)
-                pause *= 2
+            fields = {**_stored(kept), **told}
+            filled = self._known(fields)
+            others = {name: value for name, value in fields.items() if name not in self.fields}
+            # If another process changed it concurrently, retry and merge its fields.
+            with suppress(Conflict, NotFound):
+                await self._keep(kept, filled | others)
+                return filled
         raise Conflict("The template changes faster than it can be filled in: try again.")
 
     def arguments(self) -> type[FillTemplate]:
@@ -145,7 +146,7 @@ class WorkingTemplate:
         """Creates the empty memory under an idempotency key, then fills it in unless it was changed before.
 
         Concurrent calls create one memory. After `clear` the key names a deleted memory: then the next key is
-        used.
+        used. So the first call after n deletions, in a new process, makes n + 1 attempts.
         """
         while True:
             made = await self._memory.store(
@@ -161,7 +162,7 @@ class WorkingTemplate:
                 )
             )
             if made.memory_id is None:
-                raise Conflict(made.reason)
+                raise InvalidParams(made.reason or "The template was rejected.")
             try:
                 return await self._change(made.memory_id, 1, values)
             except NotFound:
@@ -172,9 +173,8 @@ class WorkingTemplate:
             UpdateParams(memory_id=memory_id, updates=Updates(metadata={"fields": values}, if_version=version))
         )
 
-    def _values(self, kept: MemoryRecord | None) -> dict[str, str]:
-        held = {} if kept is None else kept.metadata.get("fields", {})
-        return {name: held[name] for name in self.fields if held.get(name)}
+    def _known(self, fields: Mapping[str, str]) -> dict[str, str]:
+        return {name: fields[name] for name in self.fields if fields.get(name)}
 
     def _text(self, values: Mapping[str, str]) -> str:
         return "\n".join(self._lines(values))
@@ -184,3 +184,7 @@ class WorkingTemplate:
             f"- {name}: {values[name]}" if name in values else f"- {name}: (empty: {meaning})"
             for name, meaning in self.fields.items()
         ]
+
+
+def _stored(kept: MemoryRecord | None) -> dict[str, str]:
+    return {} if kept is None else dict(kept.metadata.get("fields", {}))

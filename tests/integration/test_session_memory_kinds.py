@@ -321,6 +321,16 @@ async def test_a_template_is_filled_in_kept_and_corrected(agent: Agent) -> None:
     assert await template.values() == {"name": "Grace"}
 
 
+async def test_a_template_of_another_version_keeps_the_fields_it_does_not_know(agent: Agent) -> None:
+    old = {name: meaning for name, meaning in FIELDS.items() if name != "open"}
+    new, former = WorkingTemplate(agent.memory, FIELDS), WorkingTemplate(agent.memory, old)
+    await new.fill({"name": "Ada", "open": "which street"})
+    assert await former.fill({"name": "Ada L."}) == {"name": "Ada L."} == await former.values()
+    assert await new.values() == {"name": "Ada L.", "open": "which street"}
+    await former.clear()
+    assert await new.values() == {}
+
+
 async def test_templates_of_other_scopes_are_others_and_go_with_their_session(agent: Agent) -> None:
     scopes = [
         MemoryScope(),
