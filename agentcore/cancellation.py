@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -14,9 +15,11 @@ async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
     running = asyncio.create_task(work)
     try:
         return await asyncio.shield(running)
-    finally:
-        if not running.done():
-            await asyncio.wait([running])
+    except asyncio.CancelledError:
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        raise
 
 
 _ending: set[asyncio.Future[Any]] = set()

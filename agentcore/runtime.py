@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from agentcore.auth import TokenVerifier
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
-from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home, runs_on, service_url_of
+from agentcore.embedded import EmbeddedParts, Home, attach, default_home, runs_on, service_url_of
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.maintenance.job_queue import JobWorker
 from agentcore.maintenance.rounds import Maintenance
@@ -87,17 +87,23 @@ def server_runs(settings: Settings) -> bool:
     return not given and runs_on(home_of(settings))
 
 
+def database_url_of(settings: Settings) -> str:
+    """Returns the PostgreSQL URL: from the settings, else from the server that runs on this data directory.
+
+    Raises StartupError if neither has it.
+    """
+    database_url = revealed(settings.database_url) or attach(home_of(settings)).database_url
+    if database_url is None:
+        raise StartupError("No DATABASE_URL is set and no embedded PostgreSQL runs here.")
+    return database_url
+
+
 def urls_of(settings: Settings) -> tuple[str, str | None]:
-    """Returns the URLs of the running parts: the settings', else those of the server that runs on the home.
+    """Returns the PostgreSQL and Redis URLs: from the settings, else from the server that runs on this directory.
 
     Raises StartupError if neither has them.
     """
-    given = settings.database_url is not None and settings.redis_url is not None
-    found = EmbeddedUrls() if given else attach(home_of(settings))
-    database_url = revealed(settings.database_url) or found.database_url
-    if database_url is None:
-        raise StartupError("No DATABASE_URL is set and no embedded PostgreSQL runs here.")
-    return database_url, revealed(settings.redis_url) or found.redis_url
+    return database_url_of(settings), revealed(settings.redis_url) or attach(home_of(settings)).redis_url
 
 
 @asynccontextmanager
@@ -106,7 +112,7 @@ async def running_database(settings: Settings) -> AsyncIterator[Database]:
 
     Raises StartupError if none is configured or its schema has another revision.
     """
-    database_url, _ = urls_of(settings)
+    database_url = database_url_of(settings)
     await asyncio.to_thread(migration.check_revision, database_url)
     database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
     await database.open()
@@ -209,8 +215,7 @@ async def _urls(
         return urls_of(settings)
     parts = EmbeddedParts(home, postgres=settings.database_url is None, redis=settings.redis_url is None, log=log)
     await stack.enter_async_context(parts)
-    supervision = asyncio.create_task(parts.supervise())
-    stack.push_async_callback(_cancelled, supervision)
+    stack.push_async_callback(_cancel, start_task(parts.supervise()))
     database_url = revealed(settings.database_url) or parts.urls.database_url or ""
     return database_url, revealed(settings.redis_url) or parts.urls.redis_url
 
@@ -235,10 +240,21 @@ def _ended(home: Home) -> Callable[[], str | None]:
     return reason
 
 
-async def _cancelled(task: asyncio.Task[Any]) -> None:
+def start_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Starts a background task; logs an unexpected exception that ends it."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_log_failure)
+    return task
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (failure := task.exception()) is not None:
+        logger.error("a background task failed: restart the service", exc_info=failure)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])
 
 
 async def _count_last_accesses(parts: MemoryParts) -> None:
@@ -285,7 +301,7 @@ async def _run_in_background(stack: AsyncExitStack, runtime: Runtime, watch: Mod
     duties = [runtime.maintenance.flush_accesses(), watch.run()]
     if runtime.settings.maintenance_in_server:
         duties += [runtime.maintenance.lead(), runtime.jobs.run()]
-    tasks = [asyncio.create_task(duty) for duty in duties]
+    tasks = [start_task(duty) for duty in duties]
 
     async def end() -> None:
         """A duty may be long (an index build): it is cancelled after the grace time, and repeated later."""
@@ -294,7 +310,7 @@ async def _run_in_background(stack: AsyncExitStack, runtime: Runtime, watch: Mod
         runtime.jobs.stop()
         _, late = await asyncio.wait(tasks, timeout=runtime.settings.shutdown_grace_seconds)
         for task in late:
-            await _cancelled(task)
+            await _cancel(task)
 
     stack.push_async_callback(end)
 
