@@ -76,12 +76,14 @@ class Home:
             return kept.read_text().strip()
 
     def _keep_once(self, kept: Path, text: str) -> None:
-        draft = kept.with_name(f".{kept.name}.{secrets.token_hex(8)}")
-        self._write_new(draft, text)
-        # A link, not a rename: if two processes create the same secret, the first one's is kept.
-        with suppress(FileExistsError):
-            os.link(draft, kept)
-        draft.unlink()
+        descriptor = os.open(self.secrets, os.O_RDONLY)
+        try:
+            # If two processes create the same secret, the first one's is kept.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not kept.exists():
+                self.write(kept, text)
+        finally:
+            os.close(descriptor)
 
     def write(self, path: Path, text: str) -> None:
         """Writes a file atomically, with mode 0600."""
@@ -278,7 +280,7 @@ def choose_account(home: Home) -> Account:
     """Returns the user that runs the parts of `home`.
 
     Under root: the owner of the home if that is an ordinary user; else the owner of the data in it; else the
-    system user `agentcore`, which is created if missing.
+    system user `agentcore`, which is created if missing; if it cannot be created, one of FALLBACK_USERS.
     """
     if os.geteuid() != 0:
         return ourselves()
@@ -308,10 +310,10 @@ def open_home(home: Home, account: Account) -> None:
             f"its mode is left alone because it contains files that are not agentcore's ({foreign}). Move "
             "them out of it, or set AGENTCORE_HOME to an empty directory"
         )
-    raise StartupError(
-        f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead "
-        f"cannot enter {closed}: {fix}."
-    )
+    who = f"User {account.name!r}"
+    if account.reduced:
+        who = f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead"
+    raise StartupError(f"{who} cannot enter {closed}: {fix}.")
 
 
 def ourselves() -> Account:
@@ -385,6 +387,7 @@ def _add_system_user() -> None:
 # The kernel's sun_path without its final NUL.
 LONGEST_ADDRESS_BYTES = 103 if sys.platform == "darwin" else 107
 LONGEST_NAME = ".s.PGSQL.5432"
+LONGEST_HOME_BYTES = LONGEST_ADDRESS_BYTES - len(f"/run/sockets/{LONGEST_NAME}")
 # Needs no quoting in postgresql.conf, redis.conf and a URL.
 PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 
@@ -397,8 +400,9 @@ def open_socket_directory(home: Home, account: Account) -> Path:
                 _claim(directory, account)
             return directory
     raise StartupError(
-        f"{home.path} is too long a path for a socket and no temporary directory can take its "
-        "place: set AGENTCORE_HOME to a shorter one."
+        f"No directory for the sockets: the path {home.path} must have at most {LONGEST_HOME_BYTES} bytes, only "
+        f"letters, digits and ./_-, and be open to user {account.name!r}; no temporary directory is usable either. "
+        "Set AGENTCORE_HOME to such a path."
     )
 
 

@@ -293,6 +293,14 @@ def test_a_home_the_system_user_cannot_reach_is_refused_by_name(home: Home) -> N
         open_home(home, choose_account(home))
 
 
+@as_user
+def test_a_directory_that_an_ordinary_user_cannot_enter_is_refused_by_name(home: Home) -> None:
+    home.directory(home.run).chmod(0o600)
+    with pytest.raises(StartupError, match=r"^User 'me' cannot enter .*/home/run: set AGENTCORE_HOME"):
+        open_home(home, OURSELVES)
+    home.run.chmod(0o700)
+
+
 @as_root
 @pytest.mark.shows("B13")
 def test_a_home_is_opened_to_its_account_unless_it_is_somebodys_home_directory(open_place: Path) -> None:

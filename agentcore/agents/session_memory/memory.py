@@ -128,8 +128,9 @@ async def session_context(
     strategy: SelectionStrategy = DEFAULT_STRATEGY,
     message_tokens: int = 0,
 ) -> SessionContext:
-    """Builds a model's context from the session's 1,000 newest messages, within `max_tokens` tokens.
+    """Selects messages from the newest `strategy.looks_at` of the session (10 by default).
 
+    Together they have at most `max_tokens` tokens.
     `count` counts tokens as the model does, such as `TokenCounter.count`. `message_tokens` is the overhead of
     each message in the model's format (3 or 4 for OpenAI). Raises InvalidParams for numbers out of range.
     """
