@@ -27,7 +27,8 @@ FAR_FUTURE = 2**53
 LEEWAY_SECONDS = 5
 MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
-# Cache time of a token: after its key is removed from the key set, it expires within this time.
+# How long a verified token is cached. A token whose key was revoked is accepted for at most this time plus the
+# cache time of the JWKS.
 CACHED_SECONDS = 60.0
 
 _KEY_OF = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
@@ -99,8 +100,9 @@ class SharedSecret:
 class JwksKeys:
     """The public keys at a JWKS URL, fetched on first use and cached for `ttl_seconds`.
 
-    An unknown key id triggers a fetch, at most one per `refetch_seconds`. While the endpoint is down, cached
-    keys remain in use. Keys that do not fit `algorithm`, or have a private part, are ignored.
+    An unknown key id triggers a fetch, at most one per `refetch_seconds`. A token without a key id does not: all
+    cached keys are tried. While the endpoint is down, cached keys remain in use. Keys that do not fit
+    `algorithm`, or have a private part, are ignored.
     """
 
     def __init__(
@@ -119,28 +121,31 @@ class JwksKeys:
         self._refetch_seconds = refetch_seconds
         self._timeout_seconds = timeout_seconds
         self._clock = clock
-        self._keys: dict[str, jwt.PyJWK] = {}
+        self._keys: list[jwt.PyJWK] = []
         self._fetched_at = -ttl_seconds
         self._tried_at: float | None = None
         self._fetching = asyncio.Lock()
 
     async def keys_for(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
-        """Returns the key. Raises AuthenticationFailed for an unknown key, DependencyUnavailable for none."""
+        """Returns the keys to try.
+
+        Raises AuthenticationFailed for an unknown key id, DependencyUnavailable if no key could be fetched.
+        """
         if self._is_due(key_id):
             async with self._fetching:
                 if self._is_due(key_id):  # else another caller fetched meanwhile
                     await self._fetch()
         if not self._keys:
-            raise DependencyUnavailable("The server of the token keys does not answer.")
-        key = self._find(key_id)
-        if key is None:
+            raise DependencyUnavailable(
+                "No token keys are available: fetching the JWKS failed or returned no usable key."
+            )
+        keys = self._find(key_id)
+        if not keys:
             raise AuthenticationFailed("The token's key is unknown.")
-        return [key]
+        return keys
 
-    def _find(self, key_id: str | None) -> jwt.PyJWK | None:
-        if key_id is None and len(self._keys) == 1:
-            return next(iter(self._keys.values()))
-        return None if key_id is None else self._keys.get(key_id)
+    def _find(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
+        return self._keys if key_id is None else [each for each in self._keys if each.key_id == key_id]
 
     def _is_due(self, key_id: str | None) -> bool:
         now = self._clock()
@@ -148,7 +153,7 @@ class JwksKeys:
         pause = self._refetch_seconds if self._keys else min(1.0, self._refetch_seconds)
         if self._tried_at is not None and now < self._tried_at + pause:
             return False
-        return self._find(key_id) is None or now >= self._fetched_at + self._ttl_seconds
+        return not self._find(key_id) or now >= self._fetched_at + self._ttl_seconds
 
     async def _fetch(self) -> None:
         try:
@@ -174,15 +179,15 @@ async def _read_document(client: httpx.AsyncClient, url: str) -> Any:
     return json.loads(body)
 
 
-def _usable_keys(document: Any, algorithm: str) -> dict[str, jwt.PyJWK]:
+def _usable_keys(document: Any, algorithm: str) -> list[jwt.PyJWK]:
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise ValueError("not a key set")
-    keys = {}
+    keys = []
     for entry in entries:
         if isinstance(entry, dict) and _fits(entry, algorithm):
             try:
-                keys[str(entry.get("kid", ""))] = jwt.PyJWK(entry, algorithm)
+                keys.append(jwt.PyJWK(entry, algorithm))
             except jwt.PyJWTError:
                 logger.warning("a token key cannot be used")
     if not keys:
@@ -231,7 +236,7 @@ class TokenVerifier:
                 raise jwt.InvalidAlgorithmError
             *others, last = await self._keys.keys_for(header.get("kid"))
             for key in others:
-                with suppress(jwt.InvalidSignatureError):
+                with suppress(jwt.InvalidSignatureError, jwt.InvalidKeyError):
                     return self._decoded(token, key)
             return self._decoded(token, last)
         except jwt.MissingRequiredClaimError as cause:

@@ -26,7 +26,7 @@ from agentcore.limits import MAX_MESSAGE_BYTES
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.jsonrpc import MemoryCall, cost_of
 from agentcore.registry import resolve
-from agentcore.rpc import Call, Frame, Limits, MethodTable, Report, RpcMethod, Session, error_answer, read_frame
+from agentcore.rpc import Call, Frame, Limits, MethodTable, Report, RpcMethod, Session, read_frame
 from agentcore.telemetry import Metrics
 
 MAX_A2A_TEXT_CHARS = 255
@@ -155,6 +155,7 @@ MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
     JsonRpcErrorCode.DEPENDENCY_UNAVAILABLE: 503,
     JsonRpcErrorCode.NOT_READY: 503,
 }
+NOT_INSTALLED_STATUS: Mapping[JsonRpcErrorCode, int] = {JsonRpcErrorCode.INTERNAL_ERROR: 501}
 
 
 class McpEndpoint:
@@ -185,7 +186,8 @@ class McpEndpoint:
                 answer = await asyncio.to_thread(resolve, "mcp", _MCP_SERVERS, kind="endpoint")
                 await self._answer(answer, exchange, principal, scope, body, receive, send)
         except ConfigurationError as error:
-            return await say(exchange, send, 501, error_answer(AgentCoreError(" ".join(error.problems))))
+            missing = AgentCoreError(" ".join(error.problems))
+            return await self._methods.refuse(exchange, principal, frame, missing, started, send, NOT_INSTALLED_STATUS)
         except AgentCoreError as error:
             return await self._methods.refuse(exchange, principal, frame, error, started, send, MCP_STATUS)
         return None
