@@ -229,7 +229,7 @@ async def _enqueue_due(
     transaction: MemoryTransaction, parts: MemoryParts, sessions: Mapping[str, Mapping[str, Any]]
 ) -> None:
     ruled = {session_id: SummaryRules(**given) for session_id, given in sorted(sessions.items())}
-    counted = [session_id for session_id, rules in ruled.items() if rules.counts]
+    counted = [session_id for session_id, rules in ruled.items() if rules.is_count_based]
     for row in await transaction.llm.waiting_of(counted) if counted else []:
         if ruled[row["session_id"]].is_due(messages=row["messages"], user_turns=row["user_turns"]):
             await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=row["session_id"])

@@ -54,7 +54,7 @@ from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
 from agentcore.memory.summaries.summarizing import digest_of, shared
 from agentcore.memory.writing.document_vectors import vector_columns
-from agentcore.summary_rules import BY_MODEL, SummaryRules
+from agentcore.summary_rules import LLM_PROVIDERS, SummaryRules
 
 BATCH = 20
 MOST_MESSAGES = 400
@@ -258,7 +258,7 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_to
         # Messages that were stored before the rules were set, or promoted just now, are not in the queue yet.
         await transaction.llm.queue_session(session_id)
         rows = await transaction.llm.stretch(session_id, MOST_MESSAGES)
-        later = bool(rows) and rules.provider in BY_MODEL and parts.summariser is not None
+        later = bool(rows) and rules.provider in LLM_PROVIDERS and parts.summariser is not None
         if later:
             await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
     if not later:

@@ -167,10 +167,10 @@ class Timed(Protocol):
 _Message = TypeVar("_Message", bound=Timed)
 
 
-def segments(messages: Sequence[_Message], most_messages: int) -> Iterator[Sequence[_Message]]:
-    """Splits messages into segments of at most `most_messages`, at pauses; long segments evenly."""
+def segments(messages: Sequence[_Message], max_messages: int) -> Iterator[Sequence[_Message]]:
+    """Splits messages into segments of at most `max_messages`, at pauses; long segments evenly."""
     for talk in _talks(messages):
-        count = -(-len(talk) // most_messages)
+        count = -(-len(talk) // max_messages)
         bounds = [len(talk) * place // count for place in range(count + 1)]
         yield from (talk[begin:end] for begin, end in pairwise(bounds))
 
