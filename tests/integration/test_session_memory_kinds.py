@@ -25,7 +25,7 @@ from agentcore.agents.session_memory import (
 )
 from agentcore.agents.session_memory.hierarchical import HierarchicalSessionMemory, HierarchyConfig
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory
-from agentcore.agents.session_memory.memory import NEWEST
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE
 from agentcore.agents.session_memory.redis_memory import RedisSessionMemory
 from agentcore.agents.session_memory.vector import EndlessSessionMemory, MemoryContextProvider, VectorSessionMemory
 from agentcore.agents.working_template import WorkingTemplate
@@ -225,7 +225,7 @@ async def test_hierarchical_takes_the_order_of_its_long_term_memory_and_not_its_
         """Scores a hundredth of the usual values."""
 
         async def retrieve_with_scores(
-            self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+            self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
         ) -> list[ScoredMessage]:
             return [
                 each.model_copy(update={"score": each.score / 100})
