@@ -410,7 +410,7 @@ async def _summarise(work: Work, session_id: str, *, only_compacted: bool = Fals
         await summarizing.run()
     except ModelFailed as failure:
         async with work.transaction() as transaction:
-            await transaction.llm.note_failure("summary", failure.memory_ids)
+            await transaction.llm.record_failure("summary", failure.memory_ids)
         raise
 
 
@@ -477,7 +477,7 @@ async def _is_quiet(work: Work, session_id: str) -> bool:
     """Returns whether the session was inactive for long enough; if not, enqueues the job for that time."""
     async with work.transaction() as transaction:
         rules = await transaction.llm.summary_rules()
-        waiting = await transaction.llm.waiting_of([session_id])
+        waiting = await transaction.llm.count_pending([session_id])
         if rules is None or not waiting:
             return False
         quiet_at = waiting[0]["latest_at"] + timedelta(seconds=rules.inactivity_seconds)

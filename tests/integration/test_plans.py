@@ -18,7 +18,7 @@ from agentcore.database import query, shaped_query
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
-from agentcore.memory.rows.derived_rows import HEAD_OF_LINE
+from agentcore.memory.rows.derived_rows import QUEUE_HEAD_ROWS
 from agentcore.memory.rows.vector_rows import SETTLED
 from agentcore.memory.summaries.summarizing import period_of
 from agentcore.runtime import open_runtime
@@ -360,7 +360,7 @@ async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: 
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute("ANALYZE llm_queue")
         await connection.execute(WAITING, {"agent_id": agent.agent_id})
-    asked = {"agent_id": agent.agent_id, "limit": 8, "head": HEAD_OF_LINE}
+    asked = {"agent_id": agent.agent_id, "limit": 8, "head": QUEUE_HEAD_ROWS}
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         cursor = await connection.execute(
             sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("pending_for_facts"), asked

@@ -177,7 +177,7 @@ class PeriodSummarizing:
         if each is not None:
             [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            await transaction.summaries.claim_periods()
+            await transaction.summaries.lock_periods()
             await claim(transaction, state)
             where = place.period, place.user_id, place.namespace
             if await transaction.summaries.of_period(*where) is not None:
