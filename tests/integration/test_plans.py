@@ -87,8 +87,8 @@ async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None
     """Every update, supersession and deletion runs it, and most memories have no facts."""
     one, two, successor = UUID(int=1), UUID(int=2), UUID(int=3)
     asked: dict[str, dict[str, Any]] = {
-        "lock_facts_with": {"memory_ids": [one, two], "successors": [None, successor]},
-        "unchanged_facts": {"memory_id": one},
+        "lock_facts_of": {"memory_ids": [one, two], "successors": [None, successor]},
+        "unmodified_facts": {"memory_id": one},
         "facts_superseded_with": {"memory_id": one, "successor": successor},
         "lock_in_order": {"memory_ids": [one, two], "changing": [one], "unchanged": [two], "kept": []},
         "delete_memories": {"memory_ids": [one, two]},

@@ -89,11 +89,11 @@ class LlmRows(RuledRows):
 
     async def lock_session(self, session_id: str) -> None:
         """Takes the advisory lock of a session's summaries until the transaction ends."""
-        await self._run("claim_session", session_id=session_id)
+        await self._run("lock_session", session_id=session_id)
 
     async def enqueue_session(self, session_id: str) -> None:
         """Enqueues the messages of a session that no summary covers."""
-        await self._run("queue_session", session_id=session_id)
+        await self._run("enqueue_session", session_id=session_id)
 
     async def dequeue_session_messages(self) -> None:
         """Removes everything that is pending for session summaries."""
@@ -135,7 +135,7 @@ class LlmRows(RuledRows):
         """Records a failed request; `alone`: the request was about one memory."""
         if memory_ids:
             values = {"memory_ids": list(memory_ids), "tries": int(alone)}
-            await self._run("note_llm_failure", work=work, **values)
+            await self._run("record_llm_failure", work=work, **values)
 
     async def dequeue_unchanged(self, work: LlmWork, versions: Mapping[UUID, int]) -> set[UUID]:
         """Dequeues memories that are unchanged; returns which."""
@@ -167,7 +167,7 @@ class FactRows(OwnedRows):
         Facts that a caller pinned or reworded are excluded.
         """
         values = {"memory_ids": [*successors], "successors": [*successors.values()]}
-        return await self._rows("lock_facts_with", **values)
+        return await self._rows("lock_facts_of", **values)
 
     async def supersede(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> None:
         """Supersedes locked facts: (fact, successor, end of validity)."""
@@ -180,7 +180,7 @@ class FactRows(OwnedRows):
 
     async def unmodified_facts(self, memory_id: UUID) -> list[UUID]:
         """Returns the facts of a memory that no caller has pinned or reworded."""
-        return [row["memory_id"] for row in await self._rows("unchanged_facts", memory_id=memory_id)]
+        return [row["memory_id"] for row in await self._rows("unmodified_facts", memory_id=memory_id)]
 
     async def sync_expiry(self, memory_id: UUID, operation: str, caller: Caller) -> None:
         """Sets the expiry of a memory's facts to the memory's, with entries in their histories."""
@@ -290,7 +290,7 @@ class SummaryRows(RuledRows):
 
     async def delete_derived_of_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Deletes locked memories that expired at a TTL of their caller, and their summaries; a row for each."""
-        rows = await self._rows("expired_as_wished", memory_ids=list(memory_ids))
+        rows = await self._rows("expired_by_caller_ttl", memory_ids=list(memory_ids))
         expired = [row["memory_id"] for row in rows]
         if not expired:
             return []
@@ -336,7 +336,7 @@ class SummaryRows(RuledRows):
 
     async def lock_periods(self) -> None:
         """Takes the advisory lock of the agent's period summaries until the transaction ends."""
-        await self._run("claim_periods")
+        await self._run("lock_periods")
 
     async def dequeue(self, work: LlmWork, memory_ids: Sequence[UUID]) -> bool:
         """Dequeues these memories, whose sources are locked; returns whether all were pending."""
@@ -346,7 +346,7 @@ class SummaryRows(RuledRows):
     async def update_provenance(self, memory_id: UUID, provenance: Mapping[str, Any], timestamp: datetime) -> None:
         """Updates provenance and timestamp of a locked summary."""
         values = {"provenance": Jsonb(provenance), "timestamp": timestamp}
-        await self._run("retell_summary", memory_id=memory_id, **values)
+        await self._run("update_summary_provenance", memory_id=memory_id, **values)
 
 
 def _works(rows: Sequence[Row]) -> set[LlmWork]:
@@ -379,7 +379,7 @@ class ClusterRows(OwnedRows):
 
     async def episodes_after(self, after: UUID | None, limit: int) -> list[Row]:
         """Returns the episodes after an id, in id order."""
-        return await self._rows("unseen_episodes", after=after, limit=limit)
+        return await self._rows("episodes_after", after=after, limit=limit)
 
     async def enqueue_late(self, memory_ids: Iterable[UUID]) -> None:
         """Enqueues episodes whose id was passed before they became episodes."""
@@ -432,7 +432,7 @@ class ClusterRows(OwnedRows):
 
     async def lock_consolidation(self) -> None:
         """Takes the advisory lock of the agent's consolidation until the transaction ends."""
-        await self._run("claim_consolidation")
+        await self._run("lock_consolidation")
 
     async def lock_episodes(self, memory_ids: Sequence[UUID]) -> dict[UUID, str]:
         """Locks these memories against change; returns the digests of their contents."""
@@ -456,7 +456,7 @@ class ClusterRows(OwnedRows):
     ) -> None:
         """Records the links to these sources in the histories of their summaries."""
         values = {"memory_ids": list(memory_ids), "token_id": token_id, "trace_id": trace_id}
-        await self._run("note_archived_sources", **values)
+        await self._run("record_archived_sources", **values)
 
 
 EMBED_PASSAGES = "embed_passages"
@@ -487,7 +487,7 @@ class PassageRows(OwnedRows):
         """Enqueues long memories; those already pending keep their position."""
         if memory_ids:
             self.job_needed = True
-            await self._run("queue_passages", memory_ids=list(memory_ids))
+            await self._run("enqueue_passages", memory_ids=list(memory_ids))
 
     async def replace(self, memory_id: UUID, *, is_long: bool) -> None:
         """Deletes the passages of a memory with a new text; enqueues it if the text is long."""
