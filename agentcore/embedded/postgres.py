@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from agentcore.cancellation import to_its_end
+from agentcore.cancellation import run_to_completion
 from agentcore.embedded.home import Account, Home, sync_directory
 from agentcore.embedded.process import (
     POSTGRES_MAJOR,
@@ -102,7 +102,7 @@ class PostgresPart:
 
     async def start(self) -> str:
         """Creates the database if missing and starts it; returns the URL of its owner, no superuser."""
-        await to_its_end(asyncio.to_thread(self._prepare))
+        await run_to_completion(asyncio.to_thread(self._prepare))
         await self.launch()
         password = self._home.secret("database")
         url = self._url(OWNER, password, DATABASE)

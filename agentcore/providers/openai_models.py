@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind
-from agentcore.memory.language.llm_text import without_thoughts
+from agentcore.memory.language.llm_text import strip_all_reasoning
 from agentcore.memory.llm import (
     Bill,
     Extraction,
@@ -235,7 +235,7 @@ class OpenAiChat(Generic[AnswerT]):
             # Keep the format that worked: from now on a refusal is due to the text.
             self._formats = [response_format]
             try:
-                return read_answer(_unfenced(without_thoughts(said)), self._task.answer_model)
+                return read_answer(_unfenced(strip_all_reasoning(said)), self._task.answer_model)
             except ValueError:
                 # Without the cause: its message would quote the answer.
                 raise self._failures.unreadable() from None

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from agentcore.cancellation import to_its_end
+from agentcore.cancellation import run_to_completion
 
 
 async def test_work_completes_before_the_second_of_two_cancellations_takes_effect() -> None:
@@ -17,7 +17,7 @@ async def test_work_completes_before_the_second_of_two_cancellations_takes_effec
         await release.wait()
         completed.set()
 
-    task = asyncio.create_task(to_its_end(work()))
+    task = asyncio.create_task(run_to_completion(work()))
     await started.wait()
     for _ in range(2):
         task.cancel()
@@ -30,6 +30,6 @@ async def test_work_completes_before_the_second_of_two_cancellations_takes_effec
 
 
 async def test_the_result_or_the_error_of_the_work_is_returned() -> None:
-    assert await to_its_end(asyncio.to_thread(str, "done")) == "done"
+    assert await run_to_completion(asyncio.to_thread(str, "done")) == "done"
     with pytest.raises(TimeoutError):
-        await to_its_end(asyncio.wait_for(asyncio.Event().wait(), 0.001))
+        await run_to_completion(asyncio.wait_for(asyncio.Event().wait(), 0.001))

@@ -24,7 +24,7 @@ from agentcore.agents.session_memory.messages import (
     SummaryStyle,
 )
 from agentcore.errors import InvalidParams
-from agentcore.memory.language.llm_text import beginning
+from agentcore.memory.language.llm_text import truncate_tokens
 from agentcore.memory.lexical import idf, terms
 from agentcore.memory.models import DEFAULT_IMPORTANCE, Share, Strict
 from agentcore.memory.summaries.summarizing import Source, summarize
@@ -154,7 +154,7 @@ def summed_up(messages: Sequence[SessionMessage], longest: int, measure: Callabl
     ]
     text = summarize(sources, longest, measure).text
     if not text and messages:
-        text = beginning(messages[0].content, longest, measure).strip()
+        text = truncate_tokens(messages[0].content, longest, measure).strip()
     return text
 
 

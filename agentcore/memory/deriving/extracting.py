@@ -20,7 +20,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.columns import NewColumns
 from agentcore.memory.consequences.pending_work import PATIENCE, failing_since
 from agentcore.memory.intake import Draft
-from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, without_thoughts
+from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, strip_all_reasoning
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import collapse, normal_form, words
 from agentcore.memory.llm import Extraction, FactExtractor, Said
@@ -275,7 +275,7 @@ def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
     known = normal_form(said.content)
     facts: dict[str, str] = {}
     for given in answer.facts:
-        fact = collapse(without_thoughts(given))
+        fact = collapse(strip_all_reasoning(given))
         if _is_fact(fact) and texts.holds(fact) and normal_form(fact) != known:
             facts.setdefault(normal_form(fact), fact)
     low = f"{said.speaker or ''} {said.content}".casefold()
