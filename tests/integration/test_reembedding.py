@@ -288,7 +288,7 @@ async def test_a_service_with_the_old_settings_starts_with_the_model_in_force(
         assert runtime.parts.vector_model == NEW
         assert await found(Agent(runtime, "ada")) == ("Note 17:", "nearest", [])
         assert searches(runtime.metrics) == {"indexed": 1}
-    assert "set EMBEDDING_MODEL=hashing EMBEDDING_DIMENSIONS=96" in caplog.text
+    assert "Set EMBEDDING_MODEL=hashing EMBEDDING_DIMENSIONS=96" in caplog.text
 
 
 @pytest.mark.shows("issue4-10.3")
