@@ -31,7 +31,7 @@ CACHED_TOKENS = 10_000
 # cache time of the JWKS.
 CACHED_SECONDS = 60.0
 
-_KEY_OF = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
+_KEY_TYPES = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
 _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.ExpiredSignatureError, "The token has expired."),
     (jwt.ImmatureSignatureError, "The token is not valid yet."),
@@ -141,7 +141,7 @@ class JwksKeys:
             )
         keys = self._find(key_id)
         if not keys:
-            raise AuthenticationFailed("The token's key is unknown.")
+            raise AuthenticationFailed("No key matches the token's `kid`.")
         return keys
 
     def _find(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
@@ -196,7 +196,7 @@ def _usable_keys(document: Any, algorithm: str) -> list[jwt.PyJWK]:
 
 
 def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
-    kind, curve = _KEY_OF[algorithm]
+    kind, curve = _KEY_TYPES[algorithm]
     return (
         entry.get("kty") == kind
         and (curve is None or entry.get("crv") == curve)
@@ -260,11 +260,11 @@ class TokenVerifier:
 
 def _bearer(authorization: str | None) -> str:
     if authorization is None:
-        raise AuthenticationFailed("No token: send Authorization: Bearer and a token.")
+        raise AuthenticationFailed("Missing Authorization header: send `Authorization: Bearer <token>`.")
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token or not token.isascii() or " " in token:
-        raise AuthenticationFailed("The Authorization header is not Bearer and a token.")
+        raise AuthenticationFailed("The Authorization header must be `Bearer <token>`.")
     return token
 
 
@@ -278,7 +278,9 @@ def _is_plain_id(value: Any) -> bool:
 
 def _principal(claims: Mapping[str, Any]) -> Principal:
     if not _is_plain_id(claims["sub"]):
-        raise AuthenticationFailed("The token's sub is not 1 to 255 characters without control characters.")
+        raise AuthenticationFailed(
+            f"The claim `sub` must have 1 to {MAX_ID_CHARS} characters and no control characters."
+        )
     token_id = claims.get("jti") if _is_plain_id(claims.get("jti")) else None
     expires_at = float(min(int(claims["exp"]), FAR_FUTURE))
     return Principal(claims["sub"], _scopes(claims), token_id, expires_at, _users(claims))
@@ -288,7 +290,7 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
     scope = claims.get("scope") or ""
     scopes = scope.split() if isinstance(scope, str) else scope
     if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
-        raise AuthenticationFailed("The token's scope is neither a text nor a list of texts.")
+        raise AuthenticationFailed("The claim `scope` must be a string or a list of strings.")
     return frozenset(scopes)
 
 
@@ -297,7 +299,7 @@ def _users(claims: Mapping[str, Any]) -> frozenset[str | None] | None:
         return None
     users = claims["users"]
     if not (isinstance(users, list) and users and all(map(_is_user, users))):
-        raise AuthenticationFailed("The token's users is not a list of user ids and nulls.")
+        raise AuthenticationFailed("The claim `users` must be a non-empty list of user ids or nulls.")
     return frozenset(users)
 
 
@@ -321,7 +323,9 @@ def mint_token(
     Raises InvalidParams for an id that is not allowed in a token.
     """
     if not _is_plain_id(agent_id) or not all(map(_is_user, users)):
-        raise InvalidParams("The id of an agent or user is 1 to 255 characters without control characters.")
+        raise InvalidParams(
+            f"The id of an agent or user must have 1 to {MAX_ID_CHARS} characters and no control characters."
+        )
     issued_at = int(time.time() if now is None else now)
     claims: dict[str, Any] = {
         "sub": agent_id,
