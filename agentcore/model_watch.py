@@ -21,7 +21,7 @@ from agentcore.readiness import WatchedEmbedder
 class UnfitEmbedder:
     """An embedder that fails every request with the same message."""
 
-    kind_matters = False
+    distinguishes_queries = False
     batch_size = 64
     parallel_requests = 1
 

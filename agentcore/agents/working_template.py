@@ -22,9 +22,9 @@ from agentcore.memory.params.memories import DeleteParams, ListParams, StorePara
 NAMESPACE = "working_template"
 MAX_FIELDS, MAX_FIELD_CHARS = 32, 2_000
 ATTEMPTS, FIRST_PAUSE_SECONDS = 10, 0.005
-USUAL_NAME = "template"
-# The values are stored in the metadata: no search finds the template, and no prompt contains it twice.
-UNSEARCHED = "(...)"
+DEFAULT_NAME = "template"
+# The values are in the metadata, so searches do not find the template.
+PLACEHOLDER_CONTENT = "(...)"
 
 FieldName = Annotated[Identifier, Field(max_length=64), AfterValidator(str.strip)]
 _FIELDS = TypeAdapter(
@@ -32,7 +32,7 @@ _FIELDS = TypeAdapter(
 )
 
 
-def place_of(scope: MemoryScope, name: str = USUAL_NAME) -> str:
+def namespace_of(scope: MemoryScope, name: str = DEFAULT_NAME) -> str:
     """Returns the namespace of a scope's template, unique because encoded segments contain no "/"."""
     parts = (name, *(getattr(scope, part) or "" for part in MemoryScope.model_fields))
     return f"{NAMESPACE}:{encode_segment('/'.join(encode_segment(part) for part in parts))}"
@@ -44,8 +44,8 @@ def is_template(namespace: str | None) -> bool:
 
 
 class FillTemplate(Strict):
-    """Fill in or correct your working memory as soon as you learn what belongs into one of its fields. Fields
-    that you leave out stay as they are; an empty text empties one. The fields, and what belongs into each:
+    """Fill in or correct your working memory as soon as you learn what belongs in one of its fields. Fields
+    that you leave out stay as they are; an empty text empties one. The fields, and what belongs in each:
     """
 
     fields: Annotated[dict[str, str], Field(min_length=1, max_length=MAX_FIELDS)] = Field(
@@ -61,7 +61,12 @@ class WorkingTemplate:
     """
 
     def __init__(
-        self, memory: MemoryApi, fields: Mapping[str, str], scope: MemoryScope | None = None, *, name: str = USUAL_NAME
+        self,
+        memory: MemoryApi,
+        fields: Mapping[str, str],
+        scope: MemoryScope | None = None,
+        *,
+        name: str = DEFAULT_NAME,
     ) -> None:
         """Raises InvalidParams for invalid fields."""
         try:
@@ -71,11 +76,11 @@ class WorkingTemplate:
         self._memory = memory
         self._scope = scope or MemoryScope()
         self._cleared = 0
-        self._place = place_of(self._scope, name)
+        self._namespace = namespace_of(self._scope, name)
 
     async def values(self) -> dict[str, str]:
         """Returns the filled fields, in the order of the fields."""
-        return self._known(_stored(await self._kept()))
+        return self._known(_stored(await self._read()))
 
     async def text(self) -> str:
         """Returns the template as Markdown, empty fields with their descriptions."""
@@ -95,13 +100,13 @@ class WorkingTemplate:
         for attempt in range(ATTEMPTS):
             if attempt:
                 await asyncio.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
-            kept = await self._kept()
+            kept = await self._read()
             fields = {**_stored(kept), **told}
             filled = self._known(fields)
             others = {name: value for name, value in fields.items() if name not in self.fields}
             # If another process changed it concurrently, retry and merge its fields.
             with suppress(Conflict, NotFound):
-                await self._keep(kept, filled | others)
+                await self._write(kept, filled | others)
                 return filled
         raise Conflict("The template changes faster than it can be filled in: try again.")
 
@@ -121,28 +126,28 @@ class WorkingTemplate:
 
     async def clear(self) -> None:
         """Deletes all values."""
-        await self._memory.delete(DeleteParams(namespace=self._place, confirm=True))
+        await self._memory.delete(DeleteParams(namespace=self._namespace, confirm=True))
 
     def instructions(self) -> str:
         """Returns the instructions for a model that fills in the template."""
         lines = "\n".join(f"- {name}: {meaning}" for name, meaning in self.fields.items())
         return (
             "You keep a working memory with these fields. Fill a field in as soon as you learn what belongs "
-            f"into it, correct it when it changes, and leave the others alone:\n{lines}"
+            f"in it, correct it when it changes, and leave the others alone:\n{lines}"
         )
 
-    async def _kept(self) -> MemoryRecord | None:
-        page = await self._memory.list(ListParams(namespace=self._place, descending=False, consistent=True))
+    async def _read(self) -> MemoryRecord | None:
+        page = await self._memory.list(ListParams(namespace=self._namespace, descending=False, consistent=True))
         return next(iter(page.memories), None)
 
-    async def _keep(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
+    async def _write(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
         """Writes the values to the one memory. Raises Conflict if it changed since it was read."""
         if kept is None:
-            await self._begin(values)
+            await self._create(values)
         else:
             await self._change(kept.memory_id, kept.version, values)
 
-    async def _begin(self, values: dict[str, str]) -> None:
+    async def _create(self, values: dict[str, str]) -> None:
         """Creates the empty memory under an idempotency key, then fills it in unless it was changed before.
 
         Concurrent calls create one memory. After `clear` the key names a deleted memory: then the next key is
@@ -151,14 +156,14 @@ class WorkingTemplate:
         while True:
             made = await self._memory.store(
                 StoreParams(
-                    content=UNSEARCHED,
+                    content=PLACEHOLDER_CONTENT,
                     metadata={"fields": {}},
                     memory_type=MemoryType.SEMANTIC,
                     pinned=True,
                     force=True,
                     supersede=False,
-                    idempotency_key=f"{self._place}:{self._cleared}",
-                    **(self._scope.labels() | {"namespace": self._place}),
+                    idempotency_key=f"{self._namespace}:{self._cleared}",
+                    **(self._scope.labels() | {"namespace": self._namespace}),
                 )
             )
             if made.memory_id is None:
