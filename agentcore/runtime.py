@@ -138,17 +138,7 @@ async def open_runtime(
         embedded = settings.database_url is None and not attach_only
         await asyncio.to_thread(migration.upgrade if migrate or embedded else migration.check_revision, database_url)
         metrics = Metrics()
-        database = Database(
-            database_url,
-            read_url=revealed(settings.database_read_url),
-            service_url=_service_url(settings, home, database_url),
-            pool_size=settings.database_pool_size,
-            timeout_seconds=settings.database_timeout_seconds,
-            gone_reason=_gone_reason(home) if attach_only and settings.database_url is None else lambda: None,
-        )
-        await database.open()
-        stack.push_async_callback(database.close)
-        await readiness.check_server(database)
+        database = await _open_database(settings, home, database_url, stack, attach_only)
         redis = assembly.make_redis(redis_url, settings)
         if redis is not None:
             stack.push_async_callback(redis.aclose)
@@ -234,6 +224,23 @@ async def _start_parts(
     if database_url is None:
         raise StartupError("The embedded PostgreSQL has no URL.")
     return database_url, revealed(settings.redis_url) or parts.urls.redis_url
+
+
+async def _open_database(
+    settings: Settings, home: Home, database_url: str, stack: AsyncExitStack, attach_only: bool
+) -> Database:
+    database = Database(
+        database_url,
+        read_url=revealed(settings.database_read_url),
+        service_url=_service_url(settings, home, database_url),
+        pool_size=settings.database_pool_size,
+        timeout_seconds=settings.database_timeout_seconds,
+        gone_reason=_gone_reason(home) if attach_only and settings.database_url is None else lambda: None,
+    )
+    await database.open()
+    stack.push_async_callback(database.close)
+    await readiness.check_server(database)
+    return database
 
 
 def _service_url(settings: Settings, home: Home, database_url: str) -> str | None:

@@ -98,8 +98,10 @@ class Home:
             return kept.read_text().strip()
 
     def _keep_once(self, kept: Path, text: str) -> None:
-        descriptor = os.open(self.secrets, os.O_RDONLY)
+        lock = self.directory(self.run) / "secrets.lock"
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
         try:
+            self.hand_over(descriptor)
             # If two processes create the same secret, the first one's is kept.
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not kept.exists():
