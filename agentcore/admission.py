@@ -62,7 +62,7 @@ class Exchange:
         return values.pop() if len(values) == 1 else None
 
     @property
-    def marks(self) -> list[Header]:
+    def response_headers(self) -> list[Header]:
         """Returns the headers that identify a response: request id and trace."""
         return [(b"x-request-id", self.request_id.encode()), (b"traceresponse", str(self.trace).encode())]
 
@@ -173,14 +173,14 @@ class Admission:
         return TooLarge(f"The request is larger than {limit} bytes.", data={"max_body_bytes": limit})
 
 
-async def refuse(
+async def send_error(
     exchange: Exchange,
     frame: Frame | None,
     error: AgentCoreError,
     send: Send,
     statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
 ) -> None:
-    """Returns one error for the whole body, with the id if it is a single call."""
+    """Sends one error for the whole body, with the id if it is a single call."""
     only = frame.members[0] if frame is not None and not frame.is_batch else None
     answer = error_answer(error, only.id if only is not None else None)
     headers: list[Header] = []
@@ -189,7 +189,7 @@ async def refuse(
     if isinstance(error, RateLimited):
         seconds = math.ceil(error.data["retry_after_seconds"])
         headers.append((b"retry-after", str(max(1, seconds)).encode()))
-    await say(exchange, send, statuses.get(error.code, 200), answer, headers)
+    await send_json(exchange, send, statuses.get(error.code, 200), answer, headers)
 
 
 def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
@@ -198,7 +198,7 @@ def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
     return f'Bearer realm="agentcore", error="invalid_token", error_description="{error.message}"'
 
 
-async def say(exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()) -> None:
+async def send_json(exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()) -> None:
     """Sends a JSON response; with status 204 the body is empty."""
     about_body = (
         [] if status == 204 else [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
@@ -206,7 +206,7 @@ async def say(exchange: Exchange, send: Send, status: int, body: bytes, headers:
     start: Message = {
         "type": "http.response.start",
         "status": status,
-        "headers": [*about_body, *exchange.marks, *headers],
+        "headers": [*about_body, *exchange.response_headers, *headers],
     }
     await send(start)
     await send({"type": "http.response.body", "body": body})

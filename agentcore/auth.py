@@ -27,10 +27,11 @@ FAR_FUTURE = 2**53
 LEEWAY_SECONDS = 5
 MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
-# Cache time of a token: after its key is removed from the key set, it expires within this time.
+# How long a verified token is cached. A token whose key was revoked is accepted for at most this time plus the
+# cache time of the JWKS.
 CACHED_SECONDS = 60.0
 
-_KEY_OF = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
+_KEY_TYPES = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
 _REASONS: tuple[tuple[type[jwt.PyJWTError], str], ...] = (
     (jwt.ExpiredSignatureError, "The token has expired."),
     (jwt.ImmatureSignatureError, "The token is not valid yet."),
@@ -99,8 +100,9 @@ class SharedSecret:
 class JwksKeys:
     """The public keys at a JWKS URL, fetched on first use and cached for `ttl_seconds`.
 
-    An unknown key id triggers a fetch, at most one per `refetch_seconds`. While the endpoint is down, cached
-    keys remain in use. Keys that do not fit `algorithm`, or have a private part, are ignored.
+    An unknown key id triggers a fetch, at most one per `refetch_seconds`. A token without a key id does not: all
+    cached keys are tried. While the endpoint is down, cached keys remain in use. Keys that do not fit
+    `algorithm`, or have a private part, are ignored.
     """
 
     def __init__(
@@ -119,28 +121,31 @@ class JwksKeys:
         self._refetch_seconds = refetch_seconds
         self._timeout_seconds = timeout_seconds
         self._clock = clock
-        self._keys: dict[str, jwt.PyJWK] = {}
+        self._keys: list[jwt.PyJWK] = []
         self._fetched_at = -ttl_seconds
         self._tried_at: float | None = None
         self._fetching = asyncio.Lock()
 
     async def keys_for(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
-        """Returns the key. Raises AuthenticationFailed for an unknown key, DependencyUnavailable for none."""
+        """Returns the keys to try.
+
+        Raises AuthenticationFailed for an unknown key id, DependencyUnavailable if no key could be fetched.
+        """
         if self._is_due(key_id):
             async with self._fetching:
                 if self._is_due(key_id):  # else another caller fetched meanwhile
                     await self._fetch()
         if not self._keys:
-            raise DependencyUnavailable("The server of the token keys does not answer.")
-        key = self._find(key_id)
-        if key is None:
-            raise AuthenticationFailed("The token's key is unknown.")
-        return [key]
+            raise DependencyUnavailable(
+                "No token keys are available: fetching the JWKS failed or returned no usable key."
+            )
+        keys = self._find(key_id)
+        if not keys:
+            raise AuthenticationFailed("No key matches the token's `kid`.")
+        return keys
 
-    def _find(self, key_id: str | None) -> jwt.PyJWK | None:
-        if key_id is None and len(self._keys) == 1:
-            return next(iter(self._keys.values()))
-        return None if key_id is None else self._keys.get(key_id)
+    def _find(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
+        return self._keys if key_id is None else [each for each in self._keys if each.key_id == key_id]
 
     def _is_due(self, key_id: str | None) -> bool:
         now = self._clock()
@@ -148,7 +153,7 @@ class JwksKeys:
         pause = self._refetch_seconds if self._keys else min(1.0, self._refetch_seconds)
         if self._tried_at is not None and now < self._tried_at + pause:
             return False
-        return self._find(key_id) is None or now >= self._fetched_at + self._ttl_seconds
+        return not self._find(key_id) or now >= self._fetched_at + self._ttl_seconds
 
     async def _fetch(self) -> None:
         try:
@@ -174,15 +179,15 @@ async def _read_document(client: httpx.AsyncClient, url: str) -> Any:
     return json.loads(body)
 
 
-def _usable_keys(document: Any, algorithm: str) -> dict[str, jwt.PyJWK]:
+def _usable_keys(document: Any, algorithm: str) -> list[jwt.PyJWK]:
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise ValueError("not a key set")
-    keys = {}
+    keys = []
     for entry in entries:
         if isinstance(entry, dict) and _fits(entry, algorithm):
             try:
-                keys[str(entry.get("kid", ""))] = jwt.PyJWK(entry, algorithm)
+                keys.append(jwt.PyJWK(entry, algorithm))
             except jwt.PyJWTError:
                 logger.warning("a token key cannot be used")
     if not keys:
@@ -191,7 +196,7 @@ def _usable_keys(document: Any, algorithm: str) -> dict[str, jwt.PyJWK]:
 
 
 def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
-    kind, curve = _KEY_OF[algorithm]
+    kind, curve = _KEY_TYPES[algorithm]
     return (
         entry.get("kty") == kind
         and (curve is None or entry.get("crv") == curve)
@@ -231,7 +236,7 @@ class TokenVerifier:
                 raise jwt.InvalidAlgorithmError
             *others, last = await self._keys.keys_for(header.get("kid"))
             for key in others:
-                with suppress(jwt.InvalidSignatureError):
+                with suppress(jwt.InvalidSignatureError, jwt.InvalidKeyError):
                     return self._decoded(token, key)
             return self._decoded(token, last)
         except jwt.MissingRequiredClaimError as cause:
@@ -255,11 +260,11 @@ class TokenVerifier:
 
 def _bearer(authorization: str | None) -> str:
     if authorization is None:
-        raise AuthenticationFailed("No token: send Authorization: Bearer and a token.")
+        raise AuthenticationFailed("Missing Authorization header: send `Authorization: Bearer <token>`.")
     scheme, _, token = authorization.partition(" ")
     token = token.strip()
     if scheme.lower() != "bearer" or not token or not token.isascii() or " " in token:
-        raise AuthenticationFailed("The Authorization header is not Bearer and a token.")
+        raise AuthenticationFailed("The Authorization header must be `Bearer <token>`.")
     return token
 
 
@@ -273,7 +278,9 @@ def _is_plain_id(value: Any) -> bool:
 
 def _principal(claims: Mapping[str, Any]) -> Principal:
     if not _is_plain_id(claims["sub"]):
-        raise AuthenticationFailed("The token's sub is not 1 to 255 characters without control characters.")
+        raise AuthenticationFailed(
+            f"The claim `sub` must have 1 to {MAX_ID_CHARS} characters and no control characters."
+        )
     token_id = claims.get("jti") if _is_plain_id(claims.get("jti")) else None
     expires_at = float(min(int(claims["exp"]), FAR_FUTURE))
     return Principal(claims["sub"], _scopes(claims), token_id, expires_at, _users(claims))
@@ -283,7 +290,7 @@ def _scopes(claims: Mapping[str, Any]) -> frozenset[str]:
     scope = claims.get("scope") or ""
     scopes = scope.split() if isinstance(scope, str) else scope
     if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
-        raise AuthenticationFailed("The token's scope is neither a text nor a list of texts.")
+        raise AuthenticationFailed("The claim `scope` must be a string or a list of strings.")
     return frozenset(scopes)
 
 
@@ -292,7 +299,7 @@ def _users(claims: Mapping[str, Any]) -> frozenset[str | None] | None:
         return None
     users = claims["users"]
     if not (isinstance(users, list) and users and all(map(_is_user, users))):
-        raise AuthenticationFailed("The token's users is not a list of user ids and nulls.")
+        raise AuthenticationFailed("The claim `users` must be a non-empty list of user ids or nulls.")
     return frozenset(users)
 
 
@@ -316,7 +323,9 @@ def mint_token(
     Raises InvalidParams for an id that is not allowed in a token.
     """
     if not _is_plain_id(agent_id) or not all(map(_is_user, users)):
-        raise InvalidParams("The id of an agent or user is 1 to 255 characters without control characters.")
+        raise InvalidParams(
+            f"The id of an agent or user must have 1 to {MAX_ID_CHARS} characters and no control characters."
+        )
     issued_at = int(time.time() if now is None else now)
     claims: dict[str, Any] = {
         "sub": agent_id,

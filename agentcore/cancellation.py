@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
 
 
-async def to_its_end(work: Coroutine[Any, Any, Result]) -> Result:
+async def run_to_completion(work: Coroutine[Any, Any, Result]) -> Result:
     """Returns the work's result. Cancellation takes effect when it ends: a thread cannot be cancelled."""
     running = asyncio.create_task(work)
     try:
         return await asyncio.shield(running)
-    finally:
-        if not running.done():
-            await asyncio.wait([running])
+    except asyncio.CancelledError:
+        while not running.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        raise
 
 
 _ending: set[asyncio.Future[Any]] = set()
 
 
-async def within(seconds: float, work: Awaitable[Result]) -> Result:
+async def run_with_timeout(seconds: float, work: Awaitable[Result]) -> Result:
     """Returns the work's result. Raises TimeoutError at the limit, while the cancelled work cleans up.
 
     `asyncio.timeout` would block until the cleanup ends: a connection to a hung server may need seconds.

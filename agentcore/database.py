@@ -248,7 +248,7 @@ def shaped_query(name: str, **shape: sql.Composable) -> sql.Composed:
 class Database:
     """The connection pools of one process; none is open before `open`.
 
-    `away` returns why the server is gone for good, if known: then no call waits for it.
+    `gone_reason` returns why the server is gone for good, if known: then no call waits for it.
     """
 
     def __init__(
@@ -259,12 +259,12 @@ class Database:
         service_url: str | None = None,
         pool_size: int = 10,
         timeout_seconds: float = 10.0,
-        away: Callable[[], str | None] = lambda: None,
+        gone_reason: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.url = database_url
         self.users: Users = None
         self._timeout_seconds = timeout_seconds
-        self._away = away
+        self._gone_reason = gone_reason
         self._opening = False
         self._circuit = CircuitBreaker("postgresql", "calls that need it fail at once", PROBE_AFTER_SECONDS)
         self._read_circuit = CircuitBreaker("postgresql_read", "reads go to the primary")
@@ -278,7 +278,7 @@ class Database:
         circuit = self._read_circuit if name == "read" else self._circuit
         # Owner statements have no timeout.
         reply_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
-        gate = self._gates[name] = ConnectionGate(circuit, self._away, reply_seconds)
+        gate = self._gates[name] = ConnectionGate(circuit, self._gone_reason, reply_seconds)
         return AsyncConnectionPool(
             url,
             connection_class=WatchedConnection,

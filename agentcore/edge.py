@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import httpx
 from starlette.types import Message, Receive, Scope, Send
 
-from agentcore.admission import HTTP_STATUS, Admission, Exchange, refuse, say
+from agentcore.admission import HTTP_STATUS, Admission, Exchange, send_error, send_json
 from agentcore.auth import Principal, TokenVerifier
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
@@ -26,7 +26,7 @@ from agentcore.limits import MAX_MESSAGE_BYTES
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.jsonrpc import MemoryCall, cost_of
 from agentcore.registry import resolve
-from agentcore.rpc import Call, Frame, Limits, MethodTable, Report, RpcMethod, Session, error_answer, read_frame
+from agentcore.rpc import Call, Frame, Limits, MethodTable, Report, RpcMethod, Session, read_frame
 from agentcore.telemetry import Metrics
 
 MAX_A2A_TEXT_CHARS = 255
@@ -36,7 +36,7 @@ A2A_LOG_FIELDS = ("source_agent", "target_agent", "session_id", "conversation_id
 logger = logging.getLogger(__name__)
 
 
-class Runtime(Protocol):
+class EndpointRuntime(Protocol):
     """The interface of the running service that endpoints use."""
 
     @property
@@ -59,9 +59,10 @@ def trace_id_of(exchange: Exchange, call: Call | None) -> str:
 
 
 def _a2a_text(call: Call | None, field: str) -> str | None:
-    text = call.a2a_context.get(field) if call is not None and call.a2a_context else None
-    usable = isinstance(text, str) and 0 < len(text) <= MAX_A2A_TEXT_CHARS and text.isprintable()
-    return str(text) if usable else None
+    text = (call.a2a_context or {}).get(field) if call is not None else None
+    if isinstance(text, str) and 0 < len(text) <= MAX_A2A_TEXT_CHARS and text.isprintable():
+        return text
+    return None
 
 
 def cost_of_frame(frame: Frame) -> int:
@@ -72,7 +73,9 @@ def cost_of_frame(frame: Frame) -> int:
 class RpcEndpoint:
     """POST /api/v1/jsonrpc as a bare ASGI application."""
 
-    def __init__(self, runtime: Runtime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission) -> None:
+    def __init__(
+        self, runtime: EndpointRuntime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
+    ) -> None:
         limits = Limits(runtime.settings.max_batch_calls, timeout_seconds=runtime.settings.request_timeout_seconds)
         self._runtime = runtime
         self._admission = admission
@@ -92,9 +95,9 @@ class RpcEndpoint:
                 self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(frame))
                 answer = await self._table.answer(frame, self._session(exchange, principal))
         except AgentCoreError as error:
-            await self.refuse(exchange, principal, frame, error, started, send)
+            await self.send_error(exchange, principal, frame, error, started, send)
         else:
-            await say(exchange, send, 204 if answer is None else 200, answer or b"")
+            await send_json(exchange, send, 204 if answer is None else 200, answer or b"")
 
     def _session(self, exchange: Exchange, principal: Principal) -> Session[MemoryCall]:
         def open_context(call: Call) -> MemoryCall:
@@ -127,7 +130,7 @@ class RpcEndpoint:
             },
         )
 
-    async def refuse(
+    async def send_error(
         self,
         exchange: Exchange,
         principal: Principal | None,
@@ -137,12 +140,12 @@ class RpcEndpoint:
         send: Send,
         statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
     ) -> None:
-        """Returns one error for the whole request, with a log line and metrics like a call."""
+        """Sends one error for the whole request, and logs and counts it like a call."""
         if isinstance(error, RateLimited) and frame is not None:
             self._runtime.metrics.rate_limited(len(frame.members))
         seconds = time.perf_counter() - started
         self._report(exchange, principal, Report("none", error.code.name.lower(), seconds))
-        await refuse(exchange, frame, error, send, statuses)
+        await send_error(exchange, frame, error, send, statuses)
 
 
 _MCP_SERVERS = {"mcp": "agentcore.integrations.mcp:answer"}
@@ -155,6 +158,7 @@ MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
     JsonRpcErrorCode.DEPENDENCY_UNAVAILABLE: 503,
     JsonRpcErrorCode.NOT_READY: 503,
 }
+NOT_INSTALLED_STATUS: Mapping[JsonRpcErrorCode, int] = {JsonRpcErrorCode.INTERNAL_ERROR: 501}
 
 
 class McpEndpoint:
@@ -163,16 +167,18 @@ class McpEndpoint:
     A message costs its agent 1 unit, plus the cost of its tool's calls.
     """
 
-    def __init__(self, runtime: Runtime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission) -> None:
+    def __init__(
+        self, runtime: EndpointRuntime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
+    ) -> None:
         self._admission = replace(admission, max_body_bytes=min(admission.max_body_bytes, MAX_MESSAGE_BYTES))
-        # Calls of an admitted message are executed even during shutdown.
+        # An Event that is never set: tool calls of an admitted message still run during shutdown.
         self._methods = RpcEndpoint(runtime, methods, replace(admission, stopping=asyncio.Event()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange.begin(scope)
         started = time.perf_counter()
-        if not _is_local(exchange.header(b"origin"), b"origin" in exchange.headers):
-            return await say(exchange, send, 403, b'{"error": "Pages of this origin may not call."}')
+        if not _origin_allowed(exchange.header(b"origin"), present=b"origin" in exchange.headers):
+            return await send_json(exchange, send, 403, b'{"error": "Origin not allowed."}')
         frame: Frame | None = None
         principal: Principal | None = None
         try:
@@ -185,9 +191,12 @@ class McpEndpoint:
                 answer = await asyncio.to_thread(resolve, "mcp", _MCP_SERVERS, kind="endpoint")
                 await self._answer(answer, exchange, principal, scope, body, receive, send)
         except ConfigurationError as error:
-            return await say(exchange, send, 501, error_answer(AgentCoreError(" ".join(error.problems))))
+            missing = AgentCoreError(" ".join(error.problems))
+            return await self._methods.send_error(
+                exchange, principal, frame, missing, started, send, NOT_INSTALLED_STATUS
+            )
         except AgentCoreError as error:
-            return await self._methods.refuse(exchange, principal, frame, error, started, send, MCP_STATUS)
+            return await self._methods.send_error(exchange, principal, frame, error, started, send, MCP_STATUS)
         return None
 
     async def _answer(
@@ -206,7 +215,12 @@ class McpEndpoint:
             "http://memory", token, traceparent=str(exchange.trace), max_attempts=1, transport=transport
         ) as memory:
             await answer(
-                memory, token.encode(), principal.scopes, scope, _again(body, receive), _marked(exchange, send)
+                memory,
+                token.encode(),
+                principal.scopes,
+                scope,
+                _replay_body(body, receive),
+                _with_response_headers(exchange, send),
             )
 
 
@@ -218,8 +232,8 @@ def _one_message(body: bytes) -> Frame:
     return frame
 
 
-def _is_local(origin: str | None, given: bool) -> bool:
-    if not given:
+def _origin_allowed(origin: str | None, *, present: bool) -> bool:
+    if not present:
         return True
     try:
         parts = urlsplit(origin or "")
@@ -228,19 +242,19 @@ def _is_local(origin: str | None, given: bool) -> bool:
     return parts.scheme in ("http", "https") and parts.hostname in LOCAL_ORIGINS
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
-    given: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+def _replay_body(body: bytes, receive: Receive) -> Receive:
+    pending: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def again() -> Message:
-        return given.pop() if given else await receive()
+    async def replay() -> Message:
+        return pending.pop() if pending else await receive()
 
-    return again
+    return replay
 
 
-def _marked(exchange: Exchange, send: Send) -> Send:
-    async def marked(message: Message) -> None:
+def _with_response_headers(exchange: Exchange, send: Send) -> Send:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message["headers"], *exchange.marks]}
+            message = {**message, "headers": [*message["headers"], *exchange.response_headers]}
         await send(message)
 
-    return marked
+    return send_with_headers

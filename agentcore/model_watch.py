@@ -21,7 +21,7 @@ from agentcore.readiness import WatchedEmbedder
 class UnfitEmbedder:
     """An embedder that fails every request with the same message."""
 
-    kind_matters = False
+    distinguishes_queries = False
     batch_size = 64
     parallel_requests = 1
 
@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 # Polling interval. Old vectors are removed much later than this after a switch.
 WATCH_SECONDS = 1.0
 
-Opened = Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]]
+OpenEmbedder = Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]]
 Adopt = Callable[[MemoryParts, WatchedEmbedder | None], None]
 
 
@@ -86,14 +86,14 @@ class ModelWatch:
         settings: Settings,
         database: Database,
         parts: Callable[[], MemoryParts],
-        opened: Opened,
+        open_embedder: OpenEmbedder,
         adopt: Adopt,
         found: KnownModel | None,
     ) -> None:
         self._settings = settings
         self._database = database
         self._parts = parts
-        self._opened = opened
+        self._open_embedder = open_embedder
         self._adopt = adopt
         self._followed = _followed(found)
         self._stopping = asyncio.Event()
@@ -129,19 +129,19 @@ class ModelWatch:
             return
         settings = settings_in_force(self._settings, found)
         parts = self._parts()
-        embedder, provider = parts.embedder, None
+        embedder, base_embedder = parts.embedder, None
         if parts.vector_model != found.model:
-            provider, embedder = await self._embedder(settings, found)
+            base_embedder, embedder = await self._embedder(settings, found)
         samples = await query_samples(embedder, assembly.cache_of(settings))
         adopted = assembly.parts_over(parts, settings, self._database, embedder, found, samples)
-        self._adopt(adopted, provider)
+        self._adopt(adopted, base_embedder)
         self._followed = _followed(found)
         logger.info("searches go by %s now", found.model)
 
     async def _embedder(self, settings: Settings, found: KnownModel) -> tuple[WatchedEmbedder | None, Embedder | None]:
         try:
-            provider = assembly.make_embedder(settings)
-            return provider, await self._opened(provider, settings)
+            base_embedder = assembly.make_embedder(settings)
+            return base_embedder, await self._open_embedder(base_embedder, settings)
         except (ConfigurationError, StartupError) as failure:
             sentence = restart_sentence(found)
             logger.error("%s", sentence, extra={"failure": failure.message})

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from agentcore.cancellation import within
+from agentcore.cancellation import run_with_timeout
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.database import Connection, Database, pgvector_is_too_old, query
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError, Unreachable
@@ -163,7 +163,7 @@ async def states(
 
 async def _checked(check: Awaitable[State | None], **about: Any) -> State:
     try:
-        found = await within(CHECK_SECONDS, check)
+        found = await run_with_timeout(CHECK_SECONDS, check)
         return {"ok": True, **about, **(found or {})}
     except TimeoutError:
         problem = f"It did not answer within {CHECK_SECONDS:g} s."
@@ -181,7 +181,7 @@ async def archive_state(database: Database, archive: Archive | None) -> State:
         return state
     state["required"] = False
     try:
-        others = await within(CHECK_SECONDS, _other_archives(database, archive))
+        others = await run_with_timeout(CHECK_SECONDS, _other_archives(database, archive))
     except (AgentCoreError, TimeoutError) as failure:
         problem = f"Where the copies are could not be read from the database: {failure or 'no answer'}."
         return {**state, "ok": False, "problem": problem}

@@ -23,7 +23,7 @@ import numpy as np
 from jsonrpcserver import Error, Result, Success, async_dispatch_to_serializable
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from agentcore.cancellation import within
+from agentcore.cancellation import run_with_timeout
 from agentcore.errors import (
     AgentCoreError,
     DependencyUnavailable,
@@ -415,7 +415,7 @@ def _bind(
         params = await _in_turn(large, validated, given) if turn.is_large else validated(given)
         try:
             work = method.handler(turn.session.open_context(turn.call), params)
-            return dump(await within(timeout_seconds, work))
+            return dump(await run_with_timeout(timeout_seconds, work))
         except TimeoutError as cause:
             message = f"{method.name} did not end in time; it may still have taken effect."
             raise DependencyUnavailable(message) from cause

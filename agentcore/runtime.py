@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from agentcore.auth import TokenVerifier
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
-from agentcore.embedded import EmbeddedParts, EmbeddedUrls, Home, attach, default_home, runs_on, service_url_of
+from agentcore.embedded import EmbeddedParts, Home, attach, default_home, runs_on, service_url_of
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.maintenance.job_queue import JobWorker
 from agentcore.maintenance.rounds import Maintenance
@@ -47,7 +47,7 @@ class Runtime:
     database: Database
     redis: Redis | None
     parts: MemoryParts
-    embedder: WatchedEmbedder | None
+    base_embedder: WatchedEmbedder | None
     verifier: TokenVerifier
     metrics: Metrics
     maintenance: Maintenance
@@ -57,22 +57,22 @@ class Runtime:
         """Returns the memory manager of the caller's agent."""
         return MemoryManager(self.parts, caller)
 
-    def adopt(self, parts: MemoryParts, embedder: WatchedEmbedder | None) -> None:
-        """Uses these parts for every call and duty that starts from now on."""
+    def adopt(self, parts: MemoryParts, base_embedder: WatchedEmbedder | None) -> None:
+        """Switches to these parts for calls and background tasks that start from now on; None keeps the embedder."""
         self.parts = parts
-        self.embedder = embedder or self.embedder
+        self.base_embedder = base_embedder or self.base_embedder
         self.maintenance.adopt(parts)
         self.jobs.adopt(parts)
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
         """Returns for each part whether it responds, its version and its problem."""
-        return await readiness.states(self.database, self.parts, self.embedder, self.circuits)
+        return await readiness.states(self.database, self.parts, self.base_embedder, self.circuits)
 
     @property
     def circuits(self) -> list[CircuitBreaker]:
         """Returns the circuits of all dependencies that have one."""
-        found = (self.redis, self.embedder, self.parts.archive, self.parts.rewriter, self.parts.fact_judge)
-        circuits = (getattr(each, "circuit", None) for each in found)
+        parts = (self.redis, self.base_embedder, self.parts.archive, self.parts.rewriter, self.parts.fact_judge)
+        circuits = (getattr(each, "circuit", None) for each in parts)
         return [*self.database.circuits, *(each for each in circuits if each is not None)]
 
 
@@ -81,23 +81,29 @@ def home_of(settings: Settings) -> Home:
     return Home(settings.agentcore_home or default_home())
 
 
-def server_runs(settings: Settings) -> bool:
-    """Returns whether a server on the home already runs the parts without a URL: attach to it."""
-    given = settings.database_url is not None and settings.redis_url is not None
-    return not given and runs_on(home_of(settings))
+def can_attach(settings: Settings) -> bool:
+    """Returns whether a running server already provides the parts that have no URL."""
+    has_both_urls = settings.database_url is not None and settings.redis_url is not None
+    return not has_both_urls and runs_on(home_of(settings))
+
+
+def database_url_of(settings: Settings) -> str:
+    """Returns the PostgreSQL URL: from the settings, else from the server that runs on this data directory.
+
+    Raises StartupError if neither has it.
+    """
+    database_url = revealed(settings.database_url) or attach(home_of(settings)).database_url
+    if database_url is None:
+        raise StartupError("No DATABASE_URL is set and no embedded PostgreSQL runs here.")
+    return database_url
 
 
 def urls_of(settings: Settings) -> tuple[str, str | None]:
-    """Returns the URLs of the running parts: the settings', else those of the server that runs on the home.
+    """Returns the PostgreSQL and Redis URLs: from the settings, else from the server that runs on this directory.
 
     Raises StartupError if neither has them.
     """
-    given = settings.database_url is not None and settings.redis_url is not None
-    found = EmbeddedUrls() if given else attach(home_of(settings))
-    database_url = revealed(settings.database_url) or found.database_url
-    if database_url is None:
-        raise StartupError("No DATABASE_URL is set and no embedded PostgreSQL runs here.")
-    return database_url, revealed(settings.redis_url) or found.redis_url
+    return database_url_of(settings), revealed(settings.redis_url) or attach(home_of(settings)).redis_url
 
 
 @asynccontextmanager
@@ -106,7 +112,7 @@ async def running_database(settings: Settings) -> AsyncIterator[Database]:
 
     Raises StartupError if none is configured or its schema has another revision.
     """
-    database_url, _ = urls_of(settings)
+    database_url = database_url_of(settings)
     await asyncio.to_thread(migration.check_revision, database_url)
     database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
     await database.open()
@@ -128,32 +134,24 @@ async def open_runtime(
     assembly.check_choices(settings)
     async with AsyncExitStack() as stack:
         home = home_of(settings)
-        database_url, redis_url = await _urls(settings, home, stack, log, attach_only)
+        database_url, redis_url = await _start_parts(settings, home, stack, log, attach_only)
         embedded = settings.database_url is None and not attach_only
         await asyncio.to_thread(migration.upgrade if migrate or embedded else migration.check_revision, database_url)
         metrics = Metrics()
-        database = Database(
-            database_url,
-            read_url=revealed(settings.database_read_url),
-            service_url=_service_url(settings, home, database_url),
-            pool_size=settings.database_pool_size,
-            timeout_seconds=settings.database_timeout_seconds,
-            away=_ended(home) if attach_only and settings.database_url is None else lambda: None,
-        )
-        await database.open()
-        stack.push_async_callback(database.close)
-        await readiness.check_server(database)
+        database = await _open_database(settings, home, database_url, stack, attach_only)
         redis = assembly.make_redis(redis_url, settings)
         if redis is not None:
             stack.push_async_callback(redis.aclose)
-        found = await kept_model(database, settings.embedding_model)
-        embedding = settings_in_force(settings, found)
+        current_model = await kept_model(database, settings.embedding_model)
+        effective_settings = settings_in_force(settings, current_model)
 
-        async def opened(made: WatchedEmbedder | None, wanted: Settings) -> Embedder | None:
-            return await _opened(made, redis, metrics, wanted, stack)
+        async def open_embedder(made: WatchedEmbedder | None, wanted: Settings) -> Embedder | None:
+            return await _open_embedder(made, redis, metrics, wanted, stack)
 
-        provider, embedder = await _embedder_at_start(settings, embedding, found, opened)
-        await readiness.check_dimensions(database, embedder, embedding.embedding_dimensions, in_force=found is not None)
+        base_embedder, embedder = await _embedder_at_start(settings, effective_settings, current_model, open_embedder)
+        await readiness.check_dimensions(
+            database, embedder, effective_settings.embedding_dimensions, in_force=current_model is not None
+        )
         meter = assembly.make_meter(settings, database, metrics)
         reranker, rewriter = assembly.make_reranker(settings), assembly.make_rewriter(settings, meter)
         fact_judge = assembly.make_fact_judge(settings, meter)
@@ -163,7 +161,7 @@ async def open_runtime(
                 await model.open()
                 stack.push_async_callback(model.close)
         parts = assembly.make_parts(
-            embedding,
+            effective_settings,
             home,
             database,
             redis,
@@ -175,22 +173,34 @@ async def open_runtime(
             extractor=extractor,
             summariser=summariser,
             meter=meter,
-            in_force=found,
+            in_force=current_model,
             samples=await query_samples(embedder, assembly.cache_of(settings)),
-            relations=_relations(embedding, stack),
+            relations=_relations(effective_settings, stack),
         )
-        kept = await readiness.archive_state(database, parts.archive)
-        if not kept["ok"]:
-            logger.warning("archive: %s", kept["problem"])
-        await asyncio.to_thread(parts.count_tokens, "the first count loads the tables")
+        archive_status = await readiness.archive_state(database, parts.archive)
+        if not archive_status["ok"]:
+            logger.warning("archive: %s", archive_status["problem"])
+        # Load the tokenizer tables before the first request.
+        await asyncio.to_thread(parts.count_tokens, "text")
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
         await jobs.queue.open()
         maintenance = Maintenance(database, parts, jobs.queue, settings.maintenance_interval_seconds)
         verifier = assembly.make_verifier(settings, home)
-        runtime = Runtime(settings, home, database, redis, parts, provider, verifier, metrics, maintenance, jobs)
-        _watch(runtime)
+        runtime = Runtime(
+            settings=settings,
+            home=home,
+            database=database,
+            redis=redis,
+            parts=parts,
+            base_embedder=base_embedder,
+            verifier=verifier,
+            metrics=metrics,
+            maintenance=maintenance,
+            jobs=jobs,
+        )
+        _register_metrics(runtime)
         stack.push_async_callback(_count_last_accesses, parts)
-        watch = ModelWatch(settings, database, lambda: runtime.parts, opened, runtime.adopt, found)
+        watch = ModelWatch(settings, database, lambda: runtime.parts, open_embedder, runtime.adopt, current_model)
         await _run_in_background(stack, runtime, watch)
         yield runtime
 
@@ -202,17 +212,35 @@ def _relations(settings: Settings, stack: AsyncExitStack) -> RelationClassifier 
     return classifier
 
 
-async def _urls(
+async def _start_parts(
     settings: Settings, home: Home, stack: AsyncExitStack, log: Log, attach_only: bool
 ) -> tuple[str, str | None]:
     if attach_only:
         return urls_of(settings)
     parts = EmbeddedParts(home, postgres=settings.database_url is None, redis=settings.redis_url is None, log=log)
     await stack.enter_async_context(parts)
-    supervision = asyncio.create_task(parts.supervise())
-    stack.push_async_callback(_cancelled, supervision)
-    database_url = revealed(settings.database_url) or parts.urls.database_url or ""
+    stack.push_async_callback(_cancel, start_task(parts.supervise()))
+    database_url = revealed(settings.database_url) or parts.urls.database_url
+    if database_url is None:
+        raise StartupError("The embedded PostgreSQL has no URL.")
     return database_url, revealed(settings.redis_url) or parts.urls.redis_url
+
+
+async def _open_database(
+    settings: Settings, home: Home, database_url: str, stack: AsyncExitStack, attach_only: bool
+) -> Database:
+    database = Database(
+        database_url,
+        read_url=revealed(settings.database_read_url),
+        service_url=_service_url(settings, home, database_url),
+        pool_size=settings.database_pool_size,
+        timeout_seconds=settings.database_timeout_seconds,
+        gone_reason=_gone_reason(home) if attach_only and settings.database_url is None else lambda: None,
+    )
+    await database.open()
+    stack.push_async_callback(database.close)
+    await readiness.check_server(database)
+    return database
 
 
 def _service_url(settings: Settings, home: Home, database_url: str) -> str | None:
@@ -222,47 +250,58 @@ def _service_url(settings: Settings, home: Home, database_url: str) -> str | Non
     return revealed(settings.database_service_url)
 
 
-def _ended(home: Home) -> Callable[[], str | None]:
+def _gone_reason(home: Home) -> Callable[[], str | None]:
     def reason() -> str | None:
         with suppress(StartupError):
             if not runs_on(home):
                 return (
-                    f"The program that ran PostgreSQL and Redis of {home.path} has ended: open this "
-                    "memory again, and it runs them itself; or keep `agentcore serve` running there."
+                    f"The process that ran PostgreSQL and Redis for {home.path} has ended. "
+                    "Open the memory again to start them, or keep `agentcore serve` running."
                 )
         return None
 
     return reason
 
 
-async def _cancelled(task: asyncio.Task[Any]) -> None:
+def start_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Starts a background task; logs an unexpected exception that ends it."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_log_failure)
+    return task
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (failure := task.exception()) is not None:
+        logger.error("a background task failed: restart the service", exc_info=failure)
+
+
+async def _cancel(task: asyncio.Task[None]) -> None:
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])
 
 
 async def _count_last_accesses(parts: MemoryParts) -> None:
     try:
         await parts.accesses.flush(parts.storage, parts.extend_after_uses)
     except DependencyUnavailable:
-        logger.warning("the last accesses were not counted: PostgreSQL does not answer")
+        logger.warning("could not write the last access counts: PostgreSQL does not respond")
 
 
 async def _embedder_at_start(
     settings: Settings,
-    embedding: Settings,
-    found: KnownModel | None,
-    opened: Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]],
+    effective_settings: Settings,
+    current_model: KnownModel | None,
+    open_embedder: Callable[[WatchedEmbedder | None, Settings], Awaitable[Embedder | None]],
 ) -> tuple[WatchedEmbedder | None, Embedder | None]:
     try:
-        provider = assembly.make_embedder(embedding)
-        embedder = await opened(provider, embedding)
+        base_embedder = assembly.make_embedder(effective_settings)
+        embedder = await open_embedder(base_embedder, effective_settings)
     except (ConfigurationError, StartupError) as failure:
-        if found is None:
+        if current_model is None:
             raise
-        raise ConfigurationError([restart_sentence(found), failure.message]) from failure
+        raise ConfigurationError([restart_sentence(current_model), failure.message]) from failure
     wanted = assembly.make_embedder(settings)
-    if found is not None and wanted is not None and wanted.model != found.model:
+    if current_model is not None and wanted is not None and wanted.model != current_model.model:
         asked = KnownModel(
             wanted.model,
             settings.embedding_model,
@@ -271,21 +310,21 @@ async def _embedder_at_start(
             "filling",
         )
         logger.warning(
-            "the settings name %s, the memories have vectors of %s, which is used: set %s, "
-            "or embed them again with: agentcore reembed %s",
+            "EMBEDDING_MODEL selects %s, but the stored vectors are from %s, which stays in use. "
+            "Set %s, or re-embed with: agentcore reembed %s",
             wanted.model,
-            found.model,
-            found.sentence(),
+            current_model.model,
+            current_model.sentence(),
             asked.arguments(),
         )
-    return provider, embedder
+    return base_embedder, embedder
 
 
 async def _run_in_background(stack: AsyncExitStack, runtime: Runtime, watch: ModelWatch) -> None:
     duties = [runtime.maintenance.flush_accesses(), watch.run()]
     if runtime.settings.maintenance_in_server:
         duties += [runtime.maintenance.lead(), runtime.jobs.run()]
-    tasks = [asyncio.create_task(duty) for duty in duties]
+    tasks = [start_task(duty) for duty in duties]
 
     async def end() -> None:
         """A duty may be long (an index build): it is cancelled after the grace time, and repeated later."""
@@ -294,27 +333,31 @@ async def _run_in_background(stack: AsyncExitStack, runtime: Runtime, watch: Mod
         runtime.jobs.stop()
         _, late = await asyncio.wait(tasks, timeout=runtime.settings.shutdown_grace_seconds)
         for task in late:
-            await _cancelled(task)
+            await _cancel(task)
 
     stack.push_async_callback(end)
 
 
-async def _opened(
-    provider: WatchedEmbedder | None, redis: Redis | None, metrics: Metrics, settings: Settings, stack: AsyncExitStack
+async def _open_embedder(
+    base_embedder: WatchedEmbedder | None,
+    redis: Redis | None,
+    metrics: Metrics,
+    settings: Settings,
+    stack: AsyncExitStack,
 ) -> Embedder | None:
-    if provider is None:
+    if base_embedder is None:
         return None
     embedder = CachingEmbedder(
-        BatchingEmbedder(provider), redis=redis, max_entries=settings.embedding_cache_entries, observer=metrics
+        BatchingEmbedder(base_embedder), redis=redis, max_entries=settings.embedding_cache_entries, observer=metrics
     )
     await embedder.open()
     stack.push_async_callback(embedder.close)
     return embedder
 
 
-def _watch(runtime: Runtime) -> None:
+def _register_metrics(runtime: Runtime) -> None:
     metrics, accesses = runtime.metrics, runtime.parts.accesses
-    metrics.watch(
+    metrics.register_metric(
         "pool",
         "Connection pools, by counter.",
         "counter",
@@ -324,27 +367,27 @@ def _watch(runtime: Runtime) -> None:
             for name, value in counters.items()
         },
     )
-    metrics.watch(
+    metrics.register_metric(
         "circuit_open",
         "1 while the circuit of a dependency is open.",
         "dependency",
         lambda: {each.dependency: float(each.is_open) for each in runtime.circuits},
     )
-    metrics.watch(
+    metrics.register_metric(
         "circuit_openings",
         "How often the circuit of a dependency opened.",
         "dependency",
         lambda: {each.dependency: float(each.openings) for each in runtime.circuits},
         CounterMetricFamily,
     )
-    metrics.watch(
+    metrics.register_metric(
         "queue_length",
-        "Work that waits, by queue: in this process, and in the database where this process leads.",
+        "Pending work by queue: in this process, and in the database if this process leads.",
         "queue",
         lambda: {"accesses": float(len(accesses)), **runtime.maintenance.waiting},
     )
-    metrics.watch(
-        "jobs", "Background jobs by state, where this process leads.", "state", lambda: runtime.maintenance.jobs
+    metrics.register_metric(
+        "jobs", "Background jobs by state, if this process leads.", "state", lambda: runtime.maintenance.jobs
     )
 
 
@@ -354,7 +397,7 @@ async def memory_in_process(agent_id: str, settings: Settings) -> AsyncIterator[
 
     Starts PostgreSQL and Redis, or attaches to those of a running service of the same home.
     """
-    attached = server_runs(settings)
+    attached = can_attach(settings)
     if attached:  # that server does the background work
         settings = settings.model_copy(update={"maintenance_in_server": False})
     async with open_runtime(settings, attach_only=attached) as runtime:

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from agentcore import __version__
 from agentcore.admission import Admission, BodyBudget, RateLimit
 from agentcore.agent_card import AGENT_CARD, agent_card
-from agentcore.edge import McpEndpoint, RpcEndpoint, Runtime
+from agentcore.edge import EndpointRuntime, McpEndpoint, RpcEndpoint
 from agentcore.errors import InternalError, StartupError
 from agentcore.limits import BODIES_AT_ONCE, HEADER_SECONDS, MAX_CONNECTIONS, MAX_HEADER_BYTES, UNREAD_SECONDS
 from agentcore.memory.jsonrpc import CONTRACT_VERSION, MemoryCall, memory_methods
@@ -44,7 +44,7 @@ KEEP_ALIVE_SECONDS = 75
 logger = logging.getLogger(__name__)
 
 
-def _open_routes(runtime: Runtime, stopping: asyncio.Event) -> list[Route]:
+def _open_routes(runtime: EndpointRuntime, stopping: asyncio.Event) -> list[Route]:
     async def face(request: Request) -> Response:
         return JSONResponse(
             {
@@ -102,7 +102,10 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 
 def create_app(
-    runtime: Runtime, *, stopping: asyncio.Event | None = None, methods: Sequence[RpcMethod[MemoryCall]] | None = None
+    runtime: EndpointRuntime,
+    *,
+    stopping: asyncio.Event | None = None,
+    methods: Sequence[RpcMethod[MemoryCall]] | None = None,
 ) -> Starlette:
     """Returns the ASGI application of an open runtime; once `stopping` is set it rejects calls."""
     stopping = stopping or asyncio.Event()

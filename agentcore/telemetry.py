@@ -143,7 +143,9 @@ class Metrics:
         self._llm_tokens.labels(work, "output").inc(output_tokens)
         self._llm_cost.labels(work).inc(cost)
 
-    def watch(self, name: str, description: str, label: str, read: Reading, kind: Family = GaugeMetricFamily) -> None:
+    def register_metric(
+        self, name: str, description: str, label: str, read: Reading, kind: Family = GaugeMetricFamily
+    ) -> None:
         """Registers a metric `agentcore_<name>`, read at each scrape."""
         self._registry.register(_Watched(f"agentcore_{name}", description, label, read, kind))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from agentcore.agents.scope import SESSION_MESSAGES, MemoryScope
-from agentcore.agents.working_template import place_of
+from agentcore.agents.working_template import namespace_of
 from agentcore.errors import Conflict
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.memories import CountParams
@@ -31,7 +31,7 @@ async def end_session(
         whole = await memory.count(CountParams(session_id=session_id, consistent=True))
         beside = await _kept_beside(memory, session_id, filters)
         if "namespace" in filters:
-            template = CountParams(session_id=session_id, namespace=place_of(scope), consistent=True)
+            template = CountParams(session_id=session_id, namespace=namespace_of(scope), consistent=True)
             beside += (await memory.count(template)).count
         if whole.count - own.count != beside:
             raise Conflict(OTHERS_SPEAK.format(session_id))

@@ -47,7 +47,7 @@ class AgentSettings(Strict):
         False, description="Keep an error's words whole: else without what looks like a key or a password."
     )
     template: dict[str, str] | None = Field(
-        None, description="The fields of a working template, each with what belongs into it."
+        None, description="The fields of a working template, each with what belongs in it."
     )
     scope: MemoryScope = Field(default_factory=MemoryScope, description="Whose memory within the agent's.")
     max_tokens: Annotated[int, Field(ge=1, le=MAX_CONTEXT_TOKENS)] = Field(2_000, description="Of a context.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
@@ -21,9 +22,9 @@ from agentcore.memory.params.memories import DeleteParams, ListParams, StorePara
 NAMESPACE = "working_template"
 MAX_FIELDS, MAX_FIELD_CHARS = 32, 2_000
 ATTEMPTS, FIRST_PAUSE_SECONDS = 10, 0.005
-USUAL_NAME = "template"
-# The values are stored in the metadata: no search finds the template, and no prompt contains it twice.
-UNSEARCHED = "(...)"
+DEFAULT_NAME = "template"
+# The values are in the metadata, so searches do not find the template.
+PLACEHOLDER_CONTENT = "(...)"
 
 FieldName = Annotated[Identifier, Field(max_length=64), AfterValidator(str.strip)]
 _FIELDS = TypeAdapter(
@@ -31,7 +32,7 @@ _FIELDS = TypeAdapter(
 )
 
 
-def place_of(scope: MemoryScope, name: str = USUAL_NAME) -> str:
+def namespace_of(scope: MemoryScope, name: str = DEFAULT_NAME) -> str:
     """Returns the namespace of a scope's template, unique because encoded segments contain no "/"."""
     parts = (name, *(getattr(scope, part) or "" for part in MemoryScope.model_fields))
     return f"{NAMESPACE}:{encode_segment('/'.join(encode_segment(part) for part in parts))}"
@@ -43,8 +44,8 @@ def is_template(namespace: str | None) -> bool:
 
 
 class FillTemplate(Strict):
-    """Fill in or correct your working memory as soon as you learn what belongs into one of its fields. Fields
-    that you leave out stay as they are; an empty text empties one. The fields, and what belongs into each:
+    """Fill in or correct your working memory as soon as you learn what belongs in one of its fields. Fields
+    that you leave out stay as they are; an empty text empties one. The fields, and what belongs in each:
     """
 
     fields: Annotated[dict[str, str], Field(min_length=1, max_length=MAX_FIELDS)] = Field(
@@ -60,7 +61,12 @@ class WorkingTemplate:
     """
 
     def __init__(
-        self, memory: MemoryApi, fields: Mapping[str, str], scope: MemoryScope | None = None, *, name: str = USUAL_NAME
+        self,
+        memory: MemoryApi,
+        fields: Mapping[str, str],
+        scope: MemoryScope | None = None,
+        *,
+        name: str = DEFAULT_NAME,
     ) -> None:
         """Raises InvalidParams for invalid fields."""
         try:
@@ -70,11 +76,11 @@ class WorkingTemplate:
         self._memory = memory
         self._scope = scope or MemoryScope()
         self._cleared = 0
-        self._place = place_of(self._scope, name)
+        self._namespace = namespace_of(self._scope, name)
 
     async def values(self) -> dict[str, str]:
         """Returns the filled fields, in the order of the fields."""
-        return self._values(await self._kept())
+        return self._known(_stored(await self._read()))
 
     async def text(self) -> str:
         """Returns the template as Markdown, empty fields with their descriptions."""
@@ -87,21 +93,21 @@ class WorkingTemplate:
     async def fill(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """Fills in fields (null or blank empties one); returns all filled fields.
 
+        Stored fields that this template does not have are kept: another process may have a newer version of it.
         Raises InvalidParams for an unknown field or a value that is too long, Conflict if all retries fail.
         """
         told = self._checked(values)
-        pause = FIRST_PAUSE_SECONDS
-        for _ in range(ATTEMPTS):
-            kept = await self._kept()
-            filled = {**self._values(kept), **told}
-            ordered = {name: filled[name] for name in self.fields if filled.get(name)}
-            try:
-                await self._keep(kept, ordered)
-                return ordered
-            except (Conflict, NotFound):
-                # Another process changed it concurrently: retry and merge its fields.
-                await asyncio.sleep(pause)
-                pause *= 2
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                await asyncio.sleep(FIRST_PAUSE_SECONDS * 2 ** (attempt - 1))
+            kept = await self._read()
+            fields = {**_stored(kept), **told}
+            filled = self._known(fields)
+            others = {name: value for name, value in fields.items() if name not in self.fields}
+            # If another process changed it concurrently, retry and merge its fields.
+            with suppress(Conflict, NotFound):
+                await self._write(kept, filled | others)
+                return filled
         raise Conflict("The template changes faster than it can be filled in: try again.")
 
     def arguments(self) -> type[FillTemplate]:
@@ -120,48 +126,48 @@ class WorkingTemplate:
 
     async def clear(self) -> None:
         """Deletes all values."""
-        await self._memory.delete(DeleteParams(namespace=self._place, confirm=True))
+        await self._memory.delete(DeleteParams(namespace=self._namespace, confirm=True))
 
     def instructions(self) -> str:
         """Returns the instructions for a model that fills in the template."""
         lines = "\n".join(f"- {name}: {meaning}" for name, meaning in self.fields.items())
         return (
             "You keep a working memory with these fields. Fill a field in as soon as you learn what belongs "
-            f"into it, correct it when it changes, and leave the others alone:\n{lines}"
+            f"in it, correct it when it changes, and leave the others alone:\n{lines}"
         )
 
-    async def _kept(self) -> MemoryRecord | None:
-        page = await self._memory.list(ListParams(namespace=self._place, descending=False, consistent=True))
+    async def _read(self) -> MemoryRecord | None:
+        page = await self._memory.list(ListParams(namespace=self._namespace, descending=False, consistent=True))
         return next(iter(page.memories), None)
 
-    async def _keep(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
+    async def _write(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
         """Writes the values to the one memory. Raises Conflict if it changed since it was read."""
         if kept is None:
-            await self._begin(values)
+            await self._create(values)
         else:
             await self._change(kept.memory_id, kept.version, values)
 
-    async def _begin(self, values: dict[str, str]) -> None:
+    async def _create(self, values: dict[str, str]) -> None:
         """Creates the empty memory under an idempotency key, then fills it in unless it was changed before.
 
         Concurrent calls create one memory. After `clear` the key names a deleted memory: then the next key is
-        used.
+        used. So the first call after n deletions, in a new process, makes n + 1 attempts.
         """
         while True:
             made = await self._memory.store(
                 StoreParams(
-                    content=UNSEARCHED,
+                    content=PLACEHOLDER_CONTENT,
                     metadata={"fields": {}},
                     memory_type=MemoryType.SEMANTIC,
                     pinned=True,
                     force=True,
                     supersede=False,
-                    idempotency_key=f"{self._place}:{self._cleared}",
-                    **(self._scope.labels() | {"namespace": self._place}),
+                    idempotency_key=f"{self._namespace}:{self._cleared}",
+                    **(self._scope.labels() | {"namespace": self._namespace}),
                 )
             )
             if made.memory_id is None:
-                raise Conflict(made.reason)
+                raise InvalidParams(made.reason or "The template was rejected.")
             try:
                 return await self._change(made.memory_id, 1, values)
             except NotFound:
@@ -172,9 +178,8 @@ class WorkingTemplate:
             UpdateParams(memory_id=memory_id, updates=Updates(metadata={"fields": values}, if_version=version))
         )
 
-    def _values(self, kept: MemoryRecord | None) -> dict[str, str]:
-        held = {} if kept is None else kept.metadata.get("fields", {})
-        return {name: held[name] for name in self.fields if held.get(name)}
+    def _known(self, fields: Mapping[str, str]) -> dict[str, str]:
+        return {name: fields[name] for name in self.fields if fields.get(name)}
 
     def _text(self, values: Mapping[str, str]) -> str:
         return "\n".join(self._lines(values))
@@ -184,3 +189,7 @@ class WorkingTemplate:
             f"- {name}: {values[name]}" if name in values else f"- {name}: (empty: {meaning})"
             for name, meaning in self.fields.items()
         ]
+
+
+def _stored(kept: MemoryRecord | None) -> dict[str, str]:
+    return {} if kept is None else dict(kept.metadata.get("fields", {}))

@@ -32,7 +32,7 @@ from agentcore.errors import AgentCoreError, Conflict, NotFound
 from agentcore.maintenance.purging import Purge, Purged
 from agentcore.memory.archival import READS_AT_ONCE, Archive, ArchivedObject, archive_id, read_copy
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
-from agentcore.runtime import home_of, running_database, urls_of
+from agentcore.runtime import database_url_of, home_of, running_database, urls_of
 
 _SIGNS = {True: "ok", False: "WRONG", None: "-"}
 
@@ -46,7 +46,7 @@ def migrate(context: typer.Context) -> None:
     One process at a time does it, any other waits. A database made by a newer
     version is refused.
     """
-    database_url, _ = urls_of(load_settings())
+    database_url = database_url_of(load_settings())
     found = migration.current_revision(database_url)
     reached = migration.upgrade(database_url)
     if options.printed_as_json(context, {"revision": reached, "was": found}):

@@ -74,7 +74,7 @@ def signing_secret_at_hand(settings: Settings, *, make_home: bool = False) -> st
     home = Home(settings.agentcore_home or default_home())
     # A service on an external database uses JWT_SECRET_KEY, never the home's secret.
     makes_one = make_home and settings.database_url is None
-    with home.explained():
+    with home.startup_errors():
         kept = (home.secrets / "jwt").exists()
     if not kept and not makes_one:
         raise ConfigurationError(

@@ -144,7 +144,7 @@ def _home_checks(home: Home, settings: Settings) -> list[Check]:
     if settings.database_url is not None and settings.redis_url is not None and not home.path.exists():
         return []
     try:
-        with home.explained():
+        with home.startup_errors():
             if not home.path.exists():
                 return [Check("home", None, f"{home.path} is not there yet; `agentcore serve` makes it")]
             return [

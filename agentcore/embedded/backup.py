@@ -24,7 +24,7 @@ from pydantic import BaseModel, ValidationError
 
 from agentcore import __version__, migration
 from agentcore.database import query
-from agentcore.embedded.home import Home, ServerLock, choose_account, open_home, ourselves, sync_directory
+from agentcore.embedded.home import Home, ServerLock, choose_account, current_account, grant_access, sync_directory
 from agentcore.embedded.parts import EmbeddedParts
 from agentcore.embedded.process import find_postgres, run_once
 from agentcore.errors import Conflict, StartupError
@@ -154,7 +154,7 @@ async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -
     lock = ServerLock(home)
     lock.acquire()
     try:
-        with home.explained():
+        with home.startup_errors():
             old = [
                 place
                 for place in (home.postgres_data, home.redis_data, home.archive, home.secrets)
@@ -181,7 +181,7 @@ async def _restore(source: Path, home: Home, draft: Home, old: Sequence[Path], t
     tell("unpacking and checking the backup")
     manifest = await asyncio.to_thread(_unpack, source, draft)
     if DUMP in manifest.sha256:
-        await asyncio.to_thread(open_home, home, choose_account(home))
+        await asyncio.to_thread(grant_access, home, choose_account(home))
         tell(f"restoring the database: {manifest.memories} memories, then its indexes")
         await _load(source, manifest, draft, tell)
     os.sync()
@@ -248,7 +248,7 @@ def _analyze(url: str) -> DictRow:
 
 def _run(home: Home, url: str, program: str, *arguments: str) -> None:
     fields = {name: str(value) for name, value in conninfo_to_dict(url).items()}
-    password, account = fields.pop("password", ""), ourselves()
+    password, account = fields.pop("password", ""), current_account()
     path = find_postgres(home, account).directory / program
     done = run_once(
         [path, *arguments, f"--dbname={make_conninfo(**fields)}"],

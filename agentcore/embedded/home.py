@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
@@ -30,7 +30,8 @@ from agentcore.errors import StartupError
 
 SECRET_BYTES = 32
 ROOT_HOME = Path("/var/lib/agentcore")
-PLACES = ("run", "log", "secrets", "postgres", "redis", "archive", "cache", "programs", "restore", "replaced")
+# Names in the directory that the service creates, also with a suffix.
+ENTRIES = ("run", "log", "secrets", "postgres", "redis", "archive", "cache", "programs", "restore", "replaced")
 
 
 def default_home() -> Path:
@@ -48,27 +49,48 @@ class Home:
     """One data directory. Creating the object does no I/O on it."""
 
     path: Path
-    # Valid only while a server runs: its lock, its URLs, the sockets.
-    run: Path = field(init=False)
-    log: Path = field(init=False)
-    secrets: Path = field(init=False)
-    postgres_data: Path = field(init=False)
-    redis_data: Path = field(init=False)
-    archive: Path = field(init=False)
-    cache: Path = field(init=False)
-    # Copies of the servers' programs, for a user without access to the installed ones.
-    programs: Path = field(init=False)
 
     def __post_init__(self) -> None:
-        home = Path(self.path).expanduser().resolve()
-        object.__setattr__(self, "path", home)
-        for each in fields(self)[1:]:
-            object.__setattr__(self, each.name, home / each.name.removesuffix("_data"))
+        object.__setattr__(self, "path", Path(self.path).expanduser().resolve())
+
+    @property
+    def run(self) -> Path:
+        """Files that are valid only while a server runs: its lock, its URLs, the sockets."""
+        return self.path / "run"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log"
+
+    @property
+    def secrets(self) -> Path:
+        return self.path / "secrets"
+
+    @property
+    def postgres_data(self) -> Path:
+        return self.path / "postgres"
+
+    @property
+    def redis_data(self) -> Path:
+        return self.path / "redis"
+
+    @property
+    def archive(self) -> Path:
+        return self.path / "archive"
+
+    @property
+    def cache(self) -> Path:
+        return self.path / "cache"
+
+    @property
+    def programs(self) -> Path:
+        """Copies of the servers' programs, for a user without access to the installed ones."""
+        return self.path / "programs"
 
     def secret(self, name: str) -> str:
         """Returns the secret of that name, 64 hexadecimal digits; the first call creates it (mode 0600)."""
         kept = self.secrets / name
-        with self.explained():
+        with self.startup_errors():
             with suppress(FileNotFoundError):
                 return kept.read_text().strip()
             self.directory(self.secrets)
@@ -76,16 +98,20 @@ class Home:
             return kept.read_text().strip()
 
     def _keep_once(self, kept: Path, text: str) -> None:
-        draft = kept.with_name(f".{kept.name}.{secrets.token_hex(8)}")
-        self._write_new(draft, text)
-        # A link, not a rename: if two processes create the same secret, the first one's is kept.
-        with suppress(FileExistsError):
-            os.link(draft, kept)
-        draft.unlink()
+        lock = self.directory(self.run) / "secrets.lock"
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        try:
+            self.hand_over(descriptor)
+            # If two processes create the same secret, the first one's is kept.
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if not kept.exists():
+                self.write(kept, text)
+        finally:
+            os.close(descriptor)
 
     def write(self, path: Path, text: str) -> None:
         """Writes a file atomically, with mode 0600."""
-        with self.explained():
+        with self.startup_errors():
             draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             try:
                 self._write_new(draft, text)
@@ -95,7 +121,7 @@ class Home:
 
     def append(self, path: Path, line: str) -> None:
         """Appends a line to a file, which is created with mode 0600."""
-        with self.explained():
+        with self.startup_errors():
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "w") as file:
                 file.write(f"{line}\n")
@@ -111,7 +137,7 @@ class Home:
 
     def directory(self, path: Path) -> Path:
         """Creates a directory of the home, and the home itself, with mode 0700; keeps an existing one."""
-        with self.explained():
+        with self.startup_errors():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
                 path.mkdir(mode=0o700)
@@ -120,9 +146,9 @@ class Home:
                 raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
         return path
 
-    def foreign(self) -> list[str]:
+    def unknown_entries(self) -> list[str]:
         """Returns names that the service did not create: the directory may have another use too."""
-        ours = re.compile(rf"({'|'.join(PLACES)})([.-].*)?|lost\+found")
+        ours = re.compile(rf"({'|'.join(ENTRIES)})([.-].*)?|lost\+found")
         return sorted(each.name for each in self.path.iterdir() if ours.fullmatch(each.name) is None)
 
     def hand_over(self, made: Path | int) -> None:
@@ -133,7 +159,7 @@ class Home:
 
     def require_space(self, needed_bytes: int) -> None:
         """Raises StartupError if the home's disk has less free space."""
-        with self.explained():
+        with self.startup_errors():
             free = shutil.disk_usage(self.path).free
         if free < needed_bytes:
             raise StartupError(
@@ -142,14 +168,14 @@ class Home:
             )
 
     @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Converts OSError to a StartupError with a fix."""
+    def startup_errors(self) -> Iterator[None]:
+        """Converts OSError to StartupError with a fix."""
         try:
             yield
         except OSError as cause:
-            raise StartupError(self._mend(cause)) from cause
+            raise StartupError(self._error_message(cause)) from cause
 
-    def _mend(self, cause: OSError) -> str:
+    def _error_message(self, cause: OSError) -> str:
         where = cause.filename if cause.filename is not None else self.path
         match cause.errno:
             case errno.ENOSPC | errno.EDQUOT:
@@ -159,12 +185,12 @@ class Home:
                 )
             case errno.EACCES | errno.EPERM | errno.EROFS:
                 return (
-                    f"{where} is not open to user {os.geteuid()} ({cause.strerror}): run as the user who "
+                    f"{where} cannot be accessed by user {os.geteuid()} ({cause.strerror}): run as the user who "
                     f"owns {self.path}, or set AGENTCORE_HOME to a directory of your own."
                 )
             case errno.ENOTDIR | errno.EEXIST:
                 return (
-                    f"{where} stands where the service needs a directory: move it away, or set "
+                    f"{where} is not a directory, but the service needs one there: move it away, or set "
                     "AGENTCORE_HOME to another directory."
                 )
             case _:
@@ -181,7 +207,7 @@ def sync_directory(directory: Path) -> None:
 
 
 # `attach` locks the file for an instant to test it; a starting server retries for longer than that.
-PATIENCE_SECONDS = 0.3
+LOCK_RETRY_SECONDS = 0.3
 
 
 class ServerLock:
@@ -194,11 +220,11 @@ class ServerLock:
 
     def acquire(self) -> None:
         """Acquires the lock. Raises StartupError with the other server's pid if it is locked."""
-        with self._home.explained():
+        with self._home.startup_errors():
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             self._home.hand_over(descriptor)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while not _locked(descriptor, fcntl.LOCK_EX):
+        deadline = time.monotonic() + LOCK_RETRY_SECONDS
+        while not _try_lock(descriptor, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 holder = os.pread(descriptor, 32, 0).decode().strip() or "unknown"
                 os.close(descriptor)
@@ -219,18 +245,18 @@ class ServerLock:
 
     def held_by_a_server(self) -> bool:
         """Returns whether a running server has the lock. The home must be readable."""
-        with self._home.explained():
+        with self._home.startup_errors():
             try:
                 descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
             except FileNotFoundError:
                 return False
             try:
-                return not _locked(descriptor, fcntl.LOCK_SH)
+                return not _try_lock(descriptor, fcntl.LOCK_SH)
             finally:
                 os.close(descriptor)
 
 
-def _locked(descriptor: int, kind: int) -> bool:
+def _try_lock(descriptor: int, kind: int) -> bool:
     with suppress(BlockingIOError):
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
         return True
@@ -240,27 +266,27 @@ def _locked(descriptor: int, kind: int) -> bool:
 SYSTEM_USER = "agentcore"
 FALLBACK_USERS = ("postgres", "nobody")
 # Only root can write there, so no other user can lock it.
-ADDING_LOCK = "/run/agentcore-useradd.lock"
+USER_CREATION_LOCK = "/run/agentcore-useradd.lock"
 SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 
 @dataclass(frozen=True)
 class Account:
-    """An operating system user; `reduced`: another user than that of this process."""
+    """An operating system user; `is_other_user`: not the user of this process."""
 
     name: str
     uid: int
     gid: int
-    reduced: bool
+    is_other_user: bool
 
-    def give(self, made: Path | int) -> None:
+    def make_owner(self, made: Path | int) -> None:
         """Makes the account the owner of a file that we created for it."""
-        if self.reduced:
+        if self.is_other_user:
             os.chown(made, self.uid, self.gid)
 
-    def reaches(self, path: Path) -> bool:
+    def can_enter(self, path: Path) -> bool:
         """Returns whether the account can enter or execute `path`. The kernel decides: modes alone do not."""
-        if not self.reduced:
+        if not self.is_other_user:
             return os.access(path, os.X_OK)
         asked = subprocess.run(  # noqa: S603 - a fixed command
             ["/bin/sh", "-c", 'test -x "$1"', "sh", str(path)],
@@ -278,59 +304,59 @@ def choose_account(home: Home) -> Account:
     """Returns the user that runs the parts of `home`.
 
     Under root: the owner of the home if that is an ordinary user; else the owner of the data in it; else the
-    system user `agentcore`, which is created if missing.
+    system user `agentcore`, which is created if missing; if it cannot be created, one of FALLBACK_USERS.
     """
     if os.geteuid() != 0:
-        return ourselves()
+        return current_account()
     for kept in (home.path, home.postgres_data, home.redis_data):
         with suppress(FileNotFoundError):
             status = kept.stat()
             if status.st_uid != 0:
-                return _account(status.st_uid, status.st_gid, reduced=True)
+                return _account(status.st_uid, status.st_gid, is_other_user=True)
     user = _system_user()
-    return Account(user.pw_name, user.pw_uid, user.pw_gid, reduced=True)
+    return Account(user.pw_name, user.pw_uid, user.pw_gid, is_other_user=True)
 
 
-def open_home(home: Home, account: Account) -> None:
+def grant_access(home: Home, account: Account) -> None:
     """Gives the account access to its directories in the home. Parent directories are never changed."""
-    if account.reduced and not home.foreign():
+    if account.is_other_user and not home.unknown_entries():
         for passage in (home.path, home.run):
-            if not account.reaches(passage):
+            if not account.can_enter(passage):
                 os.chown(passage, -1, account.gid)
                 passage.chmod(stat.S_IMODE(passage.stat().st_mode) | stat.S_IXGRP)
-    if account.reaches(home.run):
+    if account.can_enter(home.run):
         return
-    closed = next(each for each in (*reversed(home.run.parents), home.run) if not account.reaches(each))
-    foreign = ", ".join(home.foreign())
+    closed = next(each for each in (*reversed(home.run.parents), home.run) if not account.can_enter(each))
+    foreign = ", ".join(home.unknown_entries())
     fix = f"set AGENTCORE_HOME to a directory outside {closed}"
     if foreign and closed in (home.path, home.run):
         fix = (
             f"its mode is left alone because it contains files that are not agentcore's ({foreign}). Move "
             "them out of it, or set AGENTCORE_HOME to an empty directory"
         )
-    raise StartupError(
-        f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead "
-        f"cannot enter {closed}: {fix}."
-    )
+    who = f"User {account.name!r}"
+    if account.is_other_user:
+        who = f"PostgreSQL does not run as root, and the user {account.name!r} that runs it instead"
+    raise StartupError(f"{who} cannot enter {closed}: {fix}.")
 
 
-def ourselves() -> Account:
+def current_account() -> Account:
     """Returns the user of this process, root included: for programs that may run as root."""
-    return _account(os.geteuid(), os.getegid(), reduced=False)
+    return _account(os.geteuid(), os.getegid(), is_other_user=False)
 
 
-def _account(uid: int, gid: int, *, reduced: bool) -> Account:
+def _account(uid: int, gid: int, *, is_other_user: bool) -> Account:
     try:
         name = pwd.getpwuid(uid).pw_name
     except KeyError:
         name = str(uid)
-    return Account(name, uid, gid, reduced)
+    return Account(name, uid, gid, is_other_user)
 
 
 def _system_user() -> pwd.struct_passwd:
     # Two concurrent `useradd` of one name may both succeed, and the second entry replaces the first: a start
     # could use a user id that no longer exists. So the lookup needs the lock too.
-    with _adding_alone():
+    with _user_creation_lock():
         try:
             return pwd.getpwnam(SYSTEM_USER)
         except KeyError:
@@ -345,11 +371,11 @@ def _system_user() -> pwd.struct_passwd:
 
 
 @contextmanager
-def _adding_alone() -> Iterator[None]:
+def _user_creation_lock() -> Iterator[None]:
     """Locks the creation of the user; without a lock if `/run` is read-only."""
     with ExitStack() as stack:
         with suppress(OSError):
-            descriptor = os.open(ADDING_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(USER_CREATION_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
             stack.callback(os.close, descriptor)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
@@ -385,6 +411,7 @@ def _add_system_user() -> None:
 # The kernel's sun_path without its final NUL.
 LONGEST_ADDRESS_BYTES = 103 if sys.platform == "darwin" else 107
 LONGEST_NAME = ".s.PGSQL.5432"
+LONGEST_HOME_BYTES = LONGEST_ADDRESS_BYTES - len(f"/run/sockets/{LONGEST_NAME}")
 # Needs no quoting in postgresql.conf, redis.conf and a URL.
 PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 
@@ -392,13 +419,14 @@ PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 def open_socket_directory(home: Home, account: Account) -> Path:
     """Creates a directory for the account only: in the home, or a temporary one if that path is too long."""
     for directory in _candidates(home, account):
-        if _fits(directory) and account.reaches(directory.parent):
-            with home.explained():
+        if _fits(directory) and account.can_enter(directory.parent):
+            with home.startup_errors():
                 _claim(directory, account)
             return directory
     raise StartupError(
-        f"{home.path} is too long a path for a socket and no temporary directory can take its "
-        "place: set AGENTCORE_HOME to a shorter one."
+        f"No directory for the sockets: the path {home.path} must have at most {LONGEST_HOME_BYTES} bytes, only "
+        f"letters, digits and ./_-, and be open to user {account.name!r}; no temporary directory is usable either. "
+        "Set AGENTCORE_HOME to such a path."
     )
 
 
@@ -425,14 +453,16 @@ def _claim(directory: Path, account: Account) -> None:
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as cause:
-        raise StartupError(f"{directory} is not a directory of ours: remove it and start again.") from cause
+        raise StartupError(
+            f"{directory} is not a directory that agentcore created: remove it and start again."
+        ) from cause
     try:
         owner = os.fstat(descriptor).st_uid
         if owner not in (account.uid, os.geteuid()):
             raise StartupError(
                 f"{directory} belongs to another user ({owner}): remove it, or set AGENTCORE_HOME to a shorter path."
             )
-        account.give(descriptor)
+        account.make_owner(descriptor)
         os.fchmod(descriptor, 0o700)
     finally:
         os.close(descriptor)

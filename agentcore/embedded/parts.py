@@ -22,7 +22,7 @@ from agentcore.embedded.home import (
     ServerLock,
     choose_account,
     close_socket_directory,
-    open_home,
+    grant_access,
     open_socket_directory,
 )
 from agentcore.embedded.postgres import PostgresPart
@@ -73,7 +73,7 @@ class RedisPart:
             if BROKEN_FILE not in error.message:
                 raise
             aside = self._data.with_name(f"redis.broken-{datetime.now(UTC):%Y%m%dT%H%M%S}")
-            with self._home.explained():
+            with self._home.startup_errors():
                 self._data.rename(aside)
             self._tell(f"Redis cannot read its file and starts empty; the file is kept in {aside}")
             await self.launch()
@@ -83,9 +83,9 @@ class RedisPart:
         """Starts the server on its data, after ending any earlier process."""
         await self.stop()
         configuration = self._home.directory(self._data) / "redis.conf"
-        self._account.give(self._data)
+        self._account.make_owner(self._data)
         self._home.write(configuration, CONFIGURATION.format(socket=self._socket))
-        self._account.give(configuration)
+        self._account.make_owner(configuration)
         self.child = Child(
             [self._program, configuration],
             directory=self._data,
@@ -181,7 +181,7 @@ class EmbeddedParts:
             lock.acquire()
             opening.callback(lock.release)
             account = await asyncio.to_thread(choose_account, self._home)
-            await asyncio.to_thread(open_home, self._home, account)
+            await asyncio.to_thread(grant_access, self._home, account)
             sockets = open_socket_directory(self._home, account)
             opening.callback(close_socket_directory, self._home, sockets)
             parts = {url: part(self._home, account, sockets, self._log) for url, part in self._wanted.items()}
@@ -250,7 +250,7 @@ def attach(home: Home) -> EmbeddedUrls:
             f"No agentcore server runs on {home.path}: start one with `agentcore serve`, set "
             "AGENTCORE_HOME to that of one that runs, or set DATABASE_URL and REDIS_URL."
         )
-    with home.explained():
+    with home.startup_errors():
         try:
             told = json.loads(_urls_file(home).read_text())
         except FileNotFoundError as cause:

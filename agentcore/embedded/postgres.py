@@ -20,7 +20,7 @@ import psycopg
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
-from agentcore.cancellation import to_its_end
+from agentcore.cancellation import run_to_completion
 from agentcore.embedded.home import Account, Home, sync_directory
 from agentcore.embedded.process import (
     POSTGRES_MAJOR,
@@ -102,7 +102,7 @@ class PostgresPart:
 
     async def start(self) -> str:
         """Creates the database if missing and starts it; returns the URL of its owner, no superuser."""
-        await to_its_end(asyncio.to_thread(self._prepare))
+        await run_to_completion(asyncio.to_thread(self._prepare))
         await self.launch()
         password = self._home.secret("database")
         url = self._url(OWNER, password, DATABASE)
@@ -149,7 +149,7 @@ class PostgresPart:
         for draft in self._home.run.glob("initdb-*"):
             _clear(draft)
         version = self._data / "PG_VERSION"
-        with self._home.explained():
+        with self._home.startup_errors():
             if version.exists():
                 self._check(version.read_text().strip())
                 self._home.require_space(LATER_START_BYTES)
@@ -179,7 +179,7 @@ class PostgresPart:
             password = draft / "password"
             self._home.write(password, self._home.secret("postgres"))
             for made in (draft, password):
-                self._account.give(made)
+                self._account.make_owner(made)
             done = self._initdb(draft, password, "C.UTF-8")
             if "invalid locale" in done.stderr:
                 done = self._initdb(draft, password, "C")
@@ -228,13 +228,13 @@ class PostgresPart:
     def _configure(self) -> None:
         kept = self._data / "agentcore.conf"
         self._home.write(kept, CONFIGURATION.format(port=PORT, sockets=self._sockets, shared_memory=_shared_memory()))
-        self._account.give(kept)
+        self._account.make_owner(kept)
         # An interrupted purge leaves wal_recycle=off here.
         altered = self._data / "postgresql.auto.conf"
         lines = altered.read_text().splitlines(keepends=True) if altered.exists() else []
         if any(line.startswith("wal_recycle") for line in lines):
             self._home.write(altered, "".join(line for line in lines if not line.startswith("wal_recycle")))
-            self._account.give(altered)
+            self._account.make_owner(altered)
 
     async def _ready(self) -> bool:
         return self._says_ready() and await self._listens() and self._says_ready()

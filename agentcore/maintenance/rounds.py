@@ -52,7 +52,7 @@ from agentcore.memory.rows.derived_rows import EMBED_PASSAGES
 from agentcore.memory.storage import MemoryStorage, MemoryTransaction
 from agentcore.memory.working import WorkingMemory
 from agentcore.memory.writing.document_vectors import EmbeddingPassages, embed_each
-from agentcore.summary_rules import BY_MODEL, rules_in_force
+from agentcore.summary_rules import LLM_PROVIDERS, rules_in_force
 
 ROWS_TO_EMBED = 256
 
@@ -104,7 +104,7 @@ async def consolidate_episodes(work: Work) -> None:
     days = wish.get("archive_sources_after_days", 0)
     if days and work.parts.archive is not None:
         params = {"archive_sources": True, "archive_sources_after_days": days}
-    by_model = rules is not None and rules.provider in BY_MODEL
+    by_model = rules is not None and rules.provider in LLM_PROVIDERS
     done = await Consolidating(work.parts, work.caller, ConsolidateParams(**params), by_model=by_model).run()
     if not done.complete:
         async with work.transaction() as transaction:
@@ -410,7 +410,7 @@ async def _summarise(work: Work, session_id: str, *, only_compacted: bool = Fals
         await summarizing.run()
     except ModelFailed as failure:
         async with work.transaction() as transaction:
-            await transaction.llm.note_failure("summary", failure.memory_ids)
+            await transaction.llm.record_failure("summary", failure.memory_ids)
         raise
 
 
@@ -477,7 +477,7 @@ async def _is_quiet(work: Work, session_id: str) -> bool:
     """Returns whether the session was inactive for long enough; if not, enqueues the job for that time."""
     async with work.transaction() as transaction:
         rules = await transaction.llm.summary_rules()
-        waiting = await transaction.llm.waiting_of([session_id])
+        waiting = await transaction.llm.count_pending([session_id])
         if rules is None or not waiting:
             return False
         quiet_at = waiting[0]["latest_at"] + timedelta(seconds=rules.inactivity_seconds)

@@ -126,7 +126,7 @@ class CachingEmbedder(EmbedderLayer):
                 raise DependencyUnavailable("Redis did not answer: cached embeddings may remain.") from cause
 
     def _key(self, agent_id: str, text: str, kind: str, scope: str) -> CacheKey:
-        asked_as = kind if self.kind_matters else ""
+        asked_as = kind if self.distinguishes_queries else ""
         head = f"{self.model}\0{self.dimensions}\0{asked_as}\0{scope}\0"
         return agent_id, hashlib.sha256((head + text).encode("utf-8", "surrogatepass")).digest()
 

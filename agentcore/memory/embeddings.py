@@ -67,7 +67,7 @@ class Embedder(Protocol):
         """The length of a vector."""
 
     @property
-    def kind_matters(self) -> bool:
+    def distinguishes_queries(self) -> bool:
         """Whether the embeddings of a text as a query and as a document differ."""
 
     @property
@@ -146,7 +146,7 @@ class EmbedderLayer:
     def __init__(self, inner: Embedder) -> None:
         self.model = inner.model
         self.dimensions = inner.dimensions
-        self.kind_matters = inner.kind_matters
+        self.distinguishes_queries = inner.distinguishes_queries
         self.batch_size = inner.batch_size
         self.parallel_requests = inner.parallel_requests
         self._inner = inner

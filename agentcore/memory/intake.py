@@ -15,7 +15,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.columns import NewColumns, RuleColumns, TextColumns, VectorColumns
 from agentcore.memory.consolidation import subject_keys, told
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
-from agentcore.memory.language.llm_text import without_reasoning
+from agentcore.memory.language.llm_text import strip_leading_reasoning
 from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.passages import is_long
 from agentcore.memory.language.rejection import Screen, rejection
@@ -242,7 +242,7 @@ def _said(params: StoreParams, speaker: str | None, metadata: JsonObject) -> tup
     given = params.interaction
     if given is None:
         return spoken(params.content or "", speaker, metadata), params.content
-    response = without_reasoning(given.response or "", cut_off=True)
+    response = strip_leading_reasoning(given.response or "", cut_off=True)
     return interaction_text(given.query, response, given.actions, given.outcome), given.response
 
 
@@ -250,8 +250,8 @@ def spoken(content: str, speaker: str | None, metadata: JsonObject) -> str:
     """Returns a content without the reasoning blocks of an assistant; a person's content is unchanged."""
     speakers = speaker, metadata.get("role")
     if any(is_assistant(each) for each in speakers if isinstance(each, str)):
-        return without_reasoning(content, cut_off=True)
-    return without_reasoning(content) if speakers == (None, None) else content
+        return strip_leading_reasoning(content, cut_off=True)
+    return strip_leading_reasoning(content) if speakers == (None, None) else content
 
 
 def _ttl_seconds(params: StoreParams) -> int | None:

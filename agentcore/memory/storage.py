@@ -201,7 +201,7 @@ class MemoryTransaction(OwnedRows):
         if among:
             # Locks hidden summaries too; `existing_ids` then selects the rows visible to a bound caller.
             ids = {"memory_ids": wanted, "changing": among}
-            rows = await self.summaries.of_all_users("existing_with_changing", **ids)
+            rows = await self.summaries.run_as_agent("existing_with_changing", **ids)
             if not self._bound:
                 return {row["memory_id"] for row in rows if row["visible"]}
         return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
@@ -215,7 +215,7 @@ class MemoryTransaction(OwnedRows):
         await self.links.add_all({memory.memory_id: memory.links for memory in memories})
         await self.subjects.learn({memory.memory_id: memory.columns.subjects for memory in memories})
         await self.append_terms([memory.columns.text.term_keys for memory in memories], sign=1)
-        await self.passages.queue([memory.memory_id for memory in memories if memory.columns.is_long])
+        await self.passages.enqueue([memory.memory_id for memory in memories if memory.columns.is_long])
 
     def _columns(self, memory: NewMemory) -> dict[str, Any]:
         columns = {name: getattr(memory.columns, name) for name in NEW} | _derived(memory.columns)
@@ -255,14 +255,14 @@ class MemoryTransaction(OwnedRows):
 
     async def delete(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Deletes memories with their histories and derived memories; returns a row for each."""
-        await self.summaries.lock(going=memory_ids)
+        await self.summaries.lock(to_delete=memory_ids)
         await self.summaries.enqueue_again(memory_ids)
         return await self._forget(await self.summaries.delete(memory_ids))
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
         """Deletes those of these memories that have expired, with their histories and derived memories."""
-        await self.summaries.lock(going=memory_ids)
-        made_of = await self.summaries.expire_with(memory_ids)
+        await self.summaries.lock(to_delete=memory_ids)
+        made_of = await self.summaries.delete_derived_of_expired(memory_ids)
         rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
         return await self._forget([*made_of, *rows])
 
@@ -327,7 +327,7 @@ class MemoryStorage:
             bound = self._database.users is not None
             transaction = MemoryTransaction(connection, agent_id, self.service_rules, bound=bound)
             yield transaction
-            if transaction.passages.queued:
+            if transaction.passages.job_needed:
                 # Last: the job's lock blocks other transactions until the commit.
                 await transaction.jobs.enqueue(EMBED_PASSAGES)
 

@@ -29,7 +29,7 @@ class CohereEmbedder(RemoteEmbedder):
 
     vendor = "Cohere"
     key_setting = "COHERE_API_KEY"
-    kind_matters = True
+    distinguishes_queries = True
     request_texts = 96
     request_bytes = 5_000_000
 

@@ -56,7 +56,7 @@ class E5Embedder(OnnxEmbedder):
     """The default model; EMBEDDING_MODEL=local."""
 
     files = E5
-    kind_matters = True
+    distinguishes_queries = True
 
     def _load(self, directory: Path, cache_directory: Path) -> Network:
         adapter = files("agentcore.providers").joinpath(ADAPTER).read_bytes()

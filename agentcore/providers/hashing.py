@@ -28,7 +28,7 @@ _WORD = re.compile(r"\w+")
 class HashingEmbedder:
     """Deterministic vectors, the same on every machine and in every run."""
 
-    kind_matters = False
+    distinguishes_queries = False
     parallel_requests = 1
 
     def __init__(self, options: EmbedderOptions) -> None:

@@ -34,7 +34,7 @@ class MiniLmEmbedder(OnnxEmbedder):
     """The English model; EMBEDDING_MODEL=minilm."""
 
     files = MINILM
-    kind_matters = False
+    distinguishes_queries = False
 
     def _load(self, directory: Path, cache_directory: Path) -> Network:
         tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))

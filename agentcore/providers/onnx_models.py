@@ -122,7 +122,7 @@ class OnnxEmbedder(ABC):
     """
 
     files: ClassVar[LocalModel]
-    kind_matters: ClassVar[bool]
+    distinguishes_queries: ClassVar[bool]
 
     def __init__(self, options: EmbedderOptions) -> None:
         name = self.files.name

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,7 @@ from pydantic import BaseModel
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind
-from agentcore.memory.language.llm_text import without_thoughts
+from agentcore.memory.language.llm_text import strip_all_reasoning
 from agentcore.memory.llm import (
     Bill,
     Extraction,
@@ -49,6 +49,15 @@ FIXED = {"text-embedding-ada-002": 1_536}
 # Token limit of all these models, in this encoding; they refuse longer texts.
 MAX_TEXT_TOKENS = 8_191
 TEXT_ENCODING = "cl100k_base"
+
+
+def _new_client(options: EmbedderOptions | LlmOptions) -> AsyncOpenAI:
+    return AsyncOpenAI(
+        api_key=options.api_key or NO_KEY,
+        base_url=options.base_url or OFFICIAL_URL,
+        timeout=options.timeout_seconds,
+        max_retries=0,
+    )
 
 
 class OpenAiEmbedder(RemoteEmbedder):
@@ -76,12 +85,7 @@ class OpenAiEmbedder(RemoteEmbedder):
 
     async def _connect(self) -> None:
         if self._client is None:
-            self._client = AsyncOpenAI(
-                api_key=self._options.api_key or NO_KEY,
-                base_url=self._options.base_url or OFFICIAL_URL,
-                timeout=self._options.timeout_seconds,
-                max_retries=0,
-            )
+            self._client = _new_client(self._options)
 
     async def _fit(self, text: str) -> str:
         if self._counter is not None and len(text.encode("utf-8", "surrogatepass")) > MAX_TEXT_TOKENS:
@@ -96,21 +100,24 @@ class OpenAiEmbedder(RemoteEmbedder):
                 model=self._options.model_name, input=list(texts), dimensions=self._dimensions_asked
             )
             return [each.embedding for each in sorted(answer.data, key=lambda each: each.index)]
-        except openai.APIStatusError as cause:
-            raise self._failure_of(cause) from cause
-        except openai.APITimeoutError as cause:
-            raise self._failures.unanswered() from cause
-        except openai.APIConnectionError as cause:
-            raise self._failures.unreachable() from cause
-        except (openai.OpenAIError, ValueError, TypeError, AttributeError) as cause:
+        except openai.OpenAIError as cause:
+            raise _failure_of(cause, self._failures) from cause
+        except (ValueError, TypeError, AttributeError) as cause:
             # The SDK does not validate a response: a malformed one fails at its first use.
             raise self._failures.unreadable() from cause
 
-    def _failure_of(self, cause: openai.APIStatusError) -> RequestFailed:
+
+def _failure_of(cause: openai.OpenAIError, failures: Failures) -> RequestFailed:
+    if isinstance(cause, openai.APIStatusError):
         # The quota is used up: a retry does not help.
         final = cause.code == "insufficient_quota"
         retry_after = cause.response.headers.get("retry-after")
-        return self._failures.status(cause.status_code, retry_after=retry_after, final=final)
+        return failures.status(cause.status_code, retry_after=retry_after, final=final)
+    if isinstance(cause, openai.APITimeoutError):
+        return failures.unanswered()
+    if isinstance(cause, openai.APIConnectionError):
+        return failures.unreachable()
+    return failures.unreadable()
 
 
 _PROMPTS = Path(__file__).with_name("prompts")
@@ -138,24 +145,24 @@ OUTPUT_TOKENS = 2_048
 # Background work is retried later anyway.
 LONGEST_WAIT_SECONDS = 5.0
 
-Form = TypeVar("Form", bound=BaseModel)
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
 @dataclass(frozen=True)
-class Task(Generic[Form]):
+class Task(Generic[AnswerT]):
     """One kind of request: the prompt, the schema of the answer, and names of both for errors."""
 
     work: str
     answer: str
     prompt: Prompt
-    form: type[Form]
+    answer_model: type[AnswerT]
     output_tokens: int = OUTPUT_TOKENS
 
 
-class OpenAiChat(Generic[Form]):
+class OpenAiChat(Generic[AnswerT]):
     """Sends requests of one task. Requests that a caller blocks on are not retried (`attempts` is 1)."""
 
-    def __init__(self, options: LlmOptions, task: Task[Form]) -> None:
+    def __init__(self, options: LlmOptions, task: Task[AnswerT]) -> None:
         self.model = f"openai/{options.model_name}"
         self.prompt = task.prompt.label
         self._options = options
@@ -169,11 +176,11 @@ class OpenAiChat(Generic[Form]):
             model_setting="LLM_MODEL and LLM_BASE_URL",
             timeout_seconds=options.timeout_seconds,
         )
-        self._schema = answer_form(task.form)
-        self._forms: Sequence[Mapping[str, Any]] = self._known_forms()
+        self._schema = strict_schema(task.answer_model)
+        self._formats: Sequence[Mapping[str, Any]] = self._response_formats()
         self._client: AsyncOpenAI | None = None
 
-    def _known_forms(self) -> list[Mapping[str, Any]]:
+    def _response_formats(self) -> list[Mapping[str, Any]]:
         most = self._task.output_tokens
         schema = {"name": "answer", "strict": True, "schema": self._schema}
         return [
@@ -185,12 +192,7 @@ class OpenAiChat(Generic[Form]):
     async def open(self) -> None:
         """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
-            self._client = AsyncOpenAI(
-                api_key=self._options.api_key or NO_KEY,
-                base_url=self._options.base_url or OFFICIAL_URL,
-                timeout=self._options.timeout_seconds,
-                max_retries=0,
-            )
+            self._client = _new_client(self._options)
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -198,7 +200,7 @@ class OpenAiChat(Generic[Form]):
         if client is not None:
             await client.close()
 
-    async def ask(self, document: Mapping[str, Any], *, agent_id: str, instructions: str = "") -> Form:
+    async def ask(self, document: Mapping[str, Any], *, agent_id: str, instructions: str = "") -> AnswerT:
         """Returns the parsed answer. The document is quoted as JSON: text of users is no instruction.
 
         `instructions` from the configuration follow the prompt. Raises DependencyUnavailable.
@@ -216,28 +218,30 @@ class OpenAiChat(Generic[Form]):
         except RequestFailed as failure:
             raise failure.unavailable() from failure
 
-    async def _answer(self, messages: list[dict[str, str]], agent_id: str) -> Form:
+    async def _answer(self, messages: list[dict[str, str]], agent_id: str) -> AnswerT:
         """Returns the parsed answer. Drops a response format permanently once the server has refused it.
 
         Raises RequestFailed, DependencyUnavailable.
         """
-        for form in self._forms:
+        # Concurrent requests may replace the formats.
+        formats = tuple(self._formats)
+        for response_format in formats:
             try:
-                said = await self._say(messages, form, agent_id)
+                said = await self._say(messages, response_format, agent_id)
             except RequestFailed as failure:
-                if failure.status not in REFUSED or form is self._forms[-1]:
+                if failure.status not in REFUSED or response_format is formats[-1]:
                     raise
                 continue
             # Keep the format that worked: from now on a refusal is due to the text.
-            self._forms = [form]
+            self._formats = [response_format]
             try:
-                return read_answer(_unfenced(without_thoughts(said)), self._task.form)
+                return read_answer(_unfenced(strip_all_reasoning(said)), self._task.answer_model)
             except ValueError:
                 # Without the cause: its message would quote the answer.
                 raise self._failures.unreadable() from None
-        raise AssertionError("there is no form to ask in")
+        raise AssertionError("there is no response format")
 
-    async def _say(self, messages: list[dict[str, str]], form: Mapping[str, Any], agent_id: str) -> str:
+    async def _say(self, messages: list[dict[str, str]], response_format: Mapping[str, Any], agent_id: str) -> str:
         """Returns the model's text. Raises RequestFailed, DependencyUnavailable."""
         if self._client is None:
             raise DependencyUnavailable("The language model is not open.")
@@ -246,42 +250,44 @@ class OpenAiChat(Generic[Form]):
             try:
                 async with asyncio.timeout(self._options.timeout_seconds):
                     answer = await cast(Any, self._client.chat.completions).create(
-                        model=self._options.model_name, messages=messages, **form
+                        model=self._options.model_name, messages=messages, **response_format
                     )
-                content = _content(answer, bill)
+                _record_usage(answer, bill)
                 if _is_declined(answer):
                     raise self._failures.declined()
-                return content
-            except openai.APIStatusError as cause:
-                if bill is not None:
+                return str(answer.choices[0].message.content or "")
+            except openai.OpenAIError as cause:
+                if bill is not None and _is_free(cause):
                     bill.free()
-                retry_after = cause.response.headers.get("retry-after")
-                raise self._failures.status(cause.status_code, retry_after=retry_after) from cause
-            except (openai.APITimeoutError, TimeoutError) as cause:
+                raise _failure_of(cause, self._failures) from cause
+            except TimeoutError as cause:
                 raise self._failures.unanswered() from cause
-            except openai.APIConnectionError as cause:
-                raise self._failures.unreachable() from cause
-            except (openai.OpenAIError, ValueError, TypeError, AttributeError, LookupError) as cause:
+            except (ValueError, TypeError, AttributeError, LookupError) as cause:
                 # The SDK does not validate a response: a malformed one fails at its first use.
                 raise self._failures.unreadable() from cause
 
-    @asynccontextmanager
-    async def _metered(self, text: str, agent_id: str) -> AsyncIterator[Bill | None]:
+    def _metered(self, text: str, agent_id: str) -> AbstractAsyncContextManager[Bill | None]:
         meter, task = self._options.meter, self._task
-        if meter is None:
-            yield None
-            return
         urgent = self._options.attempts == 1
-        async with meter.request(agent_id, task.work, text, task.output_tokens, urgent=urgent) as bill:
-            yield bill
+        if meter is None:
+            return nullcontext()
+        return meter.request(agent_id, task.work, text, task.output_tokens, urgent=urgent)
 
 
-def _content(answer: Any, bill: Bill | None) -> str:
+def _record_usage(answer: Any, bill: Bill | None) -> None:
     usage = getattr(answer, "usage", None)
-    taken = [getattr(usage, name, None) for name in ("prompt_tokens", "completion_tokens")]
-    if bill is not None and all(isinstance(each, int) for each in taken):
-        bill.spent(taken[0] or 0, taken[1] or 0)
-    return str(answer.choices[0].message.content or "")
+    read, written = getattr(usage, "prompt_tokens", None), getattr(usage, "completion_tokens", None)
+    if bill is not None and isinstance(read, int) and isinstance(written, int):
+        bill.spent(read, written)
+
+
+_NOT_CONNECTED = ("ConnectError", "ConnectTimeout")
+
+
+def _is_free(cause: openai.OpenAIError) -> bool:
+    """Returns whether the request was refused, or did not reach the server."""
+    # By name: the SDK uses httpx or httpx2, whichever is installed.
+    return isinstance(cause, openai.APIStatusError) or type(cause.__cause__).__name__ in _NOT_CONNECTED
 
 
 def _is_declined(answer: Any) -> bool:
@@ -294,34 +300,34 @@ def _unfenced(said: str) -> str:
     return text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
 
 
-# Keywords that the strict mode of structured outputs does not support.
-_UNKNOWN = frozenset({"default", "title", "description"})
+# Schema keywords that are removed: strict mode rejects `default`; `title` and `description` are not needed.
+_REMOVED_KEYWORDS = frozenset({"default", "title", "description"})
 # Control characters except white space, and unpaired surrogates.
 _UNSTORABLE = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
 
 
-def answer_form(form: type[BaseModel]) -> dict[str, Any]:
+def strict_schema(answer_model: type[BaseModel]) -> dict[str, Any]:
     """Returns the schema of the answer: every field required, no additional ones."""
-    schema: dict[str, Any] = _strict(form.model_json_schema())
+    schema: dict[str, Any] = _strict(answer_model.model_json_schema())
     return schema
 
 
-def read_answer(said: str, form: type[Form]) -> Form:
-    """Parses an answer and removes characters that cannot be stored. Raises ValueError."""
+def read_answer(said: str, answer_model: type[AnswerT]) -> AnswerT:
+    """Parses an answer, removes characters that cannot be stored and normalizes white space. Raises ValueError."""
     try:
-        return form.model_validate(_storable(json.loads(said, strict=False)))
+        return answer_model.model_validate(_cleaned(json.loads(said, strict=False)))
     except RecursionError as cause:
         raise ValueError("it is nested too deep") from cause
 
 
-def _storable(value: Any) -> Any:
+def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
         lines = _UNSTORABLE.sub("", value).splitlines()
         return "\n".join(line for each in lines if (line := " ".join(each.split())))
     if isinstance(value, list):
-        return [_storable(each) for each in value]
+        return [_cleaned(each) for each in value]
     if isinstance(value, dict):
-        return {key: _storable(each) for key, each in value.items()}
+        return {key: _cleaned(each) for key, each in value.items()}
     return value
 
 
@@ -331,7 +337,7 @@ def _strict(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     named = value.get("properties")
-    plain = {key: _strict(each) for key, each in value.items() if key not in _UNKNOWN}
+    plain = {key: _strict(each) for key, each in value.items() if key not in _REMOVED_KEYWORDS}
     if isinstance(named, dict):
         # A field may have the name of a schema keyword.
         plain["properties"] = {name: _strict(each) for name, each in named.items()}
@@ -419,7 +425,7 @@ class OpenAiRewriter(OpenAiChat[_Queries]):
 
 # English has about three words for four tokens.
 WORDS_A_TOKEN = 0.75
-WISHED = "What whoever runs this assistant wishes of the summary, within the rules above:"
+OPERATOR_INSTRUCTIONS = "Additional instructions from the operator. Follow them unless they contradict the rules above:"
 
 
 class _Summary(BaseModel):
@@ -442,6 +448,6 @@ class OpenAiSummariser(OpenAiChat[_Summary]):
             ],
             "most_words": max(10, int(wish.max_tokens * WORDS_A_TOKEN)),
         }
-        wished = f"{WISHED}\n{wish.instructions}" if wish.instructions else ""
-        answer = await self.ask(document, agent_id=agent_id, instructions=wished)
+        instructions = f"{OPERATOR_INSTRUCTIONS}\n{wish.instructions}" if wish.instructions else ""
+        answer = await self.ask(document, agent_id=agent_id, instructions=instructions)
         return WrittenSummary(answer.summary, answer.topics, answer.key_facts)

@@ -144,7 +144,7 @@ class RemoteEmbedder(ABC):
 
     vendor: ClassVar[str]
     key_setting: ClassVar[str]
-    kind_matters: ClassVar[bool] = False
+    distinguishes_queries: ClassVar[bool] = False
     # Limits of one request; a token has at least one byte.
     request_texts: ClassVar[int]
     request_bytes: ClassVar[int]

@@ -109,7 +109,7 @@ async def test_concurrent_calls_do_not_mix_up(embedder: Embedder) -> None:
 
 async def test_kinds_differ_only_where_it_says_so(embedder: Embedder) -> None:
     document, query = [(await embedder.embed(["some text"], kind))[0] for kind in KINDS]
-    assert (document @ query < 0.9999) == embedder.kind_matters
+    assert (document @ query < 0.9999) == embedder.distinguishes_queries
 
 
 async def test_it_says_what_it_is(embedder: Embedder) -> None:

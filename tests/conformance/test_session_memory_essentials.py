@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from agentcore.agents.session_memory import (
     CAPABILITIES,
     SESSION_MEMORIES,
-    EssentialSessionMemory,
+    BasicSessionMemory,
     RetrieveOptions,
     SessionMessage,
     SummarizeOptions,
@@ -27,20 +27,20 @@ NAMES = [*SESSION_MEMORIES, ENDLESS]
 @pytest.fixture(params=NAMES)
 async def memory(
     request: pytest.FixtureRequest, runtime: Runtime, services: Services
-) -> AsyncIterator[EssentialSessionMemory]:
+) -> AsyncIterator[BasicSessionMemory]:
     """Each implementation, with a unique agent."""
     async with essential(request.param, runtime, services, f"agent-{uuid.uuid4()}") as memory:
         yield memory
 
 
-async def said(memory: EssentialSessionMemory, session_id: str, query: str | None = None) -> str:
+async def said(memory: BasicSessionMemory, session_id: str, query: str | None = None) -> str:
     """Returns everything retrieved from a session as one text."""
     return "\n".join(await contents(memory, session_id, RetrieveOptions(query=query, limit=100)))
 
 
 @pytest.mark.shows("issue6-4-endless")
-async def test_what_is_said_comes_back_for_its_query(memory: EssentialSessionMemory) -> None:
-    assert isinstance(memory, EssentialSessionMemory)
+async def test_what_is_said_comes_back_for_its_query(memory: BasicSessionMemory) -> None:
+    assert isinstance(memory, BasicSessionMemory)
     assert {"basic_retrieval", "summarization"} <= set(memory.capabilities()) <= set(CAPABILITIES)
     assert await memory.retrieve("monday") == []
     kept = (await talk(memory))[0]
@@ -54,7 +54,7 @@ async def test_what_is_said_comes_back_for_its_query(memory: EssentialSessionMem
 
 
 @pytest.mark.shows("issue6-4-interface")
-async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: EssentialSessionMemory) -> None:
+async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: BasicSessionMemory) -> None:
     assert (await memory.summarize("monday")).content == ""
     await talk(memory)
     brief = await memory.summarize("monday", SummarizeOptions(max_length=80))
@@ -70,7 +70,7 @@ async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: Essent
     assert (await memory.summarize("short", SummarizeOptions(max_length=3))).content == "Why"
 
 
-async def test_a_message_of_a_known_id_is_there_once(memory: EssentialSessionMemory) -> None:
+async def test_a_message_of_a_known_id_is_there_once(memory: BasicSessionMemory) -> None:
     message = SessionMessage(content="The key lies under the mat.", message_id="m-1")
     for _ in range(2):
         await memory.store("monday", message)
@@ -78,7 +78,7 @@ async def test_a_message_of_a_known_id_is_there_once(memory: EssentialSessionMem
 
 
 @pytest.mark.shows("issue6-4-endless")
-async def test_a_cleared_message_can_be_stored_again_under_its_id(memory: EssentialSessionMemory) -> None:
+async def test_a_cleared_message_can_be_stored_again_under_its_id(memory: BasicSessionMemory) -> None:
     message = SessionMessage(content="The key lies under the mat.", message_id="m-1")
     await memory.store("monday", message)
     assert await memory.clear("monday") in (1, None)
@@ -89,7 +89,7 @@ async def test_a_cleared_message_can_be_stored_again_under_its_id(memory: Essent
 
 
 @pytest.mark.shows("issue6-4-endless")
-async def test_no_session_says_what_another_was_told(memory: EssentialSessionMemory) -> None:
+async def test_no_session_says_what_another_was_told(memory: BasicSessionMemory) -> None:
     words = {session_id: f"number {place:03}" for place, session_id in enumerate(HOSTILE)}
     for session_id, word in words.items():
         await memory.store(session_id, SessionMessage(content=f"The secret of this session is {word}."))
@@ -99,7 +99,7 @@ async def test_no_session_says_what_another_was_told(memory: EssentialSessionMem
         assert [word for word in words.values() if word in told] == ([] if session_id == "*" else [words[session_id]])
 
 
-async def test_what_cannot_be_stored_or_asked_is_refused(memory: EssentialSessionMemory) -> None:
+async def test_what_cannot_be_stored_or_asked_is_refused(memory: BasicSessionMemory) -> None:
     for session_id in NO_IDS:
         for call in (
             memory.store(session_id, SessionMessage(content="A word.")),

@@ -392,11 +392,11 @@ async def test_an_embedding_provider_that_cannot_be_reached_is_left_alone(
                 state = (await running.readiness())["embedder"]
                 assert (state["ok"], state["required"], state["circuit"]) == (False, False, "open")
                 assert len(lines(caplog, "embedder: circuit open")) == 1
-                assert running.embedder is not None
-                running.embedder.circuit._next_probe_at = 0.0
+                assert running.base_embedder is not None
+                running.base_embedder.circuit._next_probe_at = 0.0
                 api.otherwise = lambda request: Reply(status=401)
                 await agent.found("a cup")
-                assert not running.embedder.circuit.is_open  # an error status is a response
+                assert not running.base_embedder.circuit.is_open  # an error status is a response
 
 
 # --- background work ---------------------------------------------------------------------------------------

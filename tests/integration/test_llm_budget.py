@@ -10,16 +10,18 @@ from typing import Any
 import pytest
 
 from agentcore.errors import DependencyUnavailable
+from agentcore.memory.llm import LlmOptions
 from agentcore.memory.llm_limits import FORM_TOKENS, LlmMeter
 from agentcore.memory.params.agent_settings import LlmUse, SettingsParams
 from agentcore.memory.params.memories import RetrieveParams
 from agentcore.memory.storage import MemoryStorage
+from agentcore.providers.openai_models import OpenAiRewriter
 from agentcore.runtime import Runtime, open_runtime
 from agentcore.structured_settings import LlmUseOptions
 from agentcore.telemetry import Metrics
 from tests.fixtures.chat_model import ChatModel, answered, talking
 from tests.fixtures.memory import Agent, settings_for
-from tests.fixtures.scripted_http import Reply, scripted_http
+from tests.fixtures.scripted_http import Reply, dead_address, scripted_http
 from tests.fixtures.services import Services
 
 OLD, NEW = "The owner of Atlas is Priya.", "The owner of Atlas is Tomas now."
@@ -307,3 +309,24 @@ async def test_what_the_answer_says_it_took_is_what_is_charged(services: Service
         talk.model.answers["fact_judge"] = lambda document: answered("no JSON at all")
         await agent.store("The owner of Atlas is Rosa now.")
         assert (await use(agent)).tokens == 240
+
+
+async def test_a_request_that_reaches_no_server_costs_nothing(runtime: Runtime, agent: Agent) -> None:
+    async with dead_address() as url:
+        rewriter = OpenAiRewriter(LlmOptions("small", base_url=url, meter=meter(runtime)))
+        await rewriter.open()
+        with pytest.raises(DependencyUnavailable, match="cannot be reached"):
+            await rewriter.rewrite("and then?", [], agent_id=agent.agent_id)
+        await rewriter.close()
+    used = await use(agent)
+    assert (used.requests, used.tokens) == (1, 0)
+
+
+async def test_a_request_whose_connection_broke_keeps_what_was_reserved(services: Services) -> None:
+    """The server may have processed it."""
+    async with talking(services) as talk:
+        agent = talk.agent()
+        await agent.stored_id(OLD)
+        talk.model.answers["fact_judge"] = lambda document: Reply(closes=True)
+        await agent.store(NEW)
+        assert (await use(agent)).tokens > 0

@@ -132,11 +132,11 @@ async def test_what_waits_to_be_read_is_left_in_the_order_in_which_a_failure_is_
 
     async def noted(*memory_ids: UUID) -> None:
         async with storage.transaction(agent.agent_id) as transaction:
-            await transaction.llm.note_failure("facts", memory_ids)
+            await transaction.llm.record_failure("facts", memory_ids)
 
     async def left() -> None:
         async with storage.transaction(agent.agent_id) as transaction:
-            await transaction.facts.dequeue_read(ids)
+            await transaction.facts.dequeue_facts(ids)
 
     await noted(ids[0])  # its row is now stored after the other's
     async with talk.runtime.database.owner_transaction() as owner:

@@ -32,7 +32,7 @@ from tests.fixtures.services import Services
 class Away:
     """The hashing embedder while its host is unreachable."""
 
-    dimensions, kind_matters, batch_size, parallel_requests = 64, False, 8, 1
+    dimensions, distinguishes_queries, batch_size, parallel_requests = 64, False, 8, 1
 
     def __init__(self, model: str) -> None:
         self.model = model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -164,14 +165,17 @@ async def test_what_is_no_message_is_400_and_never_a_failure(edge: Edge, body: b
 
 @pytest.mark.shows("issue6-5-MCP-extra")
 async def test_without_the_extra_the_answer_says_what_to_install_and_the_rest_works(
-    edge: Edge, monkeypatch: pytest.MonkeyPatch
+    edge: Edge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     loaded = [name for name in sys.modules if name.startswith("mcp.")]
     for name in ("mcp", *loaded):
         monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.delitem(sys.modules, "agentcore.integrations.mcp", raising=False)
-    response = await ask(edge.http, LIST, token_of())
+    with caplog.at_level(logging.INFO, "agentcore.edge"):
+        response = await ask(edge.http, LIST, token_of())
     assert response.status_code == 501
+    [line] = caplog.records
+    assert (line.__dict__["agent_id"], line.__dict__["outcome"]) == ("ada", "internal_error")
     said = response.json()["error"]["message"]
     assert said.startswith("The endpoint 'mcp' needs the package 'mcp', which is not installed")
     assert said.endswith("pip install 'agentcore-memory[mcp]'.")

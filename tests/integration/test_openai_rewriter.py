@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +15,7 @@ from agentcore.memory.llm import LlmOptions, Rewriting
 from agentcore.memory.params.memories import Turn
 from agentcore.providers.openai_models import OpenAiRewriter, load_prompt
 from tests.fixtures.rerank_providers import chat_answer
-from tests.fixtures.scripted_http import Reply, ScriptedServer, dead_address, scripted_http
+from tests.fixtures.scripted_http import Received, Reply, ScriptedServer, dead_address, scripted_http
 
 KEY = "very-secret"
 QUERY = "and what did it cost?"
@@ -100,6 +101,36 @@ async def test_json_is_found_where_models_put_it(server: ScriptedServer, said: s
     server.script.append(chat_answer(said))
     async with connected(server.url) as rewriter:
         assert (await rewriter.rewrite(QUERY, [], agent_id="a")).queries == REWRITING["queries"]
+
+
+async def test_a_request_that_every_format_refuses_fails_although_another_request_chose_one(
+    server: ScriptedServer,
+) -> None:
+    second, slow = asyncio.Event(), asyncio.Event()
+
+    def otherwise(request: Received) -> Reply:
+        """Refuses the private text in every format; the second response is late."""
+        if "private words" not in request.json["messages"][1]["content"]:
+            return chat_answer(REWRITING)
+        late = request.json.get("response_format", {}).get("type") == "json_object"
+        if late:
+            second.set()
+        return Reply({"error": {"message": "no"}}, status=400, waits_for=slow if late else None)
+
+    server.otherwise = otherwise
+    async with connected(server.url) as rewriter:
+        refused = asyncio.create_task(failure(rewriter))
+        await second.wait()
+        await rewriter.rewrite(QUERY, [], agent_id="a")
+        slow.set()
+        assert "refused to rewrite" in await refused
+
+
+async def test_an_empty_account_is_not_asked_again(server: ScriptedServer) -> None:
+    server.script.append(Reply({"error": {"code": "insufficient_quota", "message": "pay"}}, status=429))
+    async with connected(server.url, attempts=3) as rewriter:
+        assert "takes no more requests" in await failure(rewriter)
+    assert len(server.received) == 1
 
 
 @pytest.mark.parametrize("said", ['{"queries": ["other\\ud800 words"]}', '{"queries": ["other\n\\u0000words"]}'])

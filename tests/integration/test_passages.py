@@ -290,7 +290,7 @@ async def test_a_memory_back_from_the_archive_has_its_passages_again(agent: Agen
 class Interrupting:
     """Delegates to another embedder; runs a function before its second call."""
 
-    kind_matters, batch_size, parallel_requests = False, 8, 1
+    distinguishes_queries, batch_size, parallel_requests = False, 8, 1
 
     def __init__(self, inner: Embedder, meanwhile: Any) -> None:
         self.model, self.dimensions = inner.model, inner.dimensions

@@ -18,7 +18,7 @@ from agentcore.database import query, shaped_query
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
-from agentcore.memory.rows.derived_rows import HEAD_OF_LINE
+from agentcore.memory.rows.derived_rows import QUEUE_HEAD_ROWS
 from agentcore.memory.rows.vector_rows import SETTLED
 from agentcore.memory.summaries.summarizing import period_of
 from agentcore.runtime import open_runtime
@@ -87,8 +87,8 @@ async def test_what_was_read_from_a_memory_is_found_by_it(filled: Agent) -> None
     """Every update, supersession and deletion runs it, and most memories have no facts."""
     one, two, successor = UUID(int=1), UUID(int=2), UUID(int=3)
     asked: dict[str, dict[str, Any]] = {
-        "lock_facts_with": {"memory_ids": [one, two], "successors": [None, successor]},
-        "unchanged_facts": {"memory_id": one},
+        "lock_facts_of": {"memory_ids": [one, two], "successors": [None, successor]},
+        "unmodified_facts": {"memory_id": one},
         "facts_superseded_with": {"memory_id": one, "successor": successor},
         "lock_in_order": {"memory_ids": [one, two], "changing": [one], "unchanged": [two], "kept": []},
         "delete_memories": {"memory_ids": [one, two]},
@@ -359,7 +359,7 @@ async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: 
     async with agent.runtime.database.owner_transaction() as connection:
         await connection.execute("ANALYZE llm_queue")
         await connection.execute(WAITING, {"agent_id": agent.agent_id})
-    asked = {"agent_id": agent.agent_id, "limit": 8, "head": HEAD_OF_LINE}
+    asked = {"agent_id": agent.agent_id, "limit": 8, "head": QUEUE_HEAD_ROWS}
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         cursor = await connection.execute(
             sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("pending_for_facts"), asked

@@ -119,7 +119,7 @@ async def test_a_memory_whose_parts_ended_with_another_program_says_so_at_once(h
         assert await found(second) == [HAWAII]
         await owner.aclose()
         begun = time.monotonic()
-        with pytest.raises(DependencyUnavailable, match="has ended: open this memory again") as caught:
+        with pytest.raises(DependencyUnavailable, match=r"has ended\. Open the memory again") as caught:
             await found(second)
         assert time.monotonic() - begun < LATER_SECONDS
         assert "PoolTimeout" not in "".join(traceback.format_exception(caught.value))

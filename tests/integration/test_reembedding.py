@@ -288,7 +288,7 @@ async def test_a_service_with_the_old_settings_starts_with_the_model_in_force(
         assert runtime.parts.vector_model == NEW
         assert await found(Agent(runtime, "ada")) == ("Note 17:", "nearest", [])
         assert searches(runtime.metrics) == {"indexed": 1}
-    assert "set EMBEDDING_MODEL=hashing EMBEDDING_DIMENSIONS=96" in caplog.text
+    assert "Set EMBEDDING_MODEL=hashing EMBEDDING_DIMENSIONS=96" in caplog.text
 
 
 @pytest.mark.shows("issue4-10.3")
@@ -358,6 +358,7 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
         async with with_local_model(services, own, local_cache) as agent:
             assert agent.runtime.parts.vector_model == MINILM_NAME
             assert await parrots_found(agent) == [(PARROTS, [])]
+        assert "EMBEDDING_MODEL selects" in caplog.text
         assert "agentcore reembed --model local --dimensions 384" in caplog.text
         assert "EMBEDDING_MODEL=minilm" in caplog.text
     assert (await embeddings_check(services, own)).fix == doubted.fix
@@ -374,7 +375,7 @@ async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again
     async with with_local_model(services, own, local_cache) as agent:
         assert agent.runtime.parts.vector_model == E5_NAME
         assert await parrots_found(agent) == [(PARROTS, [])]
-    assert "which is used" not in caplog.text
+    assert "EMBEDDING_MODEL selects" not in caplog.text
     assert (await embeddings_check(services, own)).fix == ""
 
 

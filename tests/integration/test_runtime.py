@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from urllib.parse import urlsplit
 
@@ -11,7 +12,7 @@ from psycopg import sql
 
 from agentcore.database import pgvector_is_too_old
 from agentcore.errors import ConfigurationError, StartupError
-from agentcore.runtime import Runtime, open_runtime
+from agentcore.runtime import Runtime, open_runtime, running_database, start_task
 from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
 from tests.fixtures.embedding_providers import openai_answer
 from tests.fixtures.memory import Agent, settings_for
@@ -53,6 +54,24 @@ async def test_every_part_says_that_it_is_ready(services: Services) -> None:
     assert set(parts) == {"postgresql", "redis", "archive", "embedder"}
     assert all(part["ok"] for part in parts.values())
     assert parts["postgresql"]["pgvector"].startswith("0.")
+
+
+async def test_a_command_that_needs_postgresql_alone_needs_no_redis(services: Services) -> None:
+    settings = settings_for(services, redis_url=None)
+    async with running_database(settings) as database, database.owner_transaction() as connection:
+        await connection.execute("SELECT 1")
+
+
+async def test_an_unexpected_failure_of_a_background_task_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def failing_duty() -> None:
+        raise LookupError("no such duty")
+
+    task = start_task(failing_duty())
+    await asyncio.wait([task])
+    [record] = caplog.records
+    assert record.message == "a background task failed: restart the service"
+    assert record.exc_info is not None
+    assert isinstance(record.exc_info[1], LookupError)
 
 
 async def test_words_alone_need_no_embedder(services: Services) -> None:

@@ -253,7 +253,7 @@ async def test_as_of_answers_with_what_was_known_then(agent: Agent) -> None:
 class Silent:
     """An embedder whose model is unavailable."""
 
-    model, dimensions, kind_matters, batch_size, parallel_requests = "silent", 64, False, 8, 1
+    model, dimensions, distinguishes_queries, batch_size, parallel_requests = "silent", 64, False, 8, 1
 
     async def open(self) -> None: ...
 

@@ -95,7 +95,7 @@ async def test_without_a_token_the_scheme_is_told_and_no_error(edge: Edge) -> No
     assert response.json() == {
         "jsonrpc": "2.0",
         "id": None,
-        "error": {"code": -32103, "message": "No token: send Authorization: Bearer and a token."},
+        "error": {"code": -32103, "message": "Missing Authorization header: send `Authorization: Bearer <token>`."},
     }
 
 

@@ -25,7 +25,7 @@ from agentcore.agents.session_memory import (
 )
 from agentcore.agents.session_memory.hierarchical import HierarchicalSessionMemory, HierarchyConfig
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory
-from agentcore.agents.session_memory.memory import NEWEST
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE
 from agentcore.agents.session_memory.redis_memory import RedisSessionMemory
 from agentcore.agents.session_memory.vector import EndlessSessionMemory, MemoryContextProvider, VectorSessionMemory
 from agentcore.agents.working_template import WorkingTemplate
@@ -225,7 +225,7 @@ async def test_hierarchical_takes_the_order_of_its_long_term_memory_and_not_its_
         """Scores a hundredth of the usual values."""
 
         async def retrieve_with_scores(
-            self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+            self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
         ) -> list[ScoredMessage]:
             return [
                 each.model_copy(update={"score": each.score / 100})
@@ -319,6 +319,16 @@ async def test_a_template_is_filled_in_kept_and_corrected(agent: Agent) -> None:
     await again.clear()
     await again.fill({"name": "Grace"})
     assert await template.values() == {"name": "Grace"}
+
+
+async def test_a_template_of_another_version_keeps_the_fields_it_does_not_know(agent: Agent) -> None:
+    old = {name: meaning for name, meaning in FIELDS.items() if name != "open"}
+    new, former = WorkingTemplate(agent.memory, FIELDS), WorkingTemplate(agent.memory, old)
+    await new.fill({"name": "Ada", "open": "which street"})
+    assert await former.fill({"name": "Ada L."}) == {"name": "Ada L."} == await former.values()
+    assert await new.values() == {"name": "Ada L.", "open": "which street"}
+    await former.clear()
+    assert await new.values() == {}
 
 
 async def test_templates_of_other_scopes_are_others_and_go_with_their_session(agent: Agent) -> None:

@@ -164,7 +164,7 @@ async def test_the_agents_own_wish_stands_behind_the_rules_and_not_in_their_plac
     await add(agent, lines(0, 5))
     await talk.work()
     system = talk.server.received[0].json["messages"][0]["content"]
-    assert system.endswith("within the rules above:\nWrite like a pirate.")
+    assert system.endswith("contradict the rules above:\nWrite like a pirate.")
 
 
 async def test_numbers_that_nobody_said_are_left_out_and_that_is_told(talk: Talking) -> None:

@@ -67,7 +67,7 @@ async def test_an_id_that_no_agent_may_have_is_neither_minted_nor_believed(agent
     with pytest.raises(InvalidParams, match="1 to 255 characters"):
         mint_token(SECRET, agent_id, [], 60)
     assert await refusal(signed({"sub": agent_id})) == (
-        "The token's sub is not 1 to 255 characters without control characters."
+        "The claim `sub` must have 1 to 255 characters and no control characters."
     )
 
 
@@ -81,13 +81,15 @@ async def test_any_other_text_is_an_agents_id(agent_id: str) -> None:
 
 
 async def test_a_request_without_a_header_is_told_to_send_a_token() -> None:
-    with pytest.raises(AuthenticationFailed, match=r"^No token: send Authorization: Bearer and a token\.$"):
+    with pytest.raises(
+        AuthenticationFailed, match=r"^Missing Authorization header: send `Authorization: Bearer <token>`\.$"
+    ):
         await verifier().verify(None)
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic abc", "abc", "Bearer a b", "Bearer é", "\x00"])
 async def test_a_header_that_is_not_bearer_and_a_token_is_refused(header: str) -> None:
-    with pytest.raises(AuthenticationFailed, match=r"^The Authorization header is not Bearer and a token\.$"):
+    with pytest.raises(AuthenticationFailed, match=r"^The Authorization header must be `Bearer <token>`\.$"):
         await verifier().verify(header)
 
 
@@ -111,10 +113,10 @@ async def test_the_scheme_is_read_in_any_case(scheme: str) -> None:
         ({"exp": "soon"}, "The token is malformed."),
         ({"exp": [1]}, "The token is malformed."),
         ({"nbf": "x"}, "The token is malformed."),
-        ({"scope": 7}, "The token's scope is neither a text nor a list of texts."),
-        ({"scope": ["memory:read", 7]}, "The token's scope is neither a text nor a list of texts."),
+        ({"scope": 7}, "The claim `scope` must be a string or a list of strings."),
+        ({"scope": ["memory:read", 7]}, "The claim `scope` must be a string or a list of strings."),
         *(
-            ({"users": users}, "The token's users is not a list of user ids and nulls.")
+            ({"users": users}, "The claim `users` must be a non-empty list of user ids or nulls.")
             for users in ("anna", [], None, [7], ["anna", ""], {"anna": 1}, ["a\n"])
         ),
     ],

@@ -22,7 +22,7 @@ from agentcore.embedded.home import (
     ServerLock,
     choose_account,
     close_socket_directory,
-    open_home,
+    grant_access,
     open_socket_directory,
 )
 from agentcore.embedded.postgres import PostgresPart
@@ -32,7 +32,7 @@ from agentcore.errors import StartupError
 ROOT = os.geteuid() == 0
 as_root = pytest.mark.skipif(not ROOT, reason="shows what root does")
 as_user = pytest.mark.skipif(ROOT, reason="shows what an ordinary user may not do")
-OURSELVES = Account("me", os.geteuid(), os.getegid(), reduced=False)
+OURSELVES = Account("me", os.geteuid(), os.getegid(), is_other_user=False)
 STRANGER = 54_321
 
 
@@ -115,14 +115,14 @@ def test_a_file_in_the_homes_place_is_refused_by_name(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.touch()
     for home in (Home(place), Home(place / "below")):
-        with pytest.raises(StartupError, match="needs a directory"):
+        with pytest.raises(StartupError, match="the service needs one there"):
             home.secret("jwt")
 
 
 @as_user
 def test_a_home_that_cannot_be_written_is_refused_with_the_mend(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(StartupError, match=r"not open to user .* set AGENTCORE_HOME"):
+    with pytest.raises(StartupError, match=r"cannot be accessed by user .* set AGENTCORE_HOME"):
         Home(tmp_path / "home").secret("jwt")
 
 
@@ -131,12 +131,12 @@ def test_a_home_that_cannot_be_written_is_refused_with_the_mend(tmp_path: Path) 
     [
         (errno.ENOSPC, "disk that holds .* is full: free some space"),
         (errno.EDQUOT, "disk that holds .* is full: free some space"),
-        (errno.EROFS, "is not open to user"),
+        (errno.EROFS, "cannot be accessed by user"),
         (errno.EIO, "cannot be used as the service's data directory"),
     ],
 )
 def test_what_the_file_system_refuses_becomes_a_sentence(home: Home, number: int, says: str) -> None:
-    with pytest.raises(StartupError, match=says), home.explained():
+    with pytest.raises(StartupError, match=says), home.startup_errors():
         raise OSError(number, os.strerror(number))
 
 
@@ -236,7 +236,7 @@ def test_a_socket_directory_someone_else_laid_out_is_refused(home: Home, tmp_pat
     close_socket_directory(long, sockets)
     sockets.symlink_to(tmp_path)
     try:
-        with pytest.raises(StartupError, match="is not a directory of ours"):
+        with pytest.raises(StartupError, match="is not a directory that agentcore created"):
             open_socket_directory(long, OURSELVES)
     finally:
         sockets.unlink()
@@ -259,7 +259,7 @@ def test_a_socket_directory_of_another_user_is_refused(home: Home) -> None:
 @as_user
 def test_an_ordinary_user_runs_the_parts_as_itself(home: Home) -> None:
     account = choose_account(home)
-    assert (account.uid, account.gid, account.reduced) == (os.geteuid(), os.getegid(), False)
+    assert (account.uid, account.gid, account.is_other_user) == (os.geteuid(), os.getegid(), False)
 
 
 @as_root
@@ -267,14 +267,14 @@ def test_root_runs_the_parts_as_a_system_user(home: Home) -> None:
     home.directory(home.run)
     account = choose_account(home)
     assert account.uid != 0
-    assert account.reduced
+    assert account.is_other_user
 
 
 @as_root
 def test_root_runs_the_parts_of_a_users_home_as_that_user(home: Home) -> None:
     home.directory(home.path)
     os.chown(home.path, STRANGER, STRANGER)
-    assert choose_account(home) == Account(str(STRANGER), STRANGER, STRANGER, reduced=True)
+    assert choose_account(home) == Account(str(STRANGER), STRANGER, STRANGER, is_other_user=True)
     home.secret("jwt")
     assert (home.secrets / "jwt").stat().st_uid == home.secrets.stat().st_uid == STRANGER
 
@@ -290,7 +290,15 @@ def test_root_keeps_to_the_user_who_owns_the_data(home: Home) -> None:
 def test_a_home_the_system_user_cannot_reach_is_refused_by_name(home: Home) -> None:
     home.directory(home.run)
     with pytest.raises(StartupError, match=r"does not run as root.* set AGENTCORE_HOME"):
-        open_home(home, choose_account(home))
+        grant_access(home, choose_account(home))
+
+
+@as_user
+def test_a_directory_that_an_ordinary_user_cannot_enter_is_refused_by_name(home: Home) -> None:
+    home.directory(home.run).chmod(0o600)
+    with pytest.raises(StartupError, match=r"^User 'me' cannot enter .*/home/run: set AGENTCORE_HOME"):
+        grant_access(home, OURSELVES)
+    home.run.chmod(0o700)
 
 
 @as_root
@@ -302,11 +310,11 @@ def test_a_home_is_opened_to_its_account_unless_it_is_somebodys_home_directory(o
     (home.path / ".bashrc").touch()
     says = r"contains files that are not agentcore's \(\.bashrc\)\. Move them out of it, or set AGENT"
     with pytest.raises(StartupError, match=says):
-        open_home(home, account)
+        grant_access(home, account)
     assert mode(home.path) == 0o700
     (home.path / ".bashrc").unlink()
-    open_home(home, account)
-    assert account.reaches(home.run)
+    grant_access(home, account)
+    assert account.can_enter(home.run)
     assert mode(home.path) == mode(home.run) == 0o710
 
 
@@ -318,7 +326,7 @@ def test_a_foreign_file_in_a_home_that_can_be_entered_is_named_with_what_to_do(o
     home.path.chmod(0o755)
     (home.path / "notes.txt").touch()
     with pytest.raises(StartupError, match=r"cannot enter .*/home/run: .*\(notes\.txt\)") as refused:
-        open_home(home, choose_account(home))
+        grant_access(home, choose_account(home))
     assert "directory outside" not in refused.value.message
 
 
@@ -327,9 +335,9 @@ def test_what_the_service_itself_and_the_file_system_leave_in_a_home_is_not_fore
     home.directory(home.run)
     for name in ("lost+found", "redis.broken-20260101T000000", "replaced-20260101T000000", "restore-1a2b"):
         home.directory(home.path / name)
-    assert home.foreign() == []
+    assert home.unknown_entries() == []
     home.directory(home.path / "archives")
-    assert home.foreign() == ["archives"]
+    assert home.unknown_entries() == ["archives"]
 
 
 @pytest.mark.shows("issue13-interrupted-maintenance")

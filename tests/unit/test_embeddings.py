@@ -22,9 +22,9 @@ DIMENSIONS = 16
 class GatedEmbedder(HashingEmbedder):
     """The hashing embedder, which records its requests and answers only while its gate is open."""
 
-    def __init__(self, *, batch_size: int = 4, kind_matters: bool = False) -> None:
+    def __init__(self, *, batch_size: int = 4, distinguishes_queries: bool = False) -> None:
         super().__init__(EmbedderOptions("gated", DIMENSIONS, Path("unused"), batch_size=batch_size))
-        self.kind_matters = kind_matters
+        self.distinguishes_queries = distinguishes_queries
         self.asked: list[list[str]] = []
         self.refuses: set[str] = set()
         self.failure: Exception | None = None
@@ -122,9 +122,9 @@ async def test_a_remembered_row_does_not_keep_its_whole_batch() -> None:
     assert inner.answer() is None
 
 
-@pytest.mark.parametrize(("kind_matters", "times"), [(False, 1), (True, 2)])
-async def test_kinds_share_a_vector_unless_the_provider_parts_them(kind_matters: bool, times: int) -> None:
-    inner = GatedEmbedder(kind_matters=kind_matters)
+@pytest.mark.parametrize(("distinguishes_queries", "times"), [(False, 1), (True, 2)])
+async def test_kinds_share_a_vector_unless_the_provider_parts_them(distinguishes_queries: bool, times: int) -> None:
+    inner = GatedEmbedder(distinguishes_queries=distinguishes_queries)
     cache = CachingEmbedder(inner)
     await cache.for_agent("ada").embed(["one"], "document")
     await cache.for_agent("ada").embed(["one"], "query")
@@ -163,7 +163,7 @@ async def test_a_failure_is_not_remembered() -> None:
 
 @pytest.mark.shows("A4")
 async def test_a_forgotten_agents_texts_are_embedded_again_and_no_others() -> None:
-    inner = GatedEmbedder(kind_matters=True)
+    inner = GatedEmbedder(distinguishes_queries=True)
     cache = CachingEmbedder(inner)
     for agent_id in ("ada", "bob"):
         await cache.for_agent(agent_id).embed(["one"], "document")

@@ -34,7 +34,7 @@ from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.contexts.rendering import PAST, ContextEntry
 from agentcore.memory.contexts.shortening import extract
 from agentcore.memory.intake import subjects_of, text_columns
-from agentcore.memory.language.llm_text import within, without_reasoning, without_thoughts
+from agentcore.memory.language.llm_text import strip_all_reasoning, strip_leading_reasoning, truncate_sentences
 from agentcore.memory.language.moments import windows
 from agentcore.memory.language.passages import passages
 from agentcore.memory.language.rejection import Screen, rejection
@@ -204,13 +204,13 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "rejection": rejection,
     "screening": lambda text: SCREEN(normal_form(text)),
     "worth reading by a model": is_worth_reading,
-    "reasoning blocks": lambda text: (without_thoughts(text), without_reasoning(text, cut_off=True)),
+    "reasoning blocks": lambda text: (strip_all_reasoning(text), strip_leading_reasoning(text, cut_off=True)),
     "sources as a model reads them": lambda text: as_read([source(text), source(text, "assistant")]),
     "evidence": lambda text: (SourceTexts([source(text)]), ADA.sentences(text)),
     "a model's summary": lambda text: checked(text, [text], ADA, [source(text)], 99, tokens),
     "extractive summary": lambda text: summarize([source(text)], 300, tokens),
     "extraction for a context": lambda text: extract(text, {"ada"}, 200, tokens),
-    "first sentences": lambda text: within(text, 200, tokens),
+    "first sentences": lambda text: truncate_sentences(text, 200, tokens),
     "context rendering": rendered,
     "quotation": quoted,
     "query planning": lambda text: (asks_for_time(text), split(text), complete(text, ())),

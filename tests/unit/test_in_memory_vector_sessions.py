@@ -21,7 +21,7 @@ class Compass:
 
     model = "compass"
     dimensions = 2
-    kind_matters = True
+    distinguishes_queries = True
     batch_size = 8
     parallel_requests = 1
 

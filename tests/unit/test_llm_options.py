@@ -156,7 +156,7 @@ def test_who_names_only_the_compaction_trigger_means_the_callers_summaries(
     ],
 )
 def test_a_stretch_that_the_rules_make_longer_stays_one_memory(rules: SummaryRules, most: int) -> None:
-    assert rules.most_messages == most
+    assert rules.max_messages == most
 
 
 def test_the_services_rules_hold_where_an_agent_has_none_of_its_own() -> None:

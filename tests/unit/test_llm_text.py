@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.language.llm_text import capped, size_bytes, within, without_reasoning, without_thoughts
+from agentcore.memory.language.llm_text import (
+    size_bytes,
+    strip_all_reasoning,
+    strip_leading_reasoning,
+    truncate_bytes,
+    truncate_sentences,
+)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +43,7 @@ from agentcore.memory.language.llm_text import capped, size_bytes, within, witho
     ],
 )
 def test_thoughts_are_taken_out(text: str, left: str) -> None:
-    assert without_thoughts(text) == left
+    assert strip_all_reasoning(text) == left
 
 
 @pytest.mark.parametrize(
@@ -49,7 +55,7 @@ def test_thoughts_are_taken_out(text: str, left: str) -> None:
     ],
 )
 def test_of_what_people_may_have_said_only_thoughts_that_begin_a_line_are_taken_out(text: str, left: str) -> None:
-    assert without_reasoning(text) == left
+    assert strip_leading_reasoning(text) == left
 
 
 @pytest.mark.parametrize(
@@ -82,7 +88,7 @@ def test_of_what_people_may_have_said_only_thoughts_that_begin_a_line_are_taken_
 )
 @pytest.mark.shows("B15")
 def test_reasoning_blocks_of_a_model_are_removed(text: str, left: str) -> None:
-    assert without_reasoning(text, cut_off=True) == left
+    assert strip_leading_reasoning(text, cut_off=True) == left
 
 
 @pytest.mark.parametrize(
@@ -102,17 +108,17 @@ def test_reasoning_blocks_of_a_model_are_removed(text: str, left: str) -> None:
 )
 @pytest.mark.shows("B15")
 def test_a_text_about_reasoning_tags_loses_nothing(text: str) -> None:
-    assert without_reasoning(text, cut_off=True) == text
+    assert strip_leading_reasoning(text, cut_off=True) == text
 
 
 def test_only_what_a_model_says_is_cut_off_at_a_single_tag() -> None:
     for text in ("<think>is the tag that I mean", "I saw this.\n</think>\nWhat is it?"):
-        assert without_reasoning(text) == text
+        assert strip_leading_reasoning(text) == text
 
 
 @given(st.text(), st.integers(min_value=0, max_value=50))
 def test_a_capped_text_is_a_beginning_that_fits(text: str, most: int) -> None:
-    cut = capped(text, most)
+    cut = truncate_bytes(text, most)
     assert size_bytes(cut) <= most
     assert text.startswith(cut)
     assert cut == text or size_bytes(text) > most
@@ -123,9 +129,9 @@ def test_a_capped_text_is_a_beginning_that_fits(text: str, most: int) -> None:
 )
 def test_what_is_too_long_ends_with_a_sentence_if_one_fits(max_words: int, left: str) -> None:
     text = "One went home. Two stayed here."
-    assert within(text, max_words, lambda each: len(each.split())) == left
+    assert truncate_sentences(text, max_words, lambda each: len(each.split())) == left
 
 
 @given(st.text(max_size=200), st.integers(min_value=0, max_value=60))
 def test_what_is_cut_never_exceeds_its_tokens(text: str, most: int) -> None:
-    assert size_bytes(within(text, most, size_bytes)) <= most
+    assert size_bytes(truncate_sentences(text, most, size_bytes)) <= most

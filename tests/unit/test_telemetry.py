@@ -68,7 +68,7 @@ def test_cache_and_rate_limit_are_counted() -> None:
 def test_a_watched_figure_is_read_when_it_is_asked_for() -> None:
     metrics = Metrics()
     connections = {"in_use": 1.0, "idle": 9.0}
-    metrics.watch("pool_connections", "Connections.", "state", lambda: connections)
+    metrics.register_metric("pool_connections", "Connections.", "state", lambda: connections)
     assert Samples(metrics)["agentcore_pool_connections", "in_use"] == 1
     connections["in_use"] = 4.0
     assert Samples(metrics)["agentcore_pool_connections", "in_use"] == 4

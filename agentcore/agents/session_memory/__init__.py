@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from agentcore.agents.session_memory.memory import EssentialSessionMemory as EssentialSessionMemory
+from agentcore.agents.session_memory.memory import BasicSessionMemory as BasicSessionMemory
 from agentcore.agents.session_memory.memory import SessionContext as SessionContext
 from agentcore.agents.session_memory.memory import SessionMemory as SessionMemory
 from agentcore.agents.session_memory.memory import SessionParts as SessionParts

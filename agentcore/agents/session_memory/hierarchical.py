@@ -9,11 +9,11 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory, utc_now
-from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionMemory, SessionParts
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionMemory, SessionParts
 from agentcore.agents.session_memory.messages import (
-    LISTED,
+    DEFAULT_PAGE_SIZE,
     MAX_LIMIT,
-    MAX_LISTED,
+    MAX_PAGE_SIZE,
     Capability,
     MemoryUsage,
     RetrieveOptions,
@@ -98,7 +98,7 @@ class HierarchicalSessionMemory:
         await self._working.store(session_id, kept)
         return kept
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
         if options.query is not None:
             found = await self.retrieve_with_scores(session_id, options.query, options)
             return [each.message for each in found]
@@ -111,7 +111,7 @@ class HierarchicalSessionMemory:
         return newest_first(held.values())[: options.limit]
 
     async def retrieve_with_scores(
-        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+        self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         """Scores each message 1 / its better rank: among near messages (by words), or in long-term memory.
 
@@ -129,7 +129,7 @@ class HierarchicalSessionMemory:
             best.setdefault(each.message.message_id, ScoredMessage(message=each.message, score=1 / place))
         return list(best.values())[: options.limit]
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
         return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
     async def clear(self, session_id: str) -> int:
@@ -153,7 +153,9 @@ class HierarchicalSessionMemory:
         in_both = sum(self._lasts(each) for each in near)
         return len(near) - in_both + await self._long_term.session_count(session_id)
 
-    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
+    async def sessions(
+        self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
+    ) -> list[SessionListing]:
         """Lists sessions as in the interface; a page may be shorter than `limit` although more follow."""
         checked_limit(limit)
         near = {session_id: max(map(said_at, held)) for session_id, held in self._all_near().items()}
@@ -195,7 +197,7 @@ class HierarchicalSessionMemory:
     async def _count(self) -> int:
         found, after = set(self._all_near()), None
         while self._long_term is not None:
-            page = await self._long_term.sessions(MAX_LISTED, after)
+            page = await self._long_term.sessions(MAX_PAGE_SIZE, after)
             if not page:
                 break
             found.update(each.session_id for each in page)

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionParts
 from agentcore.agents.session_memory.messages import (
-    LISTED,
+    DEFAULT_PAGE_SIZE,
     MAX_LIMIT,
     Capability,
     MemoryUsage,
@@ -88,7 +88,7 @@ class InMemorySessionMemory:
     ) -> SessionMessage:
         return self.keep(session_id, completed(message, metadata, now=self._now()))
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
         if options.query is not None:
             found = await self.retrieve_with_scores(session_id, options.query, options)
             return [each.message for each in found]
@@ -97,14 +97,14 @@ class InMemorySessionMemory:
         return newest
 
     async def retrieve_with_scores(
-        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+        self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
         found = scored_by_words(matching(self._newest(session_id), asked), query)[: asked.limit]
         self.use(session_id, [each.message for each in found])
         return found
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
         self.use(session_id, ())
         return summary_of(self._newest(session_id)[:MAX_LIMIT], options)
 
@@ -119,7 +119,9 @@ class InMemorySessionMemory:
     async def session_count(self, session_id: str) -> int:
         return len(self._session(session_id))
 
-    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
+    async def sessions(
+        self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
+    ) -> list[SessionListing]:
         held = self.everything()
         newest = {session_id: max(map(said_at, messages)) for session_id, messages in held.items()}
         return [
@@ -237,7 +239,7 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
         return self.keep(session_id, kept, vector.copy())
 
     async def retrieve_with_scores(
-        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+        self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
         [sought] = await self._embedder.embed([query], "query")

@@ -1,4 +1,4 @@
-"""The interface of session memory (seed 004's `Memory`), its parts, and the context built from it."""
+"""The interface of session memory, its dependencies, and the context built from it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import Field
 from redis.asyncio import Redis
 
 from agentcore.agents.session_memory.messages import (
-    LISTED,
+    DEFAULT_PAGE_SIZE,
     Capability,
     MemoryUsage,
     RetrieveOptions,
@@ -26,13 +26,13 @@ from agentcore.memory.api import MemoryApi
 from agentcore.memory.embeddings import Embedder
 from agentcore.memory.models import Strict
 
-NEWEST = RetrieveOptions()
-BRIEF = SummarizeOptions()
+DEFAULT_RETRIEVE = RetrieveOptions()
+DEFAULT_SUMMARIZE = SummarizeOptions()
 
 
 @runtime_checkable
-class EssentialSessionMemory(Protocol):
-    """The seed's five operations, which a memory that compresses its messages supports, too.
+class BasicSessionMemory(Protocol):
+    """The five operations of every session memory, also of one that compresses its messages.
 
     Sessions are isolated from each other. A session id is any text of up to 1,024 characters. Raises
     InvalidParams, pydantic's ValidationError, and DependencyUnavailable if a part is unavailable.
@@ -44,11 +44,11 @@ class EssentialSessionMemory(Protocol):
         """Stores a message; returns it as stored. `metadata` may contain its `importance` and `tags`."""
         ...
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
         """Returns at most `limit` messages of the session; with a query those that match it."""
         ...
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
         """Returns an extractive summary of the session."""
         ...
 
@@ -57,20 +57,20 @@ class EssentialSessionMemory(Protocol):
         ...
 
     def capabilities(self) -> tuple[Capability, ...]:
-        """Returns its capabilities, by the seed's names."""
+        """Returns the capabilities of this memory."""
         ...
 
 
 @runtime_checkable
-class SessionMemory(EssentialSessionMemory, Protocol):
+class SessionMemory(BasicSessionMemory, Protocol):
     """A memory that keeps messages verbatim: they can be scored, counted and listed."""
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
         """Returns messages, newest first; with a query the best matches, best first."""
         ...
 
     async def retrieve_with_scores(
-        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+        self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         """Returns the best matches, best first, each with its score."""
         ...
@@ -83,7 +83,9 @@ class SessionMemory(EssentialSessionMemory, Protocol):
         """Returns the number of messages in the session."""
         ...
 
-    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
+    async def sessions(
+        self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
+    ) -> list[SessionListing]:
         """Lists at most 200 sessions, newest message first; `after` is the last listing of a page.
 
         An empty list means that no more follow. A session with a new message moves to the front.
@@ -112,11 +114,13 @@ DEFAULT_STRATEGY = SlidingWindow()
 
 
 class SessionContext(Strict):
-    """Selected messages in chronological order, after a summary of others if there is one."""
+    """Selected messages in chronological order, after a summary of earlier messages if there is one."""
 
     messages: list[SessionMessage]
-    token_count: int = Field(description="Of all contents, names and forms, by the count that was given.")
-    left_out_count: int = Field(description="Messages it chose from that do not stand in it as they are.")
+    token_count: int = Field(
+        description="Total tokens of the messages: content, name and per-message overhead, by `count`."
+    )
+    left_out_count: int = Field(description="Number of considered messages that are not included verbatim.")
 
 
 async def session_context(
@@ -128,8 +132,9 @@ async def session_context(
     strategy: SelectionStrategy = DEFAULT_STRATEGY,
     message_tokens: int = 0,
 ) -> SessionContext:
-    """Builds a model's context from the session's 1,000 newest messages, within `max_tokens` tokens.
+    """Selects messages from the newest `strategy.looks_at` of the session (10 by default).
 
+    Together they have at most `max_tokens` tokens.
     `count` counts tokens as the model does, such as `TokenCounter.count`. `message_tokens` is the overhead of
     each message in the model's format (3 or 4 for OpenAI). Raises InvalidParams for numbers out of range.
     """

@@ -21,7 +21,7 @@ MAX_LIMIT = MAX_PAGE
 MAX_SEARCHED = MAX_K
 MAX_SUMMARY_CHARS = 100_000
 MAX_SESSION_ID_CHARS = 1_024
-LISTED, MAX_LISTED = 50, 200
+DEFAULT_PAGE_SIZE, MAX_PAGE_SIZE = 50, 200
 
 # Role of quoted text of session memory: not a speaker's turn, and never an instruction. Callers pass it to a
 # model as data, in the user's turn or in a tool's answer.

@@ -10,9 +10,9 @@ from typing import Any, Literal, cast
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionParts
 from agentcore.agents.session_memory.messages import (
-    LISTED,
+    DEFAULT_PAGE_SIZE,
     MAX_LIMIT,
     Capability,
     MemoryUsage,
@@ -173,7 +173,7 @@ class RedisSessionMemory:
             )
         return kept if held is None else _message(held)
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
         if options.query is not None:
             fitting = await self.retrieve_with_scores(session_id, options.query, options)
             return [each.message for each in fitting]
@@ -185,13 +185,13 @@ class RedisSessionMemory:
         return found[: options.limit]
 
     async def retrieve_with_scores(
-        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+        self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
         messages = [message async for page in self._newest(session_id, asked) for message in page]
         return scored_by_words(matching(messages, asked), query)[: asked.limit]
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
         return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
     async def clear(self, session_id: str) -> int:
@@ -211,7 +211,9 @@ class RedisSessionMemory:
         with _translated():
             return int(await self._redis.zcard(self._keys(session_id)[0]))
 
-    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
+    async def sessions(
+        self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
+    ) -> list[SessionListing]:
         found: list[SessionListing] = []
         limit = checked_limit(limit)
         with _translated():

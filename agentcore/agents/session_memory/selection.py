@@ -1,4 +1,4 @@
-"""Selects session messages by options, query and tokens (seed 004's strategies). Pure."""
+"""Selects session messages by options, query and tokens."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic import Field
 
 from agentcore.agents.session_memory.messages import (
     MAX_LIMIT,
-    MAX_LISTED,
+    MAX_PAGE_SIZE,
     QUOTED_ROLE,
     RetrieveOptions,
     ScoredMessage,
@@ -24,7 +24,7 @@ from agentcore.agents.session_memory.messages import (
     SummaryStyle,
 )
 from agentcore.errors import InvalidParams
-from agentcore.memory.language.llm_text import beginning
+from agentcore.memory.language.llm_text import truncate_tokens
 from agentcore.memory.lexical import idf, terms
 from agentcore.memory.models import DEFAULT_IMPORTANCE, Share, Strict
 from agentcore.memory.summaries.summarizing import Source, summarize
@@ -121,8 +121,8 @@ def merged_places(near: Mapping[str, datetime], listed: Sequence[SessionListing]
 
 def checked_limit(limit: int) -> int:
     """Returns the limit. Raises InvalidParams if it is out of range."""
-    if not 1 <= limit <= MAX_LISTED:
-        raise InvalidParams(f"limit: needs 1 to {MAX_LISTED} sessions")
+    if not 1 <= limit <= MAX_PAGE_SIZE:
+        raise InvalidParams(f"limit: needs 1 to {MAX_PAGE_SIZE} sessions")
     return limit
 
 
@@ -154,7 +154,7 @@ def summed_up(messages: Sequence[SessionMessage], longest: int, measure: Callabl
     ]
     text = summarize(sources, longest, measure).text
     if not text and messages:
-        text = beginning(messages[0].content, longest, measure).strip()
+        text = truncate_tokens(messages[0].content, longest, measure).strip()
     return text
 
 

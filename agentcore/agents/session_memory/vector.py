@@ -1,7 +1,6 @@
 """Durable session memory in the service: searched by vectors and words, one memory for each message.
 
-`EndlessSessionMemory` (seed 004's `EndlessMemory`) keeps sessions of unlimited length: a provider compresses
-them within a budget.
+`EndlessSessionMemory` keeps sessions of unlimited length: a provider compresses them within a budget.
 """
 
 from __future__ import annotations
@@ -15,9 +14,9 @@ from uuid import UUID
 
 from agentcore.agents.failing_open import if_answered
 from agentcore.agents.scope import SESSION_MESSAGES
-from agentcore.agents.session_memory.memory import BRIEF, NEWEST, SessionParts
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionParts
 from agentcore.agents.session_memory.messages import (
-    LISTED,
+    DEFAULT_PAGE_SIZE,
     MAX_LIMIT,
     QUOTED_ROLE,
     Capability,
@@ -141,7 +140,7 @@ class VectorSessionMemory:
             if cursor is None:
                 return
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
         if options.query is not None:
             found = await self.retrieve_with_scores(session_id, options.query, options)
             return [each.message for each in found]
@@ -152,7 +151,7 @@ class VectorSessionMemory:
         return [_message(record) for record in page.memories]
 
     async def retrieve_with_scores(
-        self, session_id: str, query: str, options: RetrieveOptions = NEWEST
+        self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
         # A single session has too few messages to calibrate abstention: min_fit is 0.
@@ -166,7 +165,7 @@ class VectorSessionMemory:
             if (each.similarity or 0.0) >= LEAST_SIMILARITY or words & said_words(message)
         ]
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
         return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
     async def clear(self, session_id: str) -> int:
@@ -193,7 +192,9 @@ class VectorSessionMemory:
         counted = await self._memory.count(CountParams(session_id=session_key(session_id), namespace=self._namespace))
         return counted.count
 
-    async def sessions(self, limit: int = LISTED, after: SessionListing | None = None) -> list[SessionListing]:
+    async def sessions(
+        self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
+    ) -> list[SessionListing]:
         """Lists sessions; reads messages from `after` on until enough sessions are found."""
         behind = place_of(after)
         newest = await self._newest(checked_limit(limit), behind)
@@ -366,7 +367,7 @@ class EndlessSessionMemory:
         await self._provider.store_context(checked_session_id(session_id), [kept], metadata or {})
         return kept
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = NEWEST) -> list[SessionMessage]:
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
         """Returns the compressed context, for the query if there is one, in at most `limit` messages.
 
         Raises InvalidParams for a time range, an importance or tags: a provider does not support these
@@ -379,7 +380,7 @@ class EndlessSessionMemory:
         found = await self._provider.retrieve_context(checked_session_id(session_id), query, options.limit)
         return found[: options.limit]
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = BRIEF) -> SessionSummary:
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
         """Returns a summary; `message_count` is None, since the provider does not report it."""
         content = await self._provider.summarize_context(checked_session_id(session_id), options)
         return SessionSummary(content=content, message_count=None, style=options.style)

@@ -22,13 +22,13 @@ from agentcore.memory.consequences.supersession import FOLLOWS, Supersession, re
 from agentcore.memory.intake import subjects_of
 from agentcore.memory.models import FACT_FORM, SUMMARY_RELATION, SUPERSEDES, Link
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.derived_rows import FORM as CLUSTER_FORM
+from agentcore.memory.rows.derived_rows import CLUSTER_SUMMARY_KIND
 from agentcore.memory.rows.memory_rows import Change, Row, Superseded, succession
 from agentcore.memory.storage import MemoryTransaction
 
 Copies = Mapping[UUID, Mapping[str, Any]]
 _ENDS = ("source_id", "target_id")
-_SUMMARIES = frozenset({CLUSTER_FORM, SESSION_FORM, PERIOD_FORM})
+_SUMMARIES = frozenset({CLUSTER_SUMMARY_KIND, SESSION_FORM, PERIOD_FORM})
 
 
 async def orphans(transaction: MemoryTransaction, copies: Copies) -> dict[UUID, UUID]:
@@ -98,7 +98,7 @@ async def after_rewording(
 
     Call it last in a transaction.
     """
-    facts = await transaction.facts.as_read(memory.memory_id)
+    facts = await transaction.facts.unmodified_facts(memory.memory_id)
     if facts:
         changed = await relink_superseded(transaction, caller, await transaction.delete(facts))
         await after_deletion(transaction, parts, changed, also=[memory.memory_id])

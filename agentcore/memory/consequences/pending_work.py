@@ -92,7 +92,7 @@ async def queue_relations(transaction: MemoryTransaction, parts: MemoryParts, me
     """Enqueues new messages for comparison with earlier ones. Call it last in a transaction."""
     pending = [each.memory_id for each in memories if is_message(each.columns)]
     if parts.relations is not None and pending:
-        await transaction.relations.queue(pending)
+        await transaction.relations.enqueue(pending)
         await transaction.jobs.enqueue(RELATE_MESSAGES)
 
 
@@ -177,7 +177,7 @@ async def enqueue_for_models(transaction: MemoryTransaction, parts: MemoryParts,
 
 async def _queue(transaction: MemoryTransaction, parts: MemoryParts, waiting: Sequence[Pending]) -> None:
     extract_facts = parts.meter is not None and parts.meter.options.extract_facts
-    queued = await transaction.llm.queue(waiting, extract_facts=extract_facts)
+    queued = await transaction.llm.enqueue(waiting, extract_facts=extract_facts)
     if any(row["work"] == "facts" for row in queued):
         await transaction.jobs.enqueue(EXTRACT_FACTS)
     sessions = {row["session_id"]: row["summaries"] for row in queued if row["work"] == "summary"}
@@ -221,7 +221,7 @@ async def enqueue_unread(transaction: MemoryTransaction, parts: MemoryParts, mem
 async def _queue_for_facts(transaction: MemoryTransaction, parts: MemoryParts, memory_ids: Sequence[UUID]) -> None:
     extract_facts = parts.meter is not None and parts.meter.options.extract_facts
     waiting = [Pending(memory_id, "facts") for memory_id in memory_ids]
-    if await transaction.llm.queue(waiting, extract_facts=extract_facts):
+    if await transaction.llm.enqueue(waiting, extract_facts=extract_facts):
         await transaction.jobs.enqueue(EXTRACT_FACTS)
 
 
@@ -229,8 +229,8 @@ async def _enqueue_due(
     transaction: MemoryTransaction, parts: MemoryParts, sessions: Mapping[str, Mapping[str, Any]]
 ) -> None:
     ruled = {session_id: SummaryRules(**given) for session_id, given in sorted(sessions.items())}
-    counted = [session_id for session_id, rules in ruled.items() if rules.counts]
-    for row in await transaction.llm.waiting_of(counted) if counted else []:
+    counted = [session_id for session_id, rules in ruled.items() if rules.is_count_based]
+    for row in await transaction.llm.count_pending(counted) if counted else []:
         if ruled[row["session_id"]].is_due(messages=row["messages"], user_turns=row["user_turns"]):
             await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=row["session_id"])
     for session_id, rules in ruled.items():

@@ -138,8 +138,8 @@ async def _facts_follow(
     transaction: MemoryTransaction, taken: Sequence[Supersession]
 ) -> list[tuple[Supersession, int]]:
     of = {each.old.memory_id: each for each in taken}
-    await transaction.facts.dequeue_read([*of])
-    facts = await transaction.facts.lock_with({key: each.old.superseded_by for key, each in of.items()})
+    await transaction.facts.dequeue_facts([*of])
+    facts = await transaction.facts.lock_facts_of({key: each.old.superseded_by for key, each in of.items()})
     followed = []
     for row in facts:
         each = of[row["parent_memory_id"]]

@@ -26,7 +26,7 @@ from agentcore.memory.params.memories import PruneParams, StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import Prunable
 from agentcore.memory.rows.archive_rows import Tombstone
-from agentcore.memory.rows.derived_rows import FORM
+from agentcore.memory.rows.derived_rows import CLUSTER_SUMMARY_KIND
 from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.rows.vector_rows import index_settings
 from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
@@ -129,7 +129,7 @@ class Consolidating:
 
     async def _page(self, after: UUID | None) -> _Page:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.clusters.unseen(after, PAGE)
+            rows = await transaction.clusters.episodes_after(after, PAGE)
         ids: list[UUID] = []
         for row in rows:
             if row["timestamp"] > self._before and row["created_at"] > self._before:
@@ -155,7 +155,7 @@ class Consolidating:
             reached = min(reached, settled if after is None else max(after, settled))
         if not self._params.dry_run:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.clusters.seen(reached, page.memory_ids[-1])
+                await transaction.clusters.save_progress(reached, page.memory_ids[-1])
 
     async def _clusters(self, seeds: Sequence[UUID]) -> _Found:
         if not seeds:
@@ -185,7 +185,7 @@ class Consolidating:
             asked = seeds[start : start + ASKED_AT_ONCE]
             async with parts.storage.transaction(agent_id) as transaction:
                 if index is not None:
-                    await transaction.clusters.prepare(index_settings(index, filtered=True))
+                    await transaction.clusters.set_search_width(index_settings(index, filtered=True))
                 pairs += await transaction.clusters.near(asked, model, self._before, NEIGHBOURS, dimensions=dimensions)
         return pairs
 
@@ -235,7 +235,7 @@ class Consolidating:
                 tags=[SUMMARY_TAG],
                 metadata={"sources": sources},
                 links=[Link(target_id=each.memory_id, relation=SUMMARY_RELATION) for each in cluster.members],
-                idempotency_key=f"{FORM}:{cluster.digest}",
+                idempotency_key=f"{CLUSTER_SUMMARY_KIND}:{cluster.digest}",
                 force=True,
                 supersede=False,
                 **{name: shared(row[name] for row in members) for name in SHARED},
@@ -244,7 +244,7 @@ class Consolidating:
             self._now,
         )
         each.columns.text.facts = facts_of(fact for row in members for fact in row["facts"])
-        each.columns.provenance |= {"form": FORM, "digest": cluster.digest, "sources": sources}
+        each.columns.provenance |= {"form": CLUSTER_SUMMARY_KIND, "digest": cluster.digest, "sources": sources}
         return each
 
     async def _embed(self, each: Draft) -> None:
@@ -258,11 +258,11 @@ class Consolidating:
         memory = NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, digest)
         ids = [member.memory_id for member in cluster.members]
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            await transaction.clusters.claim()
+            await transaction.clusters.lock_consolidation()
             # All in the strongest mode needed: upgrading a lock later could deadlock with a store.
             replacing = [] if cluster.replaces is None else [*ids, cluster.replaces]
             await transaction.existing(replacing or ids, replacing)
-            held = await transaction.clusters.hold(ids)
+            held = await transaction.clusters.lock_episodes(ids)
             standing = {row["memory_id"] for row in await transaction.clusters.current_summaries(ids)}
             if held != {member.memory_id: member.digest for member in cluster.members}:
                 return None
@@ -299,7 +299,7 @@ class SourcePruning(Pruning):
     def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
         pruning = PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=params.dry_run)
         super().__init__(parts, caller, pruning)
-        self._strategy = FORM
+        self._strategy = CLUSTER_SUMMARY_KIND
         self._before = parts.clock() - timedelta(days=params.archive_sources_after_days)
         self._more = False
 
@@ -322,7 +322,7 @@ class SourcePruning(Pruning):
     ) -> list[Tombstone]:
         tombstones = await super()._copied(transaction, held, place)
         source = self._caller.token_id, self._caller.trace_id
-        await transaction.clusters.note_archived(held, *source)
+        await transaction.clusters.record_archived_sources(held, *source)
         return tombstones
 
 

@@ -20,7 +20,7 @@ from agentcore.memory.api import Caller
 from agentcore.memory.columns import NewColumns
 from agentcore.memory.consequences.pending_work import PATIENCE, failing_since
 from agentcore.memory.intake import Draft
-from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, without_thoughts
+from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, strip_all_reasoning
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import collapse, normal_form, words
 from agentcore.memory.llm import Extraction, FactExtractor, Said
@@ -146,7 +146,7 @@ class Extracting:
         if extractor is None:
             return False
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.llm.for_facts(BATCH_MEMORIES)
+            rows = await transaction.llm.pending_for_facts(BATCH_MEMORIES)
         batch = _batch(rows)
         if not batch:
             return False
@@ -190,8 +190,8 @@ class Extracting:
     async def _note(self, asked: Asked[_Read]) -> None:
         if asked.again or asked.tried:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.llm.note_failure("facts", asked.again)
-                await transaction.llm.note_failure("facts", asked.tried, by_itself=True)
+                await transaction.llm.record_failure("facts", asked.again)
+                await transaction.llm.record_failure("facts", asked.tried, alone=True)
 
 
 class FactStoring(Storing):
@@ -229,7 +229,7 @@ class FactStoring(Storing):
     async def claim(self, transaction: MemoryTransaction) -> set[UUID]:
         """Dequeues the memories, with entries in their histories; returns those that were still pending."""
         versions = {memory_id: row["version"] for memory_id, row in self._rows.items()}
-        taken = await transaction.llm.claim("facts", versions)
+        taken = await transaction.llm.dequeue_unchanged("facts", versions)
         source = self._caller.token_id, self._caller.trace_id
         for memory_id in sorted(taken):
             change = Change(memory_id, "extract_facts", None, *source, {}, dict(self._told[memory_id]))
@@ -275,7 +275,7 @@ def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
     known = normal_form(said.content)
     facts: dict[str, str] = {}
     for given in answer.facts:
-        fact = collapse(without_thoughts(given))
+        fact = collapse(strip_all_reasoning(given))
         if _is_fact(fact) and texts.holds(fact) and normal_form(fact) != known:
             facts.setdefault(normal_form(fact), fact)
     low = f"{said.speaker or ''} {said.content}".casefold()

@@ -39,7 +39,7 @@ from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import NewMemory, mint_memory_id
 from agentcore.memory.summaries.summarizing import Period, period_named, period_of
 from agentcore.memory.writing.document_vectors import vector_columns
-from agentcore.summary_rules import BY_MODEL, SummaryRules
+from agentcore.summary_rules import LLM_PROVIDERS, SummaryRules
 
 BATCH = 200
 FEWEST_SESSIONS = 2
@@ -169,7 +169,7 @@ class PeriodSummarizing:
     def _provider(self, rules: SummaryRules | None) -> str:
         name = EXTRACTED if rules is None else rules.provider
         has_model = self._parts.summariser is not None
-        return BY_LLM if name in BY_MODEL or (name == AS_SAID and has_model) else EXTRACTED
+        return BY_LLM if name in LLM_PROVIDERS or (name == AS_SAID and has_model) else EXTRACTED
 
     async def _insert(self, place: _Place, state: SummaryState, summary: SessionSummary) -> None:
         """Stores the first summary of a period. Raises Conflict if there is one by now."""
@@ -177,7 +177,7 @@ class PeriodSummarizing:
         if each is not None:
             [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            await transaction.summaries.claim_periods()
+            await transaction.summaries.lock_periods()
             await claim(transaction, state)
             where = place.period, place.user_id, place.namespace
             if await transaction.summaries.of_period(*where) is not None:

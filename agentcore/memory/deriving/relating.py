@@ -174,7 +174,7 @@ async def _write(
     versions = {row.memory_id: row.version for row in rows}
     others = {each for pair in probable for each in pair} | await transaction.relations.ends([*versions])
     there = await transaction.existing(others | versions.keys(), changing=versions)
-    claimed = await transaction.llm.claim("relations", versions)
+    claimed = await transaction.llm.dequeue_unchanged("relations", versions)
     await transaction.relations.forget(sorted(claimed))
     links: dict[UUID, list[Link]] = {}
     for (earlier, later), probability in probable.items():

@@ -31,7 +31,7 @@ from agentcore.memory.deriving.summary_providers import (
 )
 from agentcore.memory.models import SUMMARY_RELATION, JsonObject, Link
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.derived_rows import SummaryWork
+from agentcore.memory.rows.derived_rows import LlmWork
 from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.memory.summaries.grounding import SourceTexts, Spoken, as_read, checked, remnants, without_stale
@@ -58,7 +58,7 @@ class SummaryState:
     row: Row | None
     sources: Sequence[Row]
     rules: SummaryRules | None
-    work: SummaryWork
+    work: LlmWork
     waiting: Sequence[UUID]
     asking: Sequence[UUID]
     since: datetime
@@ -141,7 +141,7 @@ class SummaryUpdate(Changing):
     async def _prepare(self, transaction: MemoryTransaction, found: StoredMemory, wanted: Wanted) -> None:
         # Its new links lead to its sources, which are locked here.
         await claim(transaction, self._state)
-        await transaction.summaries.retell(self.memory_id, self._new.provenance, self._new.timestamp)
+        await transaction.summaries.update_provenance(self.memory_id, self._new.provenance, self._new.timestamp)
 
 
 async def claim(transaction: MemoryTransaction, state: SummaryState, going: Sequence[UUID] = ()) -> None:
@@ -150,7 +150,7 @@ async def claim(transaction: MemoryTransaction, state: SummaryState, going: Sequ
     `going` will be deleted.
     """
     changing = [] if state.row is None else [state.row["memory_id"]]
-    held = await transaction.summaries.lock(going=going, changing=changing, unchanged=state.versions)
+    held = await transaction.summaries.lock(to_delete=going, to_change=changing, no_change=state.versions)
     if any(held.get(memory_id) != version for memory_id, version in state.versions.items()):
         raise Conflict("Some of what this summary is of was changed meanwhile.")
     if not await transaction.summaries.dequeue(state.work, state.waiting):
@@ -170,7 +170,7 @@ async def write(parts: MemoryParts, caller: Caller, state: SummaryState, row: Ro
         return
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await claim(transaction, state)
-        await transaction.summaries.retell(row["memory_id"], new.provenance, new.timestamp)
+        await transaction.summaries.update_provenance(row["memory_id"], new.provenance, new.timestamp)
 
 
 async def remove(parts: MemoryParts, caller: Caller, state: SummaryState, row: Row) -> None:
@@ -203,7 +203,7 @@ async def new_content(
         return await _in_one(given, messages)
     except DependencyUnavailable:
         async with parts.storage.transaction(caller.agent_id) as transaction:
-            await transaction.llm.note_failure(state.work, state.asking)
+            await transaction.llm.record_failure(state.work, state.asking)
         raise
 
 

@@ -54,7 +54,7 @@ from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
 from agentcore.memory.summaries.summarizing import digest_of, shared
 from agentcore.memory.writing.document_vectors import vector_columns
-from agentcore.summary_rules import BY_MODEL, SummaryRules
+from agentcore.summary_rules import LLM_PROVIDERS, SummaryRules
 
 BATCH = 20
 MOST_MESSAGES = 400
@@ -136,7 +136,7 @@ class SessionSummarizing:
                 return None
             compactions = await transaction.llm.compactions(self._session_id)
             held = [each for row in compactions if (each := _compaction(row)) is not None]
-            rows = await transaction.llm.stretch(
+            rows = await transaction.llm.pending_messages(
                 self._session_id,
                 MOST_MESSAGES,
                 only_again=self._only_again,
@@ -170,8 +170,8 @@ class SessionSummarizing:
             [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
         versions = {message.memory_id: message.version for message in summary.covers}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            await transaction.llm.claim_session(self._session_id)
-            if await transaction.llm.claim("summary", versions) != set(versions):
+            await transaction.llm.lock_session(self._session_id)
+            if await transaction.llm.dequeue_unchanged("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
             # Superseded sources are linked, too: they may become current again.
             links = [Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
@@ -253,12 +253,12 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_to
     otherwise = SummaryRules(trigger="session_end", max_tokens=max_tokens)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         # Serializes concurrent ends of one session.
-        await transaction.llm.claim_session(session_id)
+        await transaction.llm.lock_session(session_id)
         rules = await transaction.llm.summary_rules() or otherwise
         # Messages that were stored before the rules were set, or promoted just now, are not in the queue yet.
-        await transaction.llm.queue_session(session_id)
-        rows = await transaction.llm.stretch(session_id, MOST_MESSAGES)
-        later = bool(rows) and rules.provider in BY_MODEL and parts.summariser is not None
+        await transaction.llm.enqueue_session(session_id)
+        rows = await transaction.llm.pending_messages(session_id, MOST_MESSAGES)
+        later = bool(rows) and rules.provider in LLM_PROVIDERS and parts.summariser is not None
         if later:
             await transaction.jobs.enqueue(SUMMARISE_SESSION, session_id=session_id)
     if not later:

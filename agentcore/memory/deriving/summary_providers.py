@@ -239,7 +239,7 @@ def requests_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
 
 
 def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequence[Message]]:
-    for segment in segments(messages, rules.most_messages):
+    for segment in segments(messages, rules.max_messages):
         yield from requests_of(segment)
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from agentcore.cancellation import to_its_end
+from agentcore.cancellation import run_to_completion
 from agentcore.errors import DependencyUnavailable, InvalidParams, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
@@ -342,7 +342,7 @@ class Erasing:
         for start in range(0, len(plan.memory_ids), ERASE_CHUNK):
             if not deadline.leaves_time():
                 return False
-            await to_its_end(self._chunk(plan.memory_ids[start : start + ERASE_CHUNK], plan))
+            await run_to_completion(self._chunk(plan.memory_ids[start : start + ERASE_CHUNK], plan))
         return True
 
     async def _chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from agentcore.cancellation import to_its_end
+from agentcore.cancellation import run_to_completion
 from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
@@ -120,7 +120,7 @@ class Pruning:
                 removed.complete = False
                 return
             chunk = {each: versions[each] for each in ids[start : start + PRUNE_CHUNK]}
-            gone = await to_its_end(self._chunk(chunk))
+            gone = await run_to_completion(self._chunk(chunk))
             if gone is None and not removed.memory_ids:
                 raise Conflict("another prune of this layer is running")
             if gone is None:

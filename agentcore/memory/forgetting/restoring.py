@@ -178,9 +178,9 @@ class Restoring:
         if rows:
             await transaction.append_terms([row["term_keys"] for row in rows], sign=1)
             if self._parts.relations is not None:
-                await transaction.relations.queue(sorted(copies))
+                await transaction.relations.enqueue(sorted(copies))
             long = [each for each, row in sorted(copies.items()) if is_long(row["content"])]
-            await transaction.passages.queue(long)
+            await transaction.passages.enqueue(long)
         return lost
 
     async def _put_back_links(

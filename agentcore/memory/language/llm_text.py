@@ -1,4 +1,4 @@
-"""Prepares text for a language model and cleans its output: caps, truncates, removes reasoning. Pure."""
+"""Prepares text for a language model and cleans its output: truncates it, removes reasoning."""
 
 from __future__ import annotations
 
@@ -26,39 +26,40 @@ _HARMONY_ANALYSIS = re.compile(r"<\|channel\|>analysis<\|message\|>(?s:.*?)(?:<\
 _HARMONY_FRAME = re.compile(r"<\|start\|>assistant|<\|channel\|>\w{1,20}|<\|(?:message|end|return)\|>")
 
 
-def without_thoughts(text: str) -> str:
-    """Returns a model's text without reasoning: closed blocks anywhere, and blocks cut off at either end."""
+def strip_all_reasoning(text: str) -> str:
+    """Removes reasoning from a model's text: closed blocks anywhere, and unclosed blocks at the start and end."""
     text = _without_analysis(text)
-    said = _without(text, _whole_thoughts(text))
-    return _without_cut_off(said, thinks=said != text).strip()
+    said = _without(text, _closed_blocks(text))
+    return _strip_cut_off(said, has_reasoning=said != text).strip()
 
 
-def without_reasoning(text: str, *, cut_off: bool = False) -> str:
-    """Returns the text without reasoning blocks that begin it, a line or a sentence; tags in code stay.
+def strip_leading_reasoning(text: str, *, cut_off: bool = False) -> str:
+    """Removes reasoning blocks that start the text, a line or a sentence; tags in code stay.
 
-    `cut_off`: a model said it, so blocks that were cut off at either end are removed, too.
+    `cut_off`: also removes unclosed blocks at the start and end, for text written by a model.
     """
     text = _without_analysis(text)
-    blocks = _whole_thoughts(text, _marks_of_blocks(text))
+    blocks = _closed_blocks(text, _marks_of_blocks(text))
     places = [(start, _past_blanks(text, end)) for start, end in blocks]
     said = _without(text, places).strip() if places else text
-    return _without_cut_off(said, thinks=bool(places)) if cut_off else said
+    return _strip_cut_off(said, has_reasoning=bool(places)) if cut_off else said
 
 
-def _without_cut_off(text: str, *, thinks: bool) -> str:
-    """Removes what precedes a closing tag alone, and what follows an opening tag that is never closed.
+def _strip_cut_off(text: str, *, has_reasoning: bool) -> str:
+    """Removes the text before a closing tag that was never opened, and after an opening tag that is never closed.
 
-    Templates that open the block themselves cause the first. Reasoning parsers (vLLM's) cut at any such tag;
-    here it must begin or end a line, or follow a sentence outside of a quotation: JSON and code may quote it.
-    The second must begin a line, or a sentence in a text that `thinks` elsewhere. A text about tags that
-    places them so is cut, too.
+    - Closing tag: it must start or end a line, or follow a sentence outside of a quotation, because JSON and code
+      may quote it. Templates that open the block themselves cause it.
+    - Opening tag: it must start a line; if the text `has_reasoning` elsewhere, the start of a sentence is enough.
+
+    A text about such tags is cut too if it places them so.
     """
     marks, start = _marks_of_blocks(text), 0
     if marks and marks[0]["closes"]:
-        start, thinks = _past_blanks(text, marks[0].end()), True
+        start, has_reasoning = _past_blanks(text, marks[0].end()), True
     for mark in marks:
         line = text[max(0, mark.start() - _LOOK_BACK_CHARS) : mark.start()].rstrip(" \t")
-        if mark.start() >= start and not mark["closes"] and (thinks or line[-1:] in ("", "\n")):
+        if mark.start() >= start and not mark["closes"] and (has_reasoning or line[-1:] in ("", "\n")):
             return text[start : mark.start()].rstrip()
     return text[start:]
 
@@ -80,10 +81,10 @@ def _marks_of_blocks(text: str) -> list[re.Match[str]]:
         before, after = text[max(0, start - _LOOK_BACK_CHARS) : start], text[mark.end() : mark.end() + 1]
         begins = _SENTENCE_END.search(before) is not None
         if closes:
-            counts = opened.pop(tag, (begins and not is_quoted) or after in ("", "\n", "\r"))
+            is_delimiter = opened.pop(tag, (begins and not is_quoted) or after in ("", "\n", "\r"))
         else:
-            counts = opened[tag] = begins
-        if counts:
+            is_delimiter = opened[tag] = begins
+        if is_delimiter:
             found.append(mark)
     return found
 
@@ -104,7 +105,7 @@ def _marks_in_context(text: str) -> Iterator[tuple[re.Match[str], int | None, bo
         yield mark, code[at][0] if in_code else None, quotes % 2 == 1
 
 
-def _whole_thoughts(text: str, marks: Sequence[re.Match[str]] | None = None) -> Iterator[tuple[int, int]]:
+def _closed_blocks(text: str, marks: Sequence[re.Match[str]] | None = None) -> Iterator[tuple[int, int]]:
     """Yields the bounds of closed reasoning blocks in order; linear, whatever tags the text has."""
     ends: dict[str, int] = {}
     closed: list[tuple[int, int]] = []
@@ -135,9 +136,9 @@ def _past_blanks(text: str, at: int) -> int:
     return at
 
 
-def capped(text: str, most_bytes: int = MEMORY_BYTES) -> str:
+def truncate_bytes(text: str, max_bytes: int = MEMORY_BYTES) -> str:
     """Truncates the text to a maximum of UTF-8 bytes, at a character boundary."""
-    return text.encode("utf-8", "replace")[:most_bytes].decode("utf-8", "ignore")
+    return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
 def size_bytes(text: str) -> int:
@@ -145,18 +146,18 @@ def size_bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-def within(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Returns the first sentences that fit; if even the first does not, its beginning."""
+def truncate_sentences(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+    """Returns the first sentences that fit; if even the first does not, its longest prefix that fits."""
     kept = ""
     for sentence in sentences(text):
         longer = f"{kept} {sentence}".strip()
         if count(longer) > max_tokens:
             break
         kept = longer
-    return kept or beginning(text, max_tokens, count)
+    return kept or truncate_tokens(text, max_tokens, count)
 
 
-def beginning(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
+def truncate_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
     """Returns the longest prefix that fits, by bisection."""
     fits, too_long = 0, len(text) + 1
     while too_long - fits > 1:

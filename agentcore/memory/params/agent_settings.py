@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import Field, model_validator
 
 from agentcore.memory.models import Flag, JsonObject, MemoryType, Receipt, Strict
-from agentcore.summary_rules import BY_MODEL, KEEPS_NO_RULES, SummaryRules, SummaryTrigger
+from agentcore.summary_rules import LLM_PROVIDERS, PROVIDERS_WITHOUT_RULES, SummaryRules, SummaryTrigger
 
 # Setting to the trigger that uses it.
 _COUNTED_BY: Mapping[str, SummaryTrigger] = {
@@ -61,7 +61,7 @@ def warnings_of(
 
 
 def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) -> list[str]:
-    name, by_model = rules.provider, rules.provider in BY_MODEL
+    name, by_model = rules.provider, rules.provider in LLM_PROVIDERS
     theirs = "text not covered by a compaction" if name == "compaction_aware" else name
     said = {
         f"summaries: this service has no language model; {theirs} uses extraction.": by_model and not has_summariser,
@@ -75,7 +75,7 @@ def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) 
 
 def _not_kept(given: SummaryRules) -> list[str]:
     name = given.provider
-    kept = name not in KEEPS_NO_RULES or given == SummaryRules(provider=name)
+    kept = name not in PROVIDERS_WITHOUT_RULES or given == SummaryRules(provider=name)
     return [] if kept else [f"summaries: {name} has no rules, so those passed with it have no effect."]
 
 

@@ -31,7 +31,7 @@ SELECT s.agent_id FROM agent_settings s
                OFFSET %(least)s - 1)
  ORDER BY s.agent_id;
 
--- name: unseen_episodes
+-- name: episodes_after
 -- Returns the oldest episodic memories after an id.
 SELECT m.memory_id, m.timestamp, m.created_at FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_type = 'episodic'
@@ -119,7 +119,7 @@ SELECT m.memory_id, m.timestamp, m.user_id, m.namespace, m.speaker, m.session_id
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.embedding_model = %(model)s
  ORDER BY m.memory_id;
 
--- name: claim_consolidation
+-- name: lock_consolidation
 -- Takes the advisory lock for writing an agent's consolidation summaries.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore consolidate', %(agent_id)s::text), 0));
 
@@ -146,7 +146,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision 
    AND s.superseded_by IS NULL AND (s.expires_at IS NULL OR s.expires_at > now()) AND {free}
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
--- name: note_archived_sources
+-- name: record_archived_sources
 -- Saves a summary's links to its archived sources in its history, since the links are deleted with the rows.
 INSERT INTO memory_history (agent_id, memory_id, operation, token_id, trace_id, before, after)
 SELECT %(agent_id)s, s.memory_id, 'archive_sources', %(token_id)s, %(trace_id)s,

@@ -1,4 +1,4 @@
--- name: lock_facts_with
+-- name: lock_facts_of
 -- Locks and returns extracted facts of these memories that have the same successor as their memory. Excludes facts that
 -- a caller pinned or reworded.
 SELECT m.memory_id, m.parent_memory_id, m.version
@@ -12,7 +12,7 @@ SELECT m.memory_id, m.parent_memory_id, m.version
  ORDER BY m.memory_id
    FOR NO KEY UPDATE OF m;
 
--- name: unchanged_facts
+-- name: unmodified_facts
 -- Returns all extracted facts of a memory, current or superseded, except those that a caller pinned or reworded.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.parent_memory_id = %(memory_id)s
@@ -32,7 +32,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
    FOR NO KEY UPDATE OF m;
 
 -- name: dequeue_facts
--- Dequeues superseded memories from fact extraction. Locks in id order, as note_llm_failure does.
+-- Dequeues superseded memories from fact extraction. Locks in id order, as record_llm_failure does.
 WITH held AS (
     SELECT q.memory_id FROM llm_queue q
      WHERE q.agent_id = %(agent_id)s AND q.work = 'facts' AND q.memory_id = ANY (%(memory_ids)s::uuid[])

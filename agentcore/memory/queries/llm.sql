@@ -65,12 +65,12 @@ queued AS (
     RETURNING work, session_id)
 SELECT DISTINCT queued.work, queued.session_id, wish.summaries FROM queued CROSS JOIN wish;
 
--- name: claim_session
+-- name: lock_session
 -- Takes the advisory lock of a session's summaries. Take it before other locks, so that later reads see committed work.
 SELECT pg_advisory_xact_lock(
     hashtextextended(concat_ws(chr(31), 'agentcore session', %(agent_id)s::text, %(session_id)s::text), 0));
 
--- name: queue_session
+-- name: enqueue_session
 -- Enqueues the messages of a session that no summary covers.
 INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
 SELECT m.agent_id, m.memory_id, 'summary', m.session_id,
@@ -149,7 +149,7 @@ SELECT m.memory_id, m.version, m.timestamp, m.speaker, m.content, m.relevance_sc
  WHERE m.user_id IS NOT DISTINCT FROM first.user_id AND m.namespace IS NOT DISTINCT FROM first.namespace
  ORDER BY m.queued_at, m.memory_id LIMIT %(limit)s;
 
--- name: note_llm_failure
+-- name: record_llm_failure
 -- Records a failed model request: since when, and for requests with one memory how often.
 WITH held AS (
     SELECT q.memory_id FROM llm_queue q

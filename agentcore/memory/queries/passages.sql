@@ -1,4 +1,4 @@
--- name: queue_passages
+-- name: enqueue_passages
 -- Enqueues long memories for passage embedding, in id order.
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT %(agent_id)s, pending.memory_id, 'passages' FROM unnest(%(memory_ids)s::uuid[]) AS pending (memory_id)

@@ -1,4 +1,4 @@
--- name: queue_relations
+-- name: enqueue_relations
 -- Enqueues memories for comparison with the nearest ones, in id order.
 INSERT INTO llm_queue (agent_id, memory_id, work)
 SELECT %(agent_id)s, pending.memory_id, 'relations' FROM unnest(%(memory_ids)s::uuid[]) AS pending (memory_id)

@@ -195,7 +195,7 @@ SELECT m.memory_id
    AND is_live(m.expires_at, m.pinned)
  ORDER BY m.memory_id LIMIT 1;
 
--- name: claim_periods
+-- name: lock_periods
 -- Takes the advisory lock for writing an agent's period summaries.
 SELECT pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'agentcore periods', %(agent_id)s::text), 0));
 
@@ -205,12 +205,12 @@ DELETE FROM llm_queue
  WHERE agent_id = %(agent_id)s AND work = %(work)s AND memory_id = ANY (%(memory_ids)s::uuid[])
 RETURNING memory_id;
 
--- name: retell_summary
+-- name: update_summary_provenance
 -- Updates provenance and time of a locked summary.
 UPDATE memories SET provenance = %(provenance)s, timestamp = %(timestamp)s
  WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s;
 
--- name: expired_as_wished
+-- name: expired_by_caller_ttl
 -- Returns memories that expired at the TTL set by their caller and are sources of a summary.
 SELECT m.memory_id FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.provenance ? 'ttl_seconds'

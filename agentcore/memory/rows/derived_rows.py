@@ -1,5 +1,4 @@
-"""SQL rows of derived memories and of pending work for models: usage, queue, facts, summaries, clusters,
-passages."""
+"""Database access for derived memories and for the queue of model work."""
 
 from __future__ import annotations
 
@@ -27,8 +26,8 @@ from agentcore.summary_rules import SummaryRules
 LlmWork = Literal["facts", "summary", "refresh", "period", "relations", "passages"]
 # Start (None: unbounded) and end.
 Span = tuple[datetime | None, datetime]
-# So many of the longest pending are searched for those of one user.
-HEAD_OF_LINE = 256
+# Number of the longest pending rows that are searched for those of one user.
+QUEUE_HEAD_ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -74,9 +73,8 @@ class LlmRows(RuledRows):
         """Replaces the agent's settings for language models; the row is locked already."""
         await self._run("set_model_settings", models=Jsonb(settings))
 
-    async def queue(self, waiting: Sequence[Pending], *, extract_facts: bool) -> list[Row]:
-        """Enqueues memories for the work that is switched on; returns work, session and summary rules of
-        each.
+    async def enqueue(self, waiting: Sequence[Pending], *, extract_facts: bool) -> list[Row]:
+        """Enqueues memories for the work that is switched on; returns work, session and summary rules of each.
 
         `extract_facts` is the default for agents that have not set it.
         """
@@ -89,23 +87,23 @@ class LlmRows(RuledRows):
             extract_facts=extract_facts,
         )
 
-    async def claim_session(self, session_id: str) -> None:
+    async def lock_session(self, session_id: str) -> None:
         """Takes the advisory lock of a session's summaries until the transaction ends."""
-        await self._run("claim_session", session_id=session_id)
+        await self._run("lock_session", session_id=session_id)
 
-    async def queue_session(self, session_id: str) -> None:
+    async def enqueue_session(self, session_id: str) -> None:
         """Enqueues the messages of a session that no summary covers."""
-        await self._run("queue_session", session_id=session_id)
+        await self._run("enqueue_session", session_id=session_id)
 
     async def dequeue_session_messages(self) -> None:
         """Removes everything that is pending for session summaries."""
         await self._run("dequeue_session_messages")
 
-    async def waiting_of(self, session_ids: Sequence[str]) -> list[Row]:
+    async def count_pending(self, session_ids: Sequence[str]) -> list[Row]:
         """Returns per session: number of pending messages and user turns, and time of the newest."""
         return await self._rows("count_pending_of_sessions", session_ids=list(session_ids))
 
-    async def stretch(
+    async def pending_messages(
         self, session_id: str, limit: int, *, only_again: bool = False, within: Sequence[Span] | None = None
     ) -> list[Row]:
         """Returns the pending messages of a session, oldest first.
@@ -125,21 +123,21 @@ class LlmRows(RuledRows):
         """Returns the caller's own summaries of parts of a session, oldest first."""
         return await self._rows("compactions", session_id=session_id)
 
-    async def for_facts(self, limit: int) -> list[Row]:
+    async def pending_for_facts(self, limit: int) -> list[Row]:
         """Returns memories pending for fact extraction, of one user and namespace, longest pending first.
 
         Memories that failed alone come last, and are returned alone. `waiting` is the number pending, at most
         `limit` + 1.
         """
-        return await self._rows("pending_for_facts", limit=limit, head=HEAD_OF_LINE)
+        return await self._rows("pending_for_facts", limit=limit, head=QUEUE_HEAD_ROWS)
 
-    async def note_failure(self, work: LlmWork, memory_ids: Sequence[UUID], *, by_itself: bool = False) -> None:
-        """Records a failed request; `by_itself`: each memory was asked about alone."""
+    async def record_failure(self, work: LlmWork, memory_ids: Sequence[UUID], *, alone: bool = False) -> None:
+        """Records a failed request; `alone`: the request was about one memory."""
         if memory_ids:
-            values = {"memory_ids": list(memory_ids), "tries": int(by_itself)}
-            await self._run("note_llm_failure", work=work, **values)
+            values = {"memory_ids": list(memory_ids), "tries": int(alone)}
+            await self._run("record_llm_failure", work=work, **values)
 
-    async def claim(self, work: LlmWork, versions: Mapping[UUID, int]) -> set[UUID]:
+    async def dequeue_unchanged(self, work: LlmWork, versions: Mapping[UUID, int]) -> set[UUID]:
         """Dequeues memories that are unchanged; returns which."""
         rows = await self._rows(
             "dequeue_unchanged", work=work, memory_ids=list(versions), versions=list(versions.values())
@@ -163,10 +161,13 @@ class UnreadMemory:
 class FactRows(OwnedRows):
     """Facts that a model extracted from one agent's memories."""
 
-    async def lock_with(self, successors: Mapping[UUID, UUID | None]) -> list[Row]:
-        """Locks and returns the facts of these memories that have the same successor as their memory."""
+    async def lock_facts_of(self, successors: Mapping[UUID, UUID | None]) -> list[Row]:
+        """Locks and returns the facts of these memories that have the same successor as their memory.
+
+        Facts that a caller pinned or reworded are excluded.
+        """
         values = {"memory_ids": [*successors], "successors": [*successors.values()]}
-        return await self._rows("lock_facts_with", **values)
+        return await self._rows("lock_facts_of", **values)
 
     async def supersede(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> None:
         """Supersedes locked facts: (fact, successor, end of validity)."""
@@ -177,9 +178,9 @@ class FactRows(OwnedRows):
             moments=[moment for _, _, moment in facts],
         )
 
-    async def as_read(self, memory_id: UUID) -> list[UUID]:
+    async def unmodified_facts(self, memory_id: UUID) -> list[UUID]:
         """Returns the facts of a memory that no caller has pinned or reworded."""
-        return [row["memory_id"] for row in await self._rows("unchanged_facts", memory_id=memory_id)]
+        return [row["memory_id"] for row in await self._rows("unmodified_facts", memory_id=memory_id)]
 
     async def sync_expiry(self, memory_id: UUID, operation: str, caller: Caller) -> None:
         """Sets the expiry of a memory's facts to the memory's, with entries in their histories."""
@@ -204,7 +205,7 @@ class FactRows(OwnedRows):
         values = {"memory_ids": [*archived_at], "moments": [*archived_at.values()]}
         return await self._rows("superseded_since", **values)
 
-    async def dequeue_read(self, memory_ids: Sequence[UUID]) -> None:
+    async def dequeue_facts(self, memory_ids: Sequence[UUID]) -> None:
         """Removes these memories from the queue for fact extraction."""
         await self._run("dequeue_facts", memory_ids=list(memory_ids))
 
@@ -214,7 +215,6 @@ class FactRows(OwnedRows):
         return [UnreadMemory(**row) for row in rows]
 
 
-SummaryWork = Literal["refresh", "period", "facts", "summary"]
 # Smaller than the id of any memory.
 _FIRST_ID = UUID(int=0)
 
@@ -228,7 +228,7 @@ class SummaryRows(RuledRows):
         super().__init__(connection, agent_id, service)
         self._bound = bound
 
-    async def of_all_users(self, statement: NamedOrComposed, **values: Any) -> list[Row]:
+    async def run_as_agent(self, statement: NamedOrComposed, **values: Any) -> list[Row]:
         """Executes as the agent: row security hides summaries of several users from a bound caller."""
         if not self._bound:
             return await self._rows(statement, **values)
@@ -237,15 +237,15 @@ class SummaryRows(RuledRows):
         await self._run("take_role", role=BOUND_ROLE)
         return rows
 
-    async def mark_stale(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
+    async def mark_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
         """Marks the summaries of these memories stale; returns the kinds of work enqueued."""
-        return _works(await self.of_all_users("mark_summaries_stale", memory_ids=list(memory_ids)))
+        return _works(await self.run_as_agent("mark_summaries_stale", memory_ids=list(memory_ids)))
 
-    async def mark_restored_stale(self, memory_ids: Sequence[UUID]) -> set[SummaryWork]:
+    async def mark_restored_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
         """Marks restored summaries, and the summaries of restored memories, stale."""
         return _works(await self._rows("mark_restored_stale", memory_ids=list(memory_ids)))
 
-    async def enqueue_for_period(self, memory_ids: Iterable[UUID]) -> set[SummaryWork]:
+    async def enqueue_for_period(self, memory_ids: Iterable[UUID]) -> set[LlmWork]:
         """Enqueues session summaries for the summary of their period, if the agent has period summaries."""
         return _works(await self._ruled("enqueue_for_period", memory_ids=list(memory_ids)))
 
@@ -259,27 +259,27 @@ class SummaryRows(RuledRows):
     async def lock(
         self,
         *,
-        going: Iterable[UUID] = (),
-        changing: Iterable[UUID] = (),
-        unchanged: Iterable[UUID] = (),
-        kept: Iterable[UUID] = (),
+        to_delete: Iterable[UUID] = (),
+        to_change: Iterable[UUID] = (),
+        no_change: Iterable[UUID] = (),
+        no_delete: Iterable[UUID] = (),
     ) -> Mapping[UUID, int]:
-        """Locks these memories and all that their deletion or change affects; returns the versions found.
+        """Locks all memories that this transaction will delete, change or refer to, in id order.
 
-        `unchanged`: locked against change; `kept`: locked against deletion. Call it once, before any other
-        statement that locks memories: locks are taken in one order.
+        Returns their versions. `no_change`, `no_delete`: locked so that others cannot change or delete them. Call
+        it once, before any other locking statement.
         """
-        rows = await self.of_all_users(
+        rows = await self.run_as_agent(
             shaped_query("lock_in_order", going=query("going")),
-            memory_ids=list(going),
-            changing=list(changing),
-            unchanged=list(unchanged),
-            kept=list(kept),
+            memory_ids=list(to_delete),
+            changing=list(to_change),
+            unchanged=list(no_change),
+            kept=list(no_delete),
         )
         return {row["memory_id"]: row["version"] for row in rows if row["version"] is not None}
 
     async def enqueue_again(self, memory_ids: Sequence[UUID]) -> None:
-        """Enqueues the other sources of summaries that will be deleted with these locked memories."""
+        """Enqueues the remaining sources of the summaries that are deleted with these locked memories."""
         statement, rules = self._with_rules("enqueue_again", going=query("going"))
         await self._run(statement, memory_ids=list(memory_ids), **rules)
 
@@ -288,15 +288,14 @@ class SummaryRows(RuledRows):
         statement = shaped_query("delete_memories", going=query("going"))
         return await self._rows(statement, memory_ids=list(memory_ids))
 
-    async def expire_with(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Deletes what was derived from locked memories that expired at a time their caller set; a row for
-        each."""
-        rows = await self._rows("expired_as_wished", memory_ids=list(memory_ids))
-        wished = [row["memory_id"] for row in rows]
-        if not wished:
+    async def delete_derived_of_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Deletes locked memories that expired at a TTL of their caller, and their summaries; a row for each."""
+        rows = await self._rows("expired_by_caller_ttl", memory_ids=list(memory_ids))
+        expired = [row["memory_id"] for row in rows]
+        if not expired:
             return []
-        await self.enqueue_again(wished)
-        return await self.delete(wished)
+        await self.enqueue_again(expired)
+        return await self.delete(expired)
 
     async def pending_again(self) -> list[Row]:
         """Returns work and session of messages that lost their summary."""
@@ -310,7 +309,7 @@ class SummaryRows(RuledRows):
         """Returns session summaries pending for their period, except these; longest pending first."""
         return await self._rows("pending_for_periods", limit=limit, without=list(without))
 
-    async def pending(self, work: SummaryWork, memory_id: UUID) -> list[Row]:
+    async def pending(self, work: LlmWork, memory_id: UUID) -> list[Row]:
         """Returns `failing_since` of a pending memory; no row if it is not pending."""
         return await self._rows("pending_summary", work=work, memory_id=memory_id)
 
@@ -335,22 +334,22 @@ class SummaryRows(RuledRows):
         rows = await self._rows("summary_of_period", label=period.label, **place)
         return rows[0]["memory_id"] if rows else None
 
-    async def claim_periods(self) -> None:
+    async def lock_periods(self) -> None:
         """Takes the advisory lock of the agent's period summaries until the transaction ends."""
-        await self._run("claim_periods")
+        await self._run("lock_periods")
 
-    async def dequeue(self, work: SummaryWork, memory_ids: Sequence[UUID]) -> bool:
+    async def dequeue(self, work: LlmWork, memory_ids: Sequence[UUID]) -> bool:
         """Dequeues these memories, whose sources are locked; returns whether all were pending."""
         rows = await self._rows("dequeue_summaries", work=work, memory_ids=list(memory_ids))
         return len(rows) == len(memory_ids)
 
-    async def retell(self, memory_id: UUID, provenance: Mapping[str, Any], timestamp: datetime) -> None:
+    async def update_provenance(self, memory_id: UUID, provenance: Mapping[str, Any], timestamp: datetime) -> None:
         """Updates provenance and timestamp of a locked summary."""
         values = {"provenance": Jsonb(provenance), "timestamp": timestamp}
-        await self._run("retell_summary", memory_id=memory_id, **values)
+        await self._run("update_summary_provenance", memory_id=memory_id, **values)
 
 
-def _works(rows: Sequence[Row]) -> set[SummaryWork]:
+def _works(rows: Sequence[Row]) -> set[LlmWork]:
     return {row["work"] for row in rows}
 
 
@@ -359,7 +358,7 @@ def _place(period: Period, user_id: str | None, namespace: str | None) -> dict[s
 
 
 # `form` in the provenance of a cluster summary.
-FORM = "consolidation"
+CLUSTER_SUMMARY_KIND = "consolidation"
 
 
 class ClusterRows(OwnedRows):
@@ -374,13 +373,13 @@ class ClusterRows(OwnedRows):
         """Replaces the agent's consolidation settings; the row is locked already."""
         await self._run("set_consolidation", consolidation=Jsonb(consolidation))
 
-    async def seen(self, memory_id: UUID, witness: UUID) -> None:
+    async def save_progress(self, memory_id: UUID, witness: UUID) -> None:
         """Stores the id up to which episodes were processed, if `witness`, one of them, still exists."""
         await self._run("consolidated_to", memory_id=memory_id, witness=witness)
 
-    async def unseen(self, after: UUID | None, limit: int) -> list[Row]:
+    async def episodes_after(self, after: UUID | None, limit: int) -> list[Row]:
         """Returns the episodes after an id, in id order."""
-        return await self._rows("unseen_episodes", after=after, limit=limit)
+        return await self._rows("episodes_after", after=after, limit=limit)
 
     async def enqueue_late(self, memory_ids: Iterable[UUID]) -> None:
         """Enqueues episodes whose id was passed before they became episodes."""
@@ -400,7 +399,7 @@ class ClusterRows(OwnedRows):
         rows = await self._rows("changed_sources", limit=limit)
         return [row["memory_id"] for row in rows]
 
-    async def prepare(self, settings: Statement) -> None:
+    async def set_search_width(self, settings: Statement) -> None:
         """Sets the search width of an approximate index until the transaction ends."""
         statement, values = settings
         await self._connection.execute(statement, values)
@@ -431,11 +430,11 @@ class ClusterRows(OwnedRows):
         statement = shaped_query("episodes", free=query("can_be_clustered"))
         return await self._rows(statement, memory_ids=list(memory_ids), model=model, before=before)
 
-    async def claim(self) -> None:
+    async def lock_consolidation(self) -> None:
         """Takes the advisory lock of the agent's consolidation until the transaction ends."""
-        await self._run("claim_consolidation")
+        await self._run("lock_consolidation")
 
-    async def hold(self, memory_ids: Sequence[UUID]) -> dict[UUID, str]:
+    async def lock_episodes(self, memory_ids: Sequence[UUID]) -> dict[UUID, str]:
         """Locks these memories against change; returns the digests of their contents."""
         rows = await self._rows("lock_episodes", memory_ids=list(memory_ids))
         return {row["memory_id"]: bytes(row["content_hash"]).hex() for row in rows}
@@ -452,10 +451,12 @@ class ClusterRows(OwnedRows):
         statement = shaped_query("summarised_sources", free=query("can_be_clustered"))
         return await self._rows(statement, before=before, limit=limit)
 
-    async def note_archived(self, memory_ids: Sequence[UUID], token_id: str | None, trace_id: str | None) -> None:
+    async def record_archived_sources(
+        self, memory_ids: Sequence[UUID], token_id: str | None, trace_id: str | None
+    ) -> None:
         """Records the links to these sources in the histories of their summaries."""
         values = {"memory_ids": list(memory_ids), "token_id": token_id, "trace_id": trace_id}
-        await self._run("note_archived_sources", **values)
+        await self._run("record_archived_sources", **values)
 
 
 EMBED_PASSAGES = "embed_passages"
@@ -476,21 +477,22 @@ class EmbeddedPassage:
 
 
 class PassageRows(OwnedRows):
-    """Passages of one agent's long memories. `queued`: this transaction enqueued some and must enqueue the
-    job."""
+    """Passages of one agent's long memories. `job_needed`: this transaction must enqueue the job."""
 
-    queued = False
+    def __init__(self, connection: Connection, agent_id: str) -> None:
+        super().__init__(connection, agent_id)
+        self.job_needed = False
 
-    async def queue(self, memory_ids: Sequence[UUID]) -> None:
+    async def enqueue(self, memory_ids: Sequence[UUID]) -> None:
         """Enqueues long memories; those already pending keep their position."""
         if memory_ids:
-            self.queued = True
-            await self._run("queue_passages", memory_ids=list(memory_ids))
+            self.job_needed = True
+            await self._run("enqueue_passages", memory_ids=list(memory_ids))
 
     async def replace(self, memory_id: UUID, *, is_long: bool) -> None:
         """Deletes the passages of a memory with a new text; enqueues it if the text is long."""
         await self._run("delete_passages", memory_id=memory_id)
-        await self.queue([memory_id] if is_long else [])
+        await self.enqueue([memory_id] if is_long else [])
 
     async def pending(self, models: Sequence[str], limit: int) -> list[Row]:
         """Returns the longest pending memories, with the passages that one of these models has embedded."""

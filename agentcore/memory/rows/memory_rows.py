@@ -174,9 +174,9 @@ class PendingRelation(RuleColumns):
 class RelationRows(OwnedRows):
     """Messages pending to be compared with others, and the `probably_changes` links found."""
 
-    async def queue(self, memory_ids: Sequence[UUID]) -> None:
+    async def enqueue(self, memory_ids: Sequence[UUID]) -> None:
         """Enqueues memories; those already pending keep their position."""
-        await self._run("queue_relations", memory_ids=list(memory_ids))
+        await self._run("enqueue_relations", memory_ids=list(memory_ids))
 
     async def pending(self, limit: int, model: str) -> list[PendingRelation]:
         """Returns the longest pending memories that have a vector of this model, with the vector."""

@@ -13,7 +13,12 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from agentcore.memory.language.entities import NEVER_NAMES, OPENING_WORDS, find_entities
-from agentcore.memory.language.llm_text import capped, within, without_reasoning, without_thoughts
+from agentcore.memory.language.llm_text import (
+    strip_all_reasoning,
+    strip_leading_reasoning,
+    truncate_bytes,
+    truncate_sentences,
+)
 from agentcore.memory.language.moments import mentioned
 from agentcore.memory.language.text import STOP_WORDS, collapse, fold, sentences, words
 from agentcore.memory.lexical import everyday_share, terms
@@ -156,14 +161,14 @@ class Checked:
 
 def as_read(sources: Sequence[Source]) -> list[Source]:
     """Returns the sources as a model reads them: cut, and without an assistant's reasoning."""
-    return [replace(each, content=capped(_said(each))) for each in sources]
+    return [replace(each, content=truncate_bytes(_said(each))) for each in sources]
 
 
 def _said(source: Source) -> str:
     if is_assistant(source.speaker):
-        return without_thoughts(source.content)
+        return strip_all_reasoning(source.content)
     # An interaction contains both sides, and has no speaker.
-    return source.content if source.speaker is not None else without_reasoning(source.content)
+    return source.content if source.speaker is not None else strip_leading_reasoning(source.content)
 
 
 def tokens_of_text(max_tokens: int) -> int:
@@ -178,11 +183,11 @@ def checked(
 
     `texts` is built from `sources`. If they do not fit, the last facts are dropped.
     """
-    told, left_out = texts.sentences(without_thoughts(text))
+    told, left_out = texts.sentences(strip_all_reasoning(text))
     if not told:
         return Checked("", degraded=UNGROUNDED)
     room = tokens_of_text(max_tokens)
-    said, kept = within(told, room, count), _facts(facts, texts)
+    said, kept = truncate_sentences(told, room, count), _facts(facts, texts)
     evidence = _evidence(sources, max_tokens - room, count)
     if not _speak_of_it(evidence, _Told("\n".join([said, *kept]))):
         return Checked("", degraded=LOST)
@@ -203,7 +208,7 @@ def _lost(evidence: Sequence[_Evidence], told: _Told) -> list[str]:
 
 
 def _facts(facts: Sequence[str], texts: SourceTexts) -> list[str]:
-    told = (collapse(without_thoughts(each))[:FACT_CHARS] for each in facts)
+    told = (collapse(strip_all_reasoning(each))[:FACT_CHARS] for each in facts)
     held = {each.casefold(): each for each in told if each and texts.holds(each)}
     return list(held.values())[:MOST_FACTS]
 

@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Protocol, TypeVar
 from uuid import UUID
 
-from agentcore.memory.language.llm_text import beginning
+from agentcore.memory.language.llm_text import truncate_tokens
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import sentences
 from agentcore.memory.lexical import terms
@@ -75,7 +75,7 @@ def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str],
     chosen = _fitting(_best_first(_worth_saying(sources)), max_tokens, count)
     chosen.sort(key=lambda each: each.place)
     # Only a sentence that does not fit is selected alone.
-    text = beginning("\n".join(each.line for each in chosen), max_tokens, count)
+    text = truncate_tokens("\n".join(each.line for each in chosen), max_tokens, count)
     memory_ids = list(dict.fromkeys(each.source.memory_id for each in chosen)) if text else []
     return Summary(text, count(text) if text else 0, memory_ids)
 
@@ -167,10 +167,10 @@ class Timed(Protocol):
 _Message = TypeVar("_Message", bound=Timed)
 
 
-def segments(messages: Sequence[_Message], most_messages: int) -> Iterator[Sequence[_Message]]:
-    """Splits messages into segments of at most `most_messages`, at pauses; long segments evenly."""
+def segments(messages: Sequence[_Message], max_messages: int) -> Iterator[Sequence[_Message]]:
+    """Splits messages into segments of at most `max_messages`, at pauses; long segments evenly."""
     for talk in _talks(messages):
-        count = -(-len(talk) // most_messages)
+        count = -(-len(talk) // max_messages)
         bounds = [len(talk) * place // count for place in range(count + 1)]
         yield from (talk[begin:end] for begin, end in pairwise(bounds))
 

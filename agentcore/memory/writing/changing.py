@@ -25,7 +25,7 @@ from agentcore.memory.params.changes import (
     Updates,
 )
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.derived_rows import SummaryWork
+from agentcore.memory.rows.derived_rows import LlmWork
 from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.scoring import after_feedback
 from agentcore.memory.storage import MemoryTransaction
@@ -34,7 +34,7 @@ from agentcore.memory.writing.document_vectors import vector_columns
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
 # Work of a model that a flagged memory leaves.
-FLAGGED_WORK: tuple[SummaryWork, ...] = ("facts", "summary")
+FLAGGED_WORK: tuple[LlmWork, ...] = ("facts", "summary")
 VALIDITY = ("superseded_by", "valid_to")
 LIFE = ("ttl_seconds", "expires_at")
 # A new text of a memory, with its vector.
@@ -88,10 +88,10 @@ class Changing(ABC):
             # The successor's link is removed: a concurrent deletion of the successor deletes it, too.
             tied.append(found.superseded_by)
         if wanted.content not in (None, found.content):
-            facts = await transaction.facts.as_read(self.memory_id)
-            await transaction.summaries.lock(going=facts, changing=[self.memory_id], kept=tied)
+            facts = await transaction.facts.unmodified_facts(self.memory_id)
+            await transaction.summaries.lock(to_delete=facts, to_change=[self.memory_id], no_delete=tied)
         elif tied or wanted.current:
-            await transaction.summaries.lock(changing=[self.memory_id], kept=tied)
+            await transaction.summaries.lock(to_change=[self.memory_id], no_delete=tied)
 
     async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
         ends = {tie[end] for tie in wanted.put for end in ("source_id", "target_id")}
@@ -167,7 +167,7 @@ class Changing(ABC):
             await transaction.append_terms([row.text.term_keys], sign=-1)
             await transaction.append_terms([changed_row.text.term_keys], sign=1)
             if self._parts.relations is not None:
-                await transaction.relations.queue([self.memory_id])
+                await transaction.relations.enqueue([self.memory_id])
             await transaction.passages.replace(self.memory_id, is_long=derived.is_long)
         await self._restate(transaction, row, changed_row, wanted)
         gone, came = await self._relate(transaction, wanted)

@@ -120,7 +120,7 @@ class EmbeddingPassages:
         versions = {row["memory_id"]: row["version"] for row in rows}
         if versions:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.llm.claim("passages", versions)
+                await transaction.llm.dequeue_unchanged("passages", versions)
 
 
 def _missing(rows: Sequence[Row]) -> list[tuple[Row, int, Passage]]:

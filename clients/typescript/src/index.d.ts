@@ -992,22 +992,22 @@ export interface SummarizeResult {
   receipt: Receipt;
 }
 
-/** By what, and when, stretches of a session are summarised. The end of a session does it in any case. */
+/** How and when segments of a session are summarized. The end of a session always triggers a summary. */
 export interface SummaryRules {
-  /** extractive: the caller's own compaction summaries, sentences of the messages for the rest; llm: a language model; compaction_aware (taken where only the trigger `compaction` is named): those summaries, a model for the rest; passthrough: those summaries, and what was said as it was said; none: no stretches, the session is summarised at its end; default: as the service has it, without rules of one's own. */
+  /** extractive: uses the caller's compaction summaries and selects sentences from the remaining messages. llm: a language model writes all summaries. compaction_aware (the default if `trigger` is `compaction`): uses the compaction summaries; a language model summarizes the rest. passthrough: uses the compaction summaries and copies the rest verbatim. none: no segment summaries; the session is summarized at its end. default: use the service's rules. */
   provider?: "none" | "default" | "extractive" | "llm" | "compaction_aware" | "passthrough";
   trigger?: "user_turns" | "message_count" | "inactivity" | "compaction" | "session_end";
-  /** Of a session's user, for `user_turns`. */
+  /** Number of user turns, for the trigger `user_turns`. */
   user_turns?: number;
-  /** Messages of a session, for `message_count`. */
+  /** Number of messages, for the trigger `message_count`. */
   message_count?: number;
-  /** Without a message in the session, for `inactivity`. */
+  /** Seconds without a new message, for the trigger `inactivity`. */
   inactivity_seconds?: number;
-  /** Sessions' summaries of one user and namespace in one such time (UTC; ISO weeks) get a summary together, from two on; null: none. */
+  /** Also summarize all session summaries of one user and namespace in each day, ISO week or month (UTC), if there are at least two. null: do not. */
   period?: "day" | "week" | "month" | null;
-  /** Of one summary; a long stretch gives several. */
+  /** Maximum tokens of one summary; a long segment gets several. */
   max_tokens?: number;
-  /** What a model's summaries are to be like, in the agent's own words: told to it behind the service's rules, not in their place. */
+  /** Additional instructions for the language model, appended to the service's prompt. */
   prompt?: string | null;
 }
 
