@@ -141,7 +141,7 @@ def _unchanged(scores: Any, *_: Any) -> Any:
 
 # --- the parts ---------------------------------------------------------------------------------------------
 
-_SUPERSESSION = (_off("consequences.superseding:judge", _no_supersession),)
+_SUPERSESSION = (_off("consequences.supersession:judge", _no_supersession),)
 _FACTS = (
     _off("consolidation:_other_fact", always("")),
     _off("intake:fact_keys", always([])),

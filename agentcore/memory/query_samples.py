@@ -19,10 +19,10 @@ from agentcore.memory.models import JsonObject
 from agentcore.memory.ranking.calibration import OffTopicPrompts, QueryDetector
 
 OFF_TOPIC = "off_topic.jsonl"
-HISTORICAL, ABOUT_ASSISTANT = "historical_queries.jsonl", "assistant_queries.jsonl"
+HISTORICAL, CURRENT, ABOUT_ASSISTANT = "historical_queries.jsonl", "current_queries.jsonl", "assistant_queries.jsonl"
 # The detectors of the local model, trained on more queries (`benchmarks/training/detectors.py`).
 FITTED = "detectors_local.npz"
-LABELS = ("historical", "about_assistant")
+LABELS = ("historical", "current", "about_assistant")
 
 logger = logging.getLogger(__name__)
 
@@ -31,11 +31,13 @@ logger = logging.getLogger(__name__)
 class QuerySamples:
     """Calibration of one embedding model by sample queries.
 
-    `historical`: detects queries about an earlier state; `about_assistant`: about what the assistant said.
+    `historical`: detects queries about an earlier state; `current`: about a state that may have changed, not an
+    event; `about_assistant`: about what the assistant said.
     """
 
     off_topic: OffTopicPrompts
     historical: QueryDetector | None
+    current: QueryDetector | None
     about_assistant: QueryDetector | None
 
 
@@ -47,7 +49,7 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
     if embedder is None:
         return None
     fitted = fitted_to(embedder.model)
-    names = (OFF_TOPIC,) if fitted is not None else (OFF_TOPIC, HISTORICAL, ABOUT_ASSISTANT)
+    names = (OFF_TOPIC,) if fitted is not None else (OFF_TOPIC, HISTORICAL, CURRENT, ABOUT_ASSISTANT)
     data = [files("agentcore.memory").joinpath(name).read_bytes() for name in names]
     key = hashlib.sha256(f"{embedder.model}/{embedder.dimensions}/".encode() + b"".join(data)).hexdigest()
     cached = cache_directory / "models" / f"queries-{key[:32]}.npy"
@@ -55,18 +57,31 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
     vectors = await _embedded(embedder, [row["text"] for rows in (prompts, *labeled) for row in rows], cached)
     if vectors is None:
         return None
-    queries = vectors[len(prompts) :]
     if fitted is None:
-        historical, about_assistant = labeled
-        fitted = {
-            "historical": QueryDetector.of(
-                queries[: len(historical)], np.array([row["historical"] for row in historical], bool)
-            ),
-            "about_assistant": QueryDetector.of(
-                queries, np.array([row.get("about_assistant", False) for row in (*historical, *about_assistant)], bool)
-            ),
-        }
+        fitted = _fitted(vectors[len(prompts) :], *labeled)
     return QuerySamples(OffTopicPrompts.of(vectors[: len(prompts)]), *(fitted[label] for label in LABELS))
+
+
+def _fitted(
+    vectors: Vectors,
+    historical: Sequence[JsonObject],
+    current: Sequence[JsonObject],
+    about_assistant: Sequence[JsonObject],
+) -> dict[str, QueryDetector | None]:
+    """Fits the detectors to the vectors of these rows, one after another.
+
+    The other kinds of queries are counterparts of those about the assistant.
+    """
+    first, second = len(historical), len(historical) + len(current)
+    rows = (*historical, *current, *about_assistant)
+    return {
+        label: QueryDetector.of(vectors[part], np.array([row.get(label, False) for row in rows[part]], bool))
+        for label, part in (
+            ("historical", slice(first)),
+            ("current", slice(first, second)),
+            ("about_assistant", slice(len(rows))),
+        )
+    }
 
 
 def fitted_to(model: str) -> dict[str, QueryDetector | None] | None:

@@ -139,7 +139,8 @@ def rank(
     newest = _newest_first(unique)
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
     unlifted = left(fused, repeated)
-    changes = [each.scaled(question.change_factor) for each in question.changes]
+    # Squared: freshness uses the root of the weights.
+    changes = [each.scaled(question.change_factor**2) for each in question.changes]
     relevance = lifted(unlifted, places, changes, _in_order(newest, unlifted)[:FRESHNESS_DEPTH])
     fresh = freshness(relevance, places, changes, _in_order(newest, relevance)[:FRESHNESS_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)

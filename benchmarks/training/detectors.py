@@ -1,8 +1,9 @@
-"""Fits the detectors of historical queries and of queries about the assistant, for the local model.
+"""Fits the detectors of historical queries, of queries about a current state and about the assistant.
 
-The first on all questions of the streams, the second on `assistant_queries.jsonl` with these questions as
-negatives. Takes a minute. Writes `agentcore/memory/detectors_local.npz`. For other models the service fits them
-to samples at its start.
+For the local model. The first on all questions of the streams; the second on those about changed facts, with
+those about the past, about other things, and the questions of `talks` and `ac2`, which are about events; the
+third on `assistant_queries.jsonl` with the questions of the streams as negatives. Takes some minutes. Writes
+`agentcore/memory/detectors_local.npz`. For other models the service fits them to samples at its start.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from agentcore import assembly
 from agentcore.memory import query_samples
 from agentcore.memory.ranking.calibration import Labels, QueryDetector, Vectors
+from benchmarks.labelled import conversations
 from benchmarks.service import bench_settings
 from benchmarks.training.held_out import HELD_OUT, STREAMS
 
@@ -25,16 +27,18 @@ BATCH = 64
 # Less than for the small samples.
 SHRINKAGE = 0.1
 PACKAGE = Path(query_samples.__file__).parent
-# Every fifth pair of a query about the assistant and its counterpart is held out.
+# Every fifth pair of a query about the assistant and its counterpart is held out, and every fifth event.
 HELD_OUT_PAIR = 5
+DATA = STREAMS.parent
+EVENTS = (DATA / "talks.jsonl", DATA / "ac2.jsonl.gz")
 
 
-def questions(*, held_out: bool) -> Iterator[tuple[str, bool]]:
-    """Yields the questions of the streams, and whether each is about an earlier state."""
+def questions(*, held_out: bool) -> Iterator[tuple[str, str]]:
+    """Yields the questions of the streams, and the kind of each."""
     for path in sorted(STREAMS.glob("*.jsonl")):
         for row in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
             if row["type"] == "question" and (row["stream"] in HELD_OUT) == held_out:
-                yield row["text"], row["kind"] == "past"
+                yield row["text"], row["kind"]
 
 
 def assistant_queries(*, held_out: bool) -> Iterator[tuple[str, bool]]:
@@ -72,20 +76,38 @@ def fitted(name: str, learned: list[tuple[str, bool]], held_out: list[tuple[str,
     return model, detector
 
 
+def _past(held_out: bool) -> Iterator[tuple[str, bool]]:
+    yield from ((text, kind == "past") for text, kind in questions(held_out=held_out))
+
+
+def _current(held_out: bool) -> Iterator[tuple[str, bool]]:
+    """Yields questions, and whether each is about a current state; unchanged facts are asked for likewise."""
+    known = {"changed", "past", "other"}
+    yield from ((text, kind == "changed") for text, kind in questions(held_out=held_out) if kind in known)
+    events = [each["text"] for path in EVENTS for talk in conversations(path) for each in talk.answerable()]
+    yield from ((text, False) for number, text in enumerate(events) if (number % HELD_OUT_PAIR == 0) == held_out)
+
+
+def _of_assistant(held_out: bool) -> Iterator[tuple[str, bool]]:
+    yield from assistant_queries(held_out=held_out)
+    yield from ((text, False) for text, _ in questions(held_out=held_out))
+
+
 def main() -> None:
-    """Fits both, judges them on the held-out queries, and writes them."""
-    learned, held_out = ([*questions(held_out=each)] for each in (False, True))
-    model, historical = fitted("historical", learned, held_out)
-    of_assistant, of_assistant_held_out = (
-        [*assistant_queries(held_out=each), *((text, False) for text, _ in others)]
-        for each, others in ((False, learned), (True, held_out))
+    """Fits all, judges them on the held-out queries, and writes them."""
+    past, current, of_assistant = (
+        [[*each(held_out)] for held_out in (False, True)] for each in (_past, _current, _of_assistant)
     )
-    _, about_assistant = fitted("about_assistant", of_assistant, of_assistant_held_out)
+    model, historical = fitted("historical", *past)
+    _, about_state = fitted("current", *current)
+    _, about_assistant = fitted("about_assistant", *of_assistant)
     np.savez(
         PACKAGE / query_samples.FITTED,
         model=np.str_(model),
         historical_weights=historical.weights.astype(np.float32),
         historical_bias=historical.bias,
+        current_weights=about_state.weights.astype(np.float32),
+        current_bias=about_state.bias,
         about_assistant_weights=about_assistant.weights.astype(np.float32),
         about_assistant_bias=about_assistant.bias,
     )

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.query_samples import ABOUT_ASSISTANT, HISTORICAL, LABELS, OFF_TOPIC, fitted_to
+from agentcore.memory.query_samples import ABOUT_ASSISTANT, CURRENT, HISTORICAL, LABELS, OFF_TOPIC, fitted_to
 from agentcore.memory.ranking.calibration import (
     NEAREST,
     CutOffs,
@@ -174,7 +174,9 @@ def test_a_probability_lies_between_0_and_1(scale: float) -> None:
     assert 0 <= fitted.probability(np.full(8, scale, np.float32)) <= 1
 
 
-@pytest.mark.parametrize(("name", "label"), [(HISTORICAL, "historical"), (ABOUT_ASSISTANT, "about_assistant")])
+@pytest.mark.parametrize(
+    ("name", "label"), [(HISTORICAL, "historical"), (CURRENT, "current"), (ABOUT_ASSISTANT, "about_assistant")]
+)
 def test_the_samples_have_many_different_queries_of_both_kinds(name: str, label: str) -> None:
     lines = files("agentcore.memory").joinpath(name).read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]

@@ -106,7 +106,7 @@ class Question:
     turns. `text`: the digest of the query's words; a stored question with these words repeats no memory.
     `excess` of the nearest and `generality` as in `OffTopicPrompts`. `changes` lead from a memory to one that
     it makes outdated, with the probability; none if the query is probably historical. `change_factor`: the
-    probability that the query is not historical. `about_assistant`: the probability that the query asks for
+    probability that the query asks for a current state. `about_assistant`: the probability that the query asks for
     what the assistant said.
     """
 

@@ -184,22 +184,28 @@ class Search:
         samples = self._parts.samples
         if samples is None or self._params.as_of is not None:
             return 0.0
-        return self._detected(samples.historical, vectors)
+        return self._detected(samples.historical, vectors) or 0.0
+
+    def _current(self, vectors: Vectors) -> float:
+        """Returns the probability that the query asks for a current state; 1 if it cannot be estimated."""
+        samples = self._parts.samples
+        probability = None if samples is None else self._detected(samples.current, vectors)
+        return 1.0 if probability is None else probability
 
     def _about_assistant(self, vectors: Vectors) -> float:
         """Returns the probability that the query asks for what the assistant said; 0 if it is below the threshold."""
         samples = self._parts.samples
-        probability = 0.0 if samples is None else self._detected(samples.about_assistant, vectors)
-        if probability < ABOUT_ASSISTANT_THRESHOLD:
+        probability = None if samples is None else self._detected(samples.about_assistant, vectors)
+        if probability is None or probability < ABOUT_ASSISTANT_THRESHOLD:
             return 0.0
         self._notes.searched["about_assistant"] = {"probability": round(probability, 2)}
         return probability
 
-    def _detected(self, detector: QueryDetector | None, vectors: Vectors) -> float:
-        """Returns the probability that a short query is of a kind, by its vector."""
+    def _detected(self, detector: QueryDetector | None, vectors: Vectors) -> float | None:
+        """Returns the probability that a query is of a kind, by its vector; None for a long or split query."""
         is_whole = is_short(self._params.query) and "queries" not in self._notes.searched
         if detector is None or vectors is None or self._params.query_vector is not None or not is_whole:
-            return 0.0
+            return None
         return detector.probability(vectors[0])
 
     def _conditions(self, back: LookingBack | None) -> Mapping[str, Any]:
@@ -246,7 +252,7 @@ class Search:
             own_text=self._talk.own_text,
             text=self._digest,
             changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
-            change_factor=1 - historical,
+            change_factor=self._current(vectors),
             about_assistant=self._about_assistant(vectors),
             excess=excess,
             generality=generality,
