@@ -28,7 +28,7 @@ LEEWAY_SECONDS = 5
 MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
 # How long a verified token is cached. A token whose key was revoked is accepted for at most this time plus the
-# cache time of the JWKS.
+# cache time of the JWKS, if its server responds.
 CACHED_SECONDS = 60.0
 
 _KEY_TYPES = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}

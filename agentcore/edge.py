@@ -65,9 +65,11 @@ def _a2a_text(call: Call | None, field: str) -> str | None:
     return None
 
 
-def cost_of_frame(frame: Frame) -> int:
+def cost_of_frame(table: MethodTable[Any], frame: Frame) -> int:
     """Returns the rate limit units of a body's calls; an invalid request costs 1."""
-    return sum(cost_of(each.method, each.params) if isinstance(each, Call) else 1 for each in frame.members)
+    return sum(
+        cost_of(table.method(each.method), each.params) if isinstance(each, Call) else 1 for each in frame.members
+    )
 
 
 class RpcEndpoint:
@@ -92,7 +94,7 @@ class RpcEndpoint:
                 if body is None:
                     return
                 frame = await self._table.read(body)
-                self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(frame))
+                self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(self._table, frame))
                 answer = await self._table.answer(frame, self._session(exchange, principal))
         except AgentCoreError as error:
             await self.send_error(exchange, principal, frame, error, started, send)

@@ -73,7 +73,7 @@ Arguments = ParamSpec("Arguments")
 class RpcMethod(Generic[ContextT]):
     """One method: models, handler, required scope, and the order of positional params.
 
-    `reads`: no effect is lost if its result is not sent.
+    `reads`: no effect is lost if its result is not sent. `cost`: units of the rate limit in addition to 1.
     """
 
     name: str
@@ -84,6 +84,7 @@ class RpcMethod(Generic[ContextT]):
     scope: str | None = None
     positional: tuple[str, ...] = ()
     reads: bool = False
+    cost: int = 0
 
 
 @dataclass(frozen=True)
@@ -443,6 +444,10 @@ class MethodTable(Generic[ContextT]):
         self._bound = {
             name: _bind(method, limits.timeout_seconds, self._large) for name, method in self._methods.items()
         }
+
+    def method(self, name: str) -> RpcMethod[ContextT] | None:
+        """Returns the method of this name, if there is one."""
+        return self._methods.get(name)
 
     async def read(self, body: bytes) -> Frame:
         """Parses the calls of a body. Raises as `read_frame` does."""

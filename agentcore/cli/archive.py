@@ -15,10 +15,10 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, examples, fail, group, printable, say, show
+from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, group, printable, say, show
 from agentcore.cli.calls import ask, call
 from agentcore.client import MemoryClient
-from agentcore.errors import AgentCoreError
+from agentcore.errors import AgentCoreError, NotAuthorised
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.archived import (
     ArchivedParams,
@@ -28,6 +28,7 @@ from agentcore.memory.params.archived import (
     RestoreParams,
     RestoreResult,
 )
+from agentcore.memory.params.memories import CountParams
 from agentcore.registry import resolve
 
 REPORTED = 20
@@ -216,10 +217,12 @@ def erase(context: typer.Context) -> None:
         checked = resolve("check", SERVER_PARTS, kind="command")
         typer.echo(json.dumps(checked(check), indent=2))
         return
+    if everything == (context.params["user_id"] is not None):
+        raise typer.BadParameter("pass either --user or --all", ctx=context)
     params = options.given(context, EraseParams, confirm=True)
-    whose = "everything of the agent" if everything else f"everything of the user {params.user_id}"
     if not context.params["yes"]:
-        say(f"Erase {whose}, archive included? This cannot be undone. [y/N]")
+        whose = "the agent" if everything else f"the user {params.user_id}"
+        say(f"Erase everything of {whose}{_number(context, params)}, archive included? This cannot be undone. [y/N]")
         if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
             fail("nothing was erased")
     result = _to_its_end(context, params)
@@ -230,6 +233,16 @@ def erase(context: typer.Context) -> None:
     if not options.printed_as_json(context, result):
         typer.echo(result.signed_receipt)
     _tell_erased(result, purge=purge, purged=purged)
+
+
+def _number(context: typer.Context, params: EraseParams) -> str:
+    """Returns the number of memories for the prompt; an empty text if the token may not read."""
+    counting = CountParams() if params.all else CountParams(user_id=params.user_id)
+    try:
+        count = call(context, MemoryApi.count, counting).count
+    except NotAuthorised:
+        return ""
+    return f" ({counted(count, 'memory', 'memories')})"
 
 
 def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:

@@ -266,8 +266,7 @@ def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[
     names = [name for name in _FILTERS if name in model.model_fields and name not in without]
     place = names.index("user_id") + 1
     first, last = (
-        fields(model, *each, panel=FILTERS, tags="Has this keyword; repeatable.")
-        for each in (names[:place], names[place:])
+        fields(model, *each, panel=FILTERS, tags="Has this tag; repeatable.") for each in (names[:place], names[place:])
     )
     shared = option(
         "shared",

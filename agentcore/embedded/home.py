@@ -29,6 +29,7 @@ import platformdirs
 from agentcore.errors import StartupError
 
 SECRET_BYTES = 32
+SECRET_LOCK_SECONDS = 10.0
 ROOT_HOME = Path("/var/lib/agentcore")
 # Names in the directory that the service creates, also with a suffix.
 ENTRIES = ("run", "log", "secrets", "postgres", "redis", "archive", "cache", "programs", "restore", "replaced")
@@ -55,7 +56,7 @@ class Home:
 
     @property
     def run(self) -> Path:
-        """Files that are valid only while a server runs: its lock, its URLs, the sockets."""
+        """Lock files, and the URLs and sockets of a running server."""
         return self.path / "run"
 
     @property
@@ -99,15 +100,26 @@ class Home:
 
     def _keep_once(self, kept: Path, text: str) -> None:
         lock = self.directory(self.run) / "secrets.lock"
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
+        descriptor = self.open_lock(lock)
         try:
-            self.hand_over(descriptor)
+            deadline = time.monotonic() + SECRET_LOCK_SECONDS
+            while not _try_lock(descriptor, fcntl.LOCK_EX):
+                if time.monotonic() > deadline:
+                    raise StartupError(f"Another process keeps {lock} locked: end it and start again.")
+                time.sleep(0.02)
             # If two processes create the same secret, the first one's is kept.
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
             if not kept.exists():
                 self.write(kept, text)
         finally:
             os.close(descriptor)
+
+    def open_lock(self, path: Path) -> int:
+        """Opens a lock file and creates it if missing. An existing file keeps its owner."""
+        with suppress(FileExistsError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            self.hand_over(descriptor)
+            return descriptor
+        return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
 
     def write(self, path: Path, text: str) -> None:
         """Writes a file atomically, with mode 0600."""
@@ -221,8 +233,7 @@ class ServerLock:
     def acquire(self) -> None:
         """Acquires the lock. Raises StartupError with the other server's pid if it is locked."""
         with self._home.startup_errors():
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-            self._home.hand_over(descriptor)
+            descriptor = self._home.open_lock(self._path)
         deadline = time.monotonic() + LOCK_RETRY_SECONDS
         while not _try_lock(descriptor, fcntl.LOCK_EX):
             if time.monotonic() > deadline:

@@ -182,8 +182,8 @@ async def _share(connection: Connection, subject: Subject, asked: _Asked, reach:
 
 def _arm(subject: Subject, mode: str, **shape: sql.Composable) -> sql.Composed:
     if is_of_passages(subject.partition):
-        return shaped_query(f"passage_arm_{mode}", vector=ASKED, then=query("held_ever"), **shape)
-    return shaped_query(f"vector_arm_{mode}", vector=ASKED, **SETTLED.shape, **shape)
+        return shaped_query(f"passage_retriever_{mode}", vector=ASKED, then=query("held_ever"), **shape)
+    return shaped_query(f"vector_retriever_{mode}", vector=ASKED, **SETTLED.shape, **shape)
 
 
 async def _searched(

@@ -1,4 +1,4 @@
-"""Background work: the periodic rounds (embed, expire, fold, prune, consolidate) and the jobs that call an LLM.
+"""Background work: the periodic rounds (embed, expire, fold, prune, consolidate) and the jobs of derived memories.
 
 Every process flushes its own accesses; the leader does the rest.
 """

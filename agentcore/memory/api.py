@@ -445,8 +445,8 @@ AnyMethod: TypeAlias = Method[Any, Any, Any]
 
 def methods_of(api: type) -> tuple[AnyMethod, ...]:
     """Returns the methods of an API class, those of its bases first."""
-    own = [each for base in reversed(api.__mro__) for each in vars(base).values() if isinstance(each, Method)]
-    return tuple(own)
+    own = {name: each for base in reversed(api.__mro__) for name, each in vars(base).items()}
+    return tuple(each for each in own.values() if isinstance(each, Method))
 
 
 METHODS: tuple[AnyMethod, ...] = methods_of(MemoryApi)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from pydantic import BaseModel, TypeAdapter
+from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from agentcore.errors import WIRE_ERRORS, AgentCoreError, InvalidParams, NotAuthorised
@@ -26,10 +26,6 @@ CONTRACT_VERSION = "1.0.0"
 
 ROWS_A_UNIT = 50
 _ROWS_ASKED = ("k", "limit", "max_tokens")
-_DEFAULTS = {
-    each.name: {name: field.default for name, field in each.params.model_fields.items() if name in _ROWS_ASKED}
-    for each in METHODS
-}
 
 
 @dataclass(frozen=True)
@@ -44,18 +40,22 @@ class DiscoverParams(Strict):
     """No params."""
 
 
-def cost_of(method: str, params: JsonObject | list[Any]) -> int:
-    """Returns the units that a call costs: 1, and 1 for each text to embed and for every 50 rows to read."""
-    called = next((each for each in METHODS if each.name == method), None)
-    names = () if called is None else called.positional
-    said = params if isinstance(params, dict) else dict(zip(names, params, strict=False))
-    given = {**_DEFAULTS.get(method, {}), **said}
+def cost_of(method: RpcMethod[Any] | None, params: JsonObject | list[Any]) -> int:
+    """Returns the units that a call costs.
+
+    1, the method's `cost`, and 1 for each text to embed and for every 50 rows to read.
+    """
+    if method is None:
+        return 1
+    said = params if isinstance(params, dict) else dict(zip(method.positional, params, strict=False))
+    fields = method.params.model_fields
+    given = {**{name: fields[name].default for name in _ROWS_ASKED if name in fields}, **said}
     lists = {name: len(each) for name, each in given.items() if isinstance(each, list)}
     numbers = {name: max(0, each) for name, each in given.items() if isinstance(each, int)}
     texts = lists.get("items", 0) + lists.get("messages", 0)
     asked = numbers.get("k", 0) + numbers.get("limit", 0) + numbers.get("max_tokens", 0) // 20
     rows = min(asked, MAX_PAGE) + min(lists.get("memory_ids", 0), MAX_IDS)
-    return 1 + texts + rows // ROWS_A_UNIT + (0 if called is None else called.cost)
+    return 1 + method.cost + texts + rows // ROWS_A_UNIT
 
 
 def memory_methods(offered: Sequence[AnyMethod] = METHODS) -> list[RpcMethod[MemoryCall]]:
@@ -70,6 +70,7 @@ def memory_methods(offered: Sequence[AnyMethod] = METHODS) -> list[RpcMethod[Mem
             scope=method.scope,
             positional=method.positional,
             reads=method.scope == "memory:read",
+            cost=method.cost,
         )
         for method in offered
     ]
@@ -151,23 +152,6 @@ OPENRPC_VERSION = "1.3.2"
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
-class Described(Protocol):
-    """Attributes of a method that a document needs."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def params(self) -> type[BaseModel]: ...
-    @property
-    def result(self) -> Any: ...
-    @property
-    def summary(self) -> str: ...
-    @property
-    def scope(self) -> str | None: ...
-    @property
-    def positional(self) -> tuple[str, ...]: ...
-
-
 class _WithoutFieldTitles(GenerateJsonSchema):
     """Omits titles of fields, which only repeat the names."""
 
@@ -175,7 +159,7 @@ class _WithoutFieldTitles(GenerateJsonSchema):
         return False
 
 
-def json_schemas(methods: Iterable[Described], ref_template: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def json_schemas(methods: Iterable[RpcMethod[Any]], ref_template: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns schemas by `<method>.params` and `<method>.result`, and the definitions they reference."""
     listed = list(methods)
     params: list[tuple[str, Any, TypeAdapter[Any]]] = [
@@ -190,14 +174,14 @@ def json_schemas(methods: Iterable[Described], ref_template: str) -> tuple[dict[
     return {name: schema for (name, _), schema in found.items()}, shared.get("$defs", {})
 
 
-def schema_document(methods: Iterable[Described], title: str) -> dict[str, Any]:
+def schema_document(methods: Iterable[RpcMethod[Any]], title: str) -> dict[str, Any]:
     """Returns one JSON Schema document that defines all params and results."""
     schemas, definitions = json_schemas(methods, "#/$defs/{model}")
     return {"$schema": DIALECT, "title": title, "$defs": {**schemas, **definitions}}
 
 
 def openrpc_document(
-    methods: Sequence[Described], errors: Sequence[type[AgentCoreError]], *, title: str, version: str
+    methods: Sequence[RpcMethod[Any]], errors: Sequence[type[AgentCoreError]], *, title: str, version: str
 ) -> dict[str, Any]:
     """Returns the OpenRPC document of a method table; every method may return every error."""
     schemas, definitions = json_schemas(methods, "#/components/schemas/{model}")
@@ -214,7 +198,7 @@ def _error(error: type[AgentCoreError]) -> dict[str, Any]:
 
 
 def _method(
-    method: Described, schemas: dict[str, Any], definitions: dict[str, Any], errors: Sequence[type[AgentCoreError]]
+    method: RpcMethod[Any], schemas: dict[str, Any], definitions: dict[str, Any], errors: Sequence[type[AgentCoreError]]
 ) -> dict[str, Any]:
     params = _resolved(schemas[f"{method.name}.params"], definitions)
     needs = {"x-scope": method.scope} if method.scope else {}
@@ -230,7 +214,7 @@ def _method(
     }
 
 
-def _in_order(method: Described, params: dict[str, Any]) -> list[str]:
+def _in_order(method: RpcMethod[Any], params: dict[str, Any]) -> list[str]:
     named = [name for name in params.get("properties", {}) if name not in method.positional]
     return [*method.positional, *named]
 

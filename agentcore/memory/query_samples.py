@@ -19,7 +19,7 @@ from agentcore.memory.models import JsonObject
 from agentcore.memory.ranking.calibration import OffTopicPrompts, QueryDetector
 
 OFF_TOPIC = "off_topic.jsonl"
-HISTORICAL, CURRENT, ABOUT_ASSISTANT = "historical_queries.jsonl", "current_queries.jsonl", "assistant_queries.jsonl"
+HISTORICAL, CURRENT = "historical_queries.jsonl", "current_queries.jsonl"
 # The detectors of the local model, trained on more queries (`benchmarks/training/detectors.py`).
 FITTED = "detectors_local.npz"
 LABELS = ("historical", "current", "about_assistant")
@@ -32,13 +32,14 @@ class QuerySamples:
     """Calibration of one embedding model by sample queries.
 
     `historical`: detects queries about an earlier state; `current`: about a state that may have changed, not an
-    event; `about_assistant`: about what the assistant said.
+    event; `about_assistant`: about what the assistant said. None: the model's vectors do not separate the samples;
+    only the local model has the last one.
     """
 
     off_topic: OffTopicPrompts
-    historical: QueryDetector | None
-    current: QueryDetector | None
-    about_assistant: QueryDetector | None
+    historical: QueryDetector | None = None
+    current: QueryDetector | None = None
+    about_assistant: QueryDetector | None = None
 
 
 async def query_samples(embedder: Embedder | None, cache_directory: Path) -> QuerySamples | None:
@@ -49,7 +50,7 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
     if embedder is None:
         return None
     fitted = fitted_to(embedder.model)
-    names = (OFF_TOPIC,) if fitted is not None else (OFF_TOPIC, HISTORICAL, CURRENT, ABOUT_ASSISTANT)
+    names = (OFF_TOPIC,) if fitted is not None else (OFF_TOPIC, HISTORICAL, CURRENT)
     data = [files("agentcore.memory").joinpath(name).read_bytes() for name in names]
     key = hashlib.sha256(f"{embedder.model}/{embedder.dimensions}/".encode() + b"".join(data)).hexdigest()
     cached = cache_directory / "models" / f"queries-{key[:32]}.npy"
@@ -59,28 +60,17 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
         return None
     if fitted is None:
         fitted = _fitted(vectors[len(prompts) :], *labeled)
-    return QuerySamples(OffTopicPrompts.of(vectors[: len(prompts)]), *(fitted[label] for label in LABELS))
+    return QuerySamples(OffTopicPrompts.of(vectors[: len(prompts)]), **fitted)
 
 
 def _fitted(
-    vectors: Vectors,
-    historical: Sequence[JsonObject],
-    current: Sequence[JsonObject],
-    about_assistant: Sequence[JsonObject],
+    vectors: Vectors, historical: Sequence[JsonObject], current: Sequence[JsonObject]
 ) -> dict[str, QueryDetector | None]:
-    """Fits the detectors to the vectors of these rows, one after another.
-
-    The other kinds of queries are counterparts of those about the assistant.
-    """
-    first, second = len(historical), len(historical) + len(current)
-    rows = (*historical, *current, *about_assistant)
+    """Fits a detector to the vectors of each sample; the rows of `vectors` are those of both, in this order."""
+    count = len(historical)
     return {
-        label: QueryDetector.of(vectors[part], np.array([row.get(label, False) for row in rows[part]], bool))
-        for label, part in (
-            ("historical", slice(first)),
-            ("current", slice(first, second)),
-            ("about_assistant", slice(len(rows))),
-        )
+        "historical": QueryDetector.of(vectors[:count], np.array([row["historical"] for row in historical], bool)),
+        "current": QueryDetector.of(vectors[count:], np.array([row["current"] for row in current], bool)),
     }
 
 
@@ -107,8 +97,8 @@ async def _embedded(embedder: Embedder, texts: Sequence[str], path: Path) -> Vec
             vectors = await embedder.embed(texts, "query")
         except DependencyUnavailable as failure:
             logger.warning(
-                "the embedder does not answer: until the next start abstention falls back to defaults, "
-                "historical queries to the times that they name, questions about the assistant to none: %s",
+                "the embedder does not respond: until the next start, abstention uses default thresholds, historical "
+                "queries are detected by the times that they name, and freshness applies to all queries: %s",
                 failure.message,
             )
             return None

@@ -220,11 +220,11 @@ class PgVectorStore:
                 best = shaped_query(
                     "best_passage", passage_distance=passage_distance, distance=distance, held=self._place.held
                 )
-            temporal = "temporal_arm" if timely else "temporal_arm_none"
+            temporal = "temporal_retriever" if timely else "temporal_retriever_none"
             self._statements[shape] = shaped_query(
                 "candidates",
                 nearest=self._nearest(mode, several, passages, then=then),
-                lexical=query("lexical_arm" if lexical else "lexical_arm_none"),
+                lexical=query("lexical_retriever" if lexical else "lexical_retriever_none"),
                 best=best,
                 distance=distance,
                 held=self._place.held,
@@ -239,7 +239,7 @@ class PgVectorStore:
         self, mode: str, several: bool, passages: str = "none", *, then: bool = False
     ) -> sql.SQL | sql.Composed:
         if mode == "words":
-            return query("vector_arm_none")
+            return query("vector_retriever_none")
         valid = query("held_then" if then else "held_ever")
         vector = ONE_OF_SEVERAL if several else ASKED
         shape = {**self._place.shape, "vector": vector}
@@ -247,14 +247,14 @@ class PgVectorStore:
             shape["held"] = sql.SQL("{} AND {}").format(self._place.held, valid)
         if mode == "indexed":
             shape["dimensions"] = self._dimensions
-        arm = shaped_query(f"vector_arm_{mode}", **shape)
+        arm = shaped_query(f"vector_retriever_{mode}", **shape)
         if passages != "none":
             passage_shape: dict[str, sql.Composable] = {"vector": vector, "then": valid}
             if passages == "indexed":
                 passage_shape["dimensions"] = self._dimensions
-            passage_arm = shaped_query(f"passage_arm_{passages}", **passage_shape)
-            arm = shaped_query("vector_arm_with_passages", own=arm, passages=passage_arm)
-        return shaped_query("vector_arm_several", arm=arm) if several else arm
+            passage_retriever = shaped_query(f"passage_retriever_{passages}", **passage_shape)
+            arm = shaped_query("vector_retriever_with_passages", own=arm, passages=passage_retriever)
+        return shaped_query("vector_retriever_several", arm=arm) if several else arm
 
     async def _serving(self, agent_id: str, request: SearchRequest) -> tuple[ServingIndex | None, ServingIndex | None]:
         """Returns the indexes of the agent's memories and passages; None: exact search."""

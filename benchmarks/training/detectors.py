@@ -1,9 +1,10 @@
 """Fits the detectors of historical queries, of queries about a current state and about the assistant.
 
-For the local model. The first on all questions of the streams; the second on those about changed facts, with
-those about the past, about other things, and the questions of `talks` and `ac2`, which are about events; the
-third on `assistant_queries.jsonl` with the questions of the streams as negatives. Takes some minutes. Writes
-`agentcore/memory/detectors_local.npz`. For other models the service fits them to samples at its start.
+For the local model. The first is trained on all questions of the streams; the second on those about changed
+facts, with those about the past, about other things, and the questions of `talks` and `ac2`, which are about
+events; the third on `benchmarks/data/assistant_queries.jsonl`, with the questions of the streams as negatives.
+Takes some minutes. Writes `agentcore/memory/detectors_local.npz`. For other models the service fits the first two
+to samples at its start.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def questions(*, held_out: bool) -> Iterator[tuple[str, str]]:
 
 def assistant_queries(*, held_out: bool) -> Iterator[tuple[str, bool]]:
     """Yields the sample queries about the assistant and their counterparts, with their labels."""
-    rows = (PACKAGE / query_samples.ABOUT_ASSISTANT).read_text(encoding="utf-8").splitlines()
+    rows = (DATA / "assistant_queries.jsonl").read_text(encoding="utf-8").splitlines()
     for number, row in enumerate(map(json.loads, rows)):
         if (number // 2 % HELD_OUT_PAIR == 0) == held_out:
             yield row["text"], row["about_assistant"]
@@ -81,7 +82,10 @@ def _past(held_out: bool) -> Iterator[tuple[str, bool]]:
 
 
 def _current(held_out: bool) -> Iterator[tuple[str, bool]]:
-    """Yields questions, and whether each is about a current state; unchanged facts are asked for likewise."""
+    """Yields questions, and whether each is about a current state.
+
+    Questions about unchanged facts are left out: they are phrased like those about changed ones.
+    """
     known = {"changed", "past", "other"}
     yield from ((text, kind == "changed") for text, kind in questions(held_out=held_out) if kind in known)
     events = [each["text"] for path in EVENTS for talk in conversations(path) for each in talk.answerable()]

@@ -42,7 +42,7 @@ async def test_an_erasure_is_confirmed_done_attested_and_its_receipt_checked(
     assert run("prune", "episodic", "--strategy", "oldest_first", "--target", "2").returncode == 0
     refused = run("erase", "--user", "ada", said="n\n")
     assert (refused.returncode, refused.stdout) == (1, "")
-    assert "This cannot be undone" in refused.stderr
+    assert "user ada (1 memory), archive included? This cannot be undone" in refused.stderr
     assert "nothing was erased" in refused.stderr
     erased = run("erase", "--user", "ada", said="y\n")
     assert (erased.returncode, len(erased.stdout.splitlines())) == (0, 1)

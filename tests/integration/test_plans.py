@@ -139,10 +139,10 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, t
         filled,
         shaped_query(
             "candidates",
-            nearest=query("vector_arm_none"),
-            lexical=query("lexical_arm"),
+            nearest=query("vector_retriever_none"),
+            lexical=query("lexical_retriever"),
             beside=query("beside_foremost"),
-            timely=query("temporal_arm_none"),
+            timely=query("temporal_retriever_none"),
             best=query("no_passage"),
             distance=shaped_query("distance_to_one", stored=SETTLED.stored),
             held=SETTLED.held,
@@ -188,7 +188,7 @@ async def test_an_exact_search_reads_the_agents_rows_alone(filled: Agent) -> Non
     vector = HalfVector(np.ones(64, dtype=np.float32))
     text = await plan(
         filled,
-        shaped_query("vector_arm_exact", vector=sql.SQL("%(vector)s::halfvec"), **SETTLED.shape),
+        shaped_query("vector_retriever_exact", vector=sql.SQL("%(vector)s::halfvec"), **SETTLED.shape),
         model=filled.runtime.parts.vector_model,
         limit=5,
         filter=Jsonb({}),
@@ -234,13 +234,14 @@ def passage_values(agent: Agent) -> dict[str, Any]:
 
 async def test_passages_are_compared_by_the_agents_key_or_through_their_index(with_passages: Agent) -> None:
     asked, values = sql.SQL("%(vector)s::halfvec"), passage_values(with_passages)
-    exact = shaped_query("passage_arm_exact", vector=asked, then=query("held_ever"))
+    exact = shaped_query("passage_retriever_exact", vector=asked, then=query("held_ever"))
     text = await plan(with_passages, exact, **values)
     assert "Append" not in text
     assert "ann_passages" not in text
     async with with_passages.runtime.database.transaction(with_passages.agent_id) as connection:
         await connection.execute("SELECT set_config('enable_sort', 'off', true)")
-        indexed = shaped_query("passage_arm_indexed", vector=asked, then=query("held_ever"), dimensions=sql.Literal(64))
+        shape = {"vector": asked, "then": query("held_ever"), "dimensions": sql.Literal(64)}
+        indexed = shaped_query("passage_retriever_indexed", **shape)
         cursor = await connection.execute(sql.SQL("EXPLAIN ") + indexed, {"agent_id": with_passages.agent_id, **values})
         text = "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
     assert "Index Scan using ann_passages" in text

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 import pytest
+from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from agentcore.memory.api import Caller
+from agentcore.memory.deriving import relating
+from agentcore.memory.embeddings import RelationClassifier
 from agentcore.memory.models import CHANGES, Link, MemorySummary
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
@@ -55,6 +61,50 @@ async def test_the_newer_message_is_first_and_the_older_says_what_changed_it(age
     assert second.terms is not None
     assert second.terms["freshness"].contribution < 0
     assert (await agent.get(old)).superseded_by is None
+
+
+async def test_a_query_about_an_event_ranks_with_less_freshness(agent: Agent) -> None:
+    await said(agent, OLD, NEW)
+
+    async def freshness(query: str) -> float:
+        terms = [each.terms or {} for each in await found(agent, query, min_fit=0.0)]
+        return max(abs(each["freshness"].contribution) if "freshness" in each else 0.0 for each in terms)
+
+    assert await freshness("What did Dr. Weber say about my tooth?") < 0.7 * await freshness(QUERY)
+
+
+class Recorded:
+    """The relation classifier of the service; records what it compares."""
+
+    def __init__(self, classifier: RelationClassifier) -> None:
+        self._classifier = classifier
+        self.pairs: list[tuple[str, str]] = []
+
+    async def changes(self, pairs: Sequence[tuple[str, str]]) -> NDArray[Any]:
+        self.pairs += pairs
+        return await self._classifier.changes(pairs)
+
+    def close(self) -> None:
+        self._classifier.close()
+
+
+async def test_a_message_is_not_compared_with_a_later_one_that_is_pending_itself(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(relating, "BATCH", 1)
+    classifier = agent.runtime.parts.relations
+    assert classifier is not None
+    recorded = Recorded(classifier)
+    for text, day in zip((OLD, NEW), DAYS, strict=True):
+        await agent.store(text, timestamp=day)
+    parts = replace(agent.runtime.parts, relations=recorded)
+    compared = []
+    for _ in DAYS:
+        await relating.Relating(parts, Caller(agent.agent_id)).run()
+        compared.append(len(recorded.pairs))
+    assert compared == [0, 1]
+    first, second = await found(agent)
+    assert second.outdated_by == first.memory_id
 
 
 async def test_a_message_that_was_said_earlier_but_stored_later_is_the_older_one(agent: Agent) -> None:

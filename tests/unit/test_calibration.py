@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentcore.memory.query_samples import ABOUT_ASSISTANT, CURRENT, HISTORICAL, LABELS, OFF_TOPIC, fitted_to
+from agentcore.memory.embeddings import Embedder
+from agentcore.memory.query_samples import CURRENT, HISTORICAL, LABELS, OFF_TOPIC, fitted_to, query_samples
 from agentcore.memory.ranking.calibration import (
     NEAREST,
     CutOffs,
@@ -174,9 +178,7 @@ def test_a_probability_lies_between_0_and_1(scale: float) -> None:
     assert 0 <= fitted.probability(np.full(8, scale, np.float32)) <= 1
 
 
-@pytest.mark.parametrize(
-    ("name", "label"), [(HISTORICAL, "historical"), (CURRENT, "current"), (ABOUT_ASSISTANT, "about_assistant")]
-)
+@pytest.mark.parametrize(("name", "label"), [(HISTORICAL, "historical"), (CURRENT, "current")])
 def test_the_samples_have_many_different_queries_of_both_kinds(name: str, label: str) -> None:
     lines = files("agentcore.memory").joinpath(name).read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
@@ -194,3 +196,37 @@ def test_the_local_model_has_detectors_of_its_own() -> None:
         assert detector.weights.shape == (384,)
         assert np.isfinite(detector.weights).all()
     assert fitted_to("local/all-MiniLM-L6-v2") is None
+
+
+class Separable:
+    """An embedder whose vectors tell the queries of a sample apart by their first dimensions."""
+
+    model, dimensions, kinds = "separable", 64, ("historical", "current")
+
+    def __init__(self) -> None:
+        rows = [
+            json.loads(line)
+            for name in (HISTORICAL, CURRENT)
+            for line in files("agentcore.memory").joinpath(name).read_text("utf-8").splitlines()
+        ]
+        self.labels = {row["text"]: [row.get(kind, False) for kind in self.kinds] for row in rows}
+
+    async def embed(self, texts: Sequence[str], kind: str) -> Vectors:
+        vectors = np.random.default_rng(0).normal(size=(len(texts), self.dimensions))
+        for row, text in zip(vectors, texts, strict=True):
+            row[:2] += 30 * np.array(self.labels.get(text, [False, False]), float)
+        return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+async def test_each_detector_is_fitted_to_its_own_sample(tmp_path: Path) -> None:
+    embedder = Separable()
+    samples = await query_samples(cast(Embedder, embedder), tmp_path)
+    assert samples is not None
+    assert samples.about_assistant is None
+    texts = [*embedder.labels]
+    vectors = await embedder.embed(texts, "query")
+    for place, detector in enumerate((samples.historical, samples.current)):
+        assert detector is not None
+        labels = np.array([embedder.labels[text][place] for text in texts])
+        scores = detector.scores(vectors)
+        assert scores[labels].mean() > scores[~labels].mean()

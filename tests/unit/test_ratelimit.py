@@ -9,7 +9,9 @@ import pytest
 from agentcore.admission import RateLimit
 from agentcore.errors import RateLimited, TooLarge
 from agentcore.memory.api import METHODS
-from agentcore.memory.jsonrpc import cost_of
+from agentcore.memory.jsonrpc import cost_of, memory_methods
+
+BY_NAME = {each.name: each for each in memory_methods()}
 
 
 class Clock:
@@ -112,7 +114,7 @@ def test_what_costs_more_than_a_minute_allows_is_never_admitted_and_told_what_to
 )
 @pytest.mark.shows("A14-rate-limit")
 def test_a_call_costs_what_it_embeds_and_reads(method: str, params: Any, units: int) -> None:
-    assert cost_of(method, params) == units
+    assert cost_of(BY_NAME.get(method), params) == units
 
 
 @pytest.mark.parametrize("name", ["k", "limit", "max_tokens"])
@@ -120,8 +122,8 @@ def test_a_call_costs_what_it_embeds_and_reads(method: str, params: Any, units: 
 def test_a_default_costs_what_it_costs_when_it_is_given(name: str) -> None:
     fields = {each.name: each.params.model_fields.get(name) for each in METHODS}
     defaults = {method: field.default for method, field in fields.items() if field is not None}
-    assert {method: cost_of(method, {}) for method in defaults} == {
-        method: cost_of(method, {name: default}) for method, default in defaults.items()
+    assert {method: cost_of(BY_NAME.get(method), {}) for method in defaults} == {
+        method: cost_of(BY_NAME.get(method), {name: default}) for method, default in defaults.items()
     }
 
 

@@ -195,7 +195,6 @@ def test_an_assistants_words_count_less_than_a_users() -> None:
         for number, speaker in ((1, "assistant"), (2, "user"))
     )
     assert ranked_numbers([assistant, user]) == [2, 1]
-    assert ranked_numbers([assistant, user], about_assistant=0.9) == [2, 1]
 
 
 def test_an_assistants_words_count_in_full_if_the_query_asks_for_them() -> None:
@@ -203,6 +202,15 @@ def test_an_assistants_words_count_in_full_if_the_query_asks_for_them() -> None:
     user = candidate(2, similarity=0.6, words=6.0, speaker="user")
     assert ranked_numbers([assistant, user]) == [2, 1]
     assert ranked_numbers([assistant, user], about_assistant=1.0) == [1, 2]
+
+    def value(share: float) -> float:
+        [found] = [
+            each for each in ranking_of([assistant, user], about_assistant=share).ranked if each.memory_id.int == 1
+        ]
+        return found.terms["words"].value
+
+    assert value(0.0) == pytest.approx(0.6 * value(1.0))
+    assert value(0.5) == pytest.approx(0.8 * value(1.0))
 
 
 def test_the_term_tells_the_cosine_as_it_counts_and_the_result_as_it_is() -> None:

@@ -97,7 +97,8 @@ class Relating:
     ) -> dict[UUID, dict[UUID, float]]:
         """Returns the cosines of each message's nearest ones, without later messages that are pending themselves.
 
-        Those will be compared with it. So an import costs as much as the same messages stored one by one.
+        Each of those is compared with its own nearest earlier ones. So an import costs as much as the same messages
+        stored one by one.
         """
         later = {each for _, ids in near for each in ids}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:

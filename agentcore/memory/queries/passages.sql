@@ -36,7 +36,7 @@ SELECT %(agent_id)s, made.memory_id, made.passage, made.embedding_model, made.st
   FROM made JOIN held ON held.memory_id = made.memory_id
     ON CONFLICT DO NOTHING;
 
--- name: passage_arm_exact
+-- name: passage_retriever_exact
 -- Returns the memories with the nearest passages, by exact comparison.
 SELECT p.memory_id, min(p.embedding <=> {vector}) AS distance
   FROM memory_passages p
@@ -46,7 +46,7 @@ SELECT p.memory_id, min(p.embedding <=> {vector}) AS distance
  ORDER BY 2, 1
  LIMIT %(limit)s;
 
--- name: passage_arm_indexed
+-- name: passage_retriever_indexed
 -- Returns the memories with the nearest passages through the partition's vector index; fetches more passages than
 -- memories, since several may belong to one.
 SELECT near.memory_id, min(near.distance) AS distance
@@ -60,7 +60,7 @@ SELECT near.memory_id, min(near.distance) AS distance
  ORDER BY 2, 1
  LIMIT %(limit)s;
 
--- name: vector_arm_with_passages
+-- name: vector_retriever_with_passages
 -- Returns the nearest memories by their own vector or by a passage.
 SELECT near.memory_id, min(near.distance) AS distance
   FROM (({own}) UNION ALL ({passages})) AS near

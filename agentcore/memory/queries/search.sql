@@ -49,21 +49,21 @@ SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_searc
 SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
        set_config('enable_sort', %(sort)s, true);
 
--- name: vector_arm_exact
+-- name: vector_retriever_exact
 -- Returns the agent's nearest memories by exact comparison.
 SELECT m.memory_id, {stored} <=> {vector} AS distance FROM memories m
  WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
  ORDER BY {stored} <=> {vector}, m.memory_id
  LIMIT %(limit)s;
 
--- name: vector_arm_indexed
+-- name: vector_retriever_indexed
 -- Returns the agent's nearest memories through the partition's vector index, if there is one.
 SELECT m.memory_id, {stored} <=> {vector} AS distance FROM memories m
  WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
  ORDER BY {stored}::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
  LIMIT %(limit)s;
 
--- name: vector_arm_several
+-- name: vector_retriever_several
 -- Returns the nearest memories to any of several vectors, by their best rank.
 SELECT near.memory_id
   FROM unnest(%(vectors)s::halfvec[]) AS asked (vector)
@@ -72,12 +72,12 @@ SELECT near.memory_id
  ORDER BY min(near.place), near.memory_id
  LIMIT %(several_limit)s;
 
--- name: lexical_arm
+-- name: lexical_retriever
 -- Returns memories that contain the query's rarest terms, with their places, best by BM25 first.
 SELECT memory_id, row_number() OVER () AS place
   FROM lexical_hits(%(agent_id)s, %(term_keys)s::bigint[], %(weights)s::real[], %(filter)s, %(lexical_limit)s, %(k1)s, %(b)s);
 
--- name: lexical_arm_none
+-- name: lexical_retriever_none
 -- No term of the query is looked up.
 SELECT NULL::uuid AS memory_id, 0::bigint AS place WHERE false;
 
@@ -99,7 +99,7 @@ SELECT f.memory_id AS found_id, near.memory_id
  WHERE f.agent_id = %(agent_id)s AND f.session_id IS NOT NULL
    AND f.memory_id = ANY (ARRAY(SELECT memory_id FROM foremost));
 
--- name: temporal_arm
+-- name: temporal_retriever
 -- Returns memories about or from one of these time spans, nearest to the query first. Per span, the latest rows are
 -- read, and of the matching ones the latest are compared.
 SELECT inside.memory_id
@@ -127,11 +127,11 @@ SELECT inside.memory_id
  ORDER BY min(inside.distance) NULLS LAST, max(inside.timestamp) DESC
  LIMIT %(temporal_limit)s;
 
--- name: temporal_arm_none
+-- name: temporal_retriever_none
 -- No time span in the query.
 SELECT NULL::uuid AS memory_id WHERE false;
 
--- name: vector_arm_none
+-- name: vector_retriever_none
 -- No query vector.
 SELECT NULL::uuid AS memory_id WHERE false;
 

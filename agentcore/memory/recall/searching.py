@@ -129,7 +129,7 @@ class Search:
             vectors,
             self._parts.vector_model,
             wording.bm25,
-            wording.looked_up,
+            wording.term_weights,
             windows,
             breadth,
             None if back is None else back.spans,
@@ -186,11 +186,14 @@ class Search:
             return 0.0
         return self._detected(samples.historical, vectors) or 0.0
 
-    def _current(self, vectors: Vectors) -> float:
-        """Returns the probability that the query asks for a current state; 1 if it cannot be estimated."""
+    def _current(self, vectors: Vectors, historical: float) -> float:
+        """Returns the probability that the query asks for a current state.
+
+        If the model does not separate such queries: that it does not ask for an earlier one.
+        """
         samples = self._parts.samples
         probability = None if samples is None else self._detected(samples.current, vectors)
-        return 1.0 if probability is None else probability
+        return 1.0 - historical if probability is None else probability
 
     def _about_assistant(self, vectors: Vectors) -> float:
         """Returns the probability that the query asks for what the assistant said; 0 if it is below the threshold."""
@@ -252,7 +255,7 @@ class Search:
             own_text=self._talk.own_text,
             text=self._digest,
             changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
-            change_factor=self._current(vectors),
+            change_factor=self._current(vectors, historical),
             about_assistant=self._about_assistant(vectors),
             excess=excess,
             generality=generality,

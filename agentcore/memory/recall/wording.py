@@ -47,7 +47,7 @@ class Wording:
 
     keys: Sequence[int]
     bm25: Bm25
-    looked_up: Mapping[int, float]
+    term_weights: Mapping[int, float]
     corrected: Mapping[str, str] = field(default_factory=dict)
 
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
@@ -59,8 +59,8 @@ class Wording:
         """
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
-        looked_up = 1 if len(self.keys) == 1 else TELLING_TERMS
-        telling = looked_up * statistics.newness * statistics.greatest_weight()
+        count = 1 if len(self.keys) == 1 else TELLING_TERMS
+        telling = count * statistics.newness * statistics.greatest_weight()
         words = max(best, 0.5 * (1 + statistics.newness) * alone, telling)
         return MatchScale(words, alone)
 
