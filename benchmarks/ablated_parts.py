@@ -20,7 +20,7 @@ from agentcore.memory.contexts.filling import Manner
 from agentcore.memory.ranking.candidates import Candidate, Distinct
 from agentcore.memory.recall import recalling
 from agentcore.memory.scoring import RetrievalWeights
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 
 SHARES = ("assistant_share",)
 PRODUCT, AGAIN = "product", "product stored again"
@@ -102,7 +102,7 @@ _judge, _span, _rank, _manner = (
 )  # fmt: skip
 
 
-def _no_supersession(old: Told, new: Told) -> Verdict:
+def _no_supersession(old: RuleInput, new: RuleInput) -> Verdict:
     verdict = _judge(old, new)
     return NOTHING if verdict.relation in {"superseding", "possible"} else verdict
 
@@ -172,7 +172,7 @@ ASKING = (
     Part("settling", _SETTLING),
     Part("events", (_off("vector_store:_span", _no_event),)),
     Part("windows", (_off("language.moments:windows", always(())),)),
-    Part("looking back", (_off("recall.searching:looking_back", always(None)),)),
+    Part("looking back", (_off("recall.searching:historical_scope", always(None)),)),
     Part("past questions", (_off("recall.searching:asks_of_the_past", always(False)),)),
     Part("spelling", (_off("recall.wording:spellings", always([])),)),
     Part("everyday words", (_off("recall.wording:everyday_share", always(0.0)),)),

@@ -53,7 +53,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Told:
+class RuleInput:
     """A memory in the format of the baselines: its line, the line's words and tokens."""
 
     memory_id: str
@@ -112,11 +112,11 @@ def _text(memory: Row) -> str:
     return str(memory["text"])
 
 
-def _told(memory: Row, count: Callable[[str], int]) -> Told:
+def _told(memory: Row, count: Callable[[str], int]) -> RuleInput:
     text = " ".join(_text(memory).split())
     who = f", {memory['speaker']}" if memory.get("speaker") else ""
     line = f"- [{memory['timestamp'][:16].replace('T', ' ')}{who}] {text}\n"
-    return Told(memory["id"], line, frozenset(words_of(line)), count(line))
+    return RuleInput(memory["id"], line, frozenset(words_of(line)), count(line))
 
 
 async def past_of(service: Service, conversation: Conversation) -> Past:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agentcore.memory.consolidation import judge
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 from benchmarks.changing_facts import HALVES, KNOWN_WORDINGS, Facts, free_wordings
 from benchmarks.ledger import append, commit, machine
 from benchmarks.service import Service, run, running_service
@@ -46,7 +46,7 @@ def pairs() -> list[dict[str, Any]]:
 def verdict_of(pair: Mapping[str, Any]) -> str:
     sessions = ("s", "s" if pair["same_session"] else "t")
     old, new = (
-        Told(pair[side], datetime.fromisoformat(pair[f"{side}_at"]), pair[f"{side}_speaker"], None, session)
+        RuleInput(pair[side], datetime.fromisoformat(pair[f"{side}_at"]), pair[f"{side}_speaker"], None, session)
         for side, session in zip(("old", "new"), sessions, strict=True)
     )
     return judge(old, new).relation

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
-from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie, distinct
+from agentcore.memory.ranking.candidates import Candidate, CandidateLink, MatchScale, Question, distinct
 from agentcore.memory.retrieval import rank
 from agentcore.memory.scoring import RetrievalWeights
 from benchmarks.ledger import append, percentiles
@@ -56,7 +56,7 @@ def main() -> int:
     options = parser.parse_args()
     chance = random.Random(7)
     found = candidates(options.candidates, chance)
-    beside = [Tie(one.memory_id, other.memory_id, 1.0) for one, other in itertools.pairwise(found[:40])]
+    beside = [CandidateLink(one.memory_id, other.memory_id, 1.0) for one, other in itertools.pairwise(found[:40])]
     window = (NOW - timedelta(days=7), NOW)
     question = Question(NOW, MatchScale(10, 10), windows=[window])
     every = replace(question, distinct=False)

@@ -51,7 +51,7 @@ LONGEST_INDEXED_SEARCH_MS = 30_000
 LONGEST_REST_SECONDS = 1.0
 SAMPLED_ROWS_A_QUERY = 20
 
-Told = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class _Asked:
     nearest: frozenset[Any]
 
 
-async def measure(connection: Connection, subject: Subject, goal: float, told: Told) -> Measured:
+async def measure(connection: Connection, subject: Subject, goal: float, told: Report) -> Measured:
     """Returns the least search width that reaches the recall `goal`. Needs its own connection, in autocommit.
 
     Exact and indexed searches read one snapshot, as the service role. After each search it sleeps for the
@@ -128,7 +128,7 @@ async def choose(
     return ladder[enough], (await recall_at(ladder[enough]))[0] if recall is None else recall
 
 
-async def _ask_exactly(connection: Connection, subject: Subject, told: Told) -> list[_Asked]:
+async def _ask_exactly(connection: Connection, subject: Subject, told: Report) -> list[_Asked]:
     percent = 100 * QUERIES * SAMPLED_ROWS_A_QUERY / max(1, subject.rows)
     cursor = await connection.execute(
         shaped_query("sample_vectors", partition=sql.Identifier(subject.partition)),

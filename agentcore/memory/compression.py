@@ -54,21 +54,21 @@ def build_context(
     max_tokens: int,
     count: CountTokens,
     manner: Manner = PLAIN,
-    stand_ins: Sequence[ContextEntry] = (),
+    replacements: Sequence[ContextEntry] = (),
 ) -> Context:
     """Fills the budget with these memories, best first; the text never exceeds `max_tokens`.
 
     1. Entries of the task that a clear query refers to, then the task's window; if there are hits, at most
        half of the budget (`contexts/filling.py`).
-    2. Hits in full, and from `stand_ins` summaries of those that do not fit.
+    2. Hits in full, and from `replacements` summaries of those that do not fit.
     3. Shortened entries of the task in full.
     4. Hits that are too long, shortened.
 
     Sentences in several lines are deduplicated (`contexts/shortening.py`), and the freed budget is refilled.
     """
     unlike = _unlike(entries) if manner.distinct else entries
-    filling = Filling(max_tokens, cache(count), manner, [*unlike, *stand_ins])
-    _fill(filling, unlike, stand_ins, manner)
+    filling = Filling(max_tokens, cache(count), manner, [*unlike, *replacements])
+    _fill(filling, unlike, replacements, manner)
     lines = filling.lines
     text, tokens = _counted(lines, manner.form, count)
     while tokens > max_tokens:
@@ -108,7 +108,9 @@ def compress_memory_sequence(
     return filling.lines
 
 
-def _fill(filling: Filling, entries: Sequence[ContextEntry], stand_ins: Sequence[ContextEntry], manner: Manner) -> None:
+def _fill(
+    filling: Filling, entries: Sequence[ContextEntry], replacements: Sequence[ContextEntry], manner: Manner
+) -> None:
     working, found = _parted(entries)
     best_worth = max((entry.worth for entry in entries), default=0.0)
     meant = clearly_meant(working, best_worth) if manner.clear else []
@@ -121,10 +123,10 @@ def _fill(filling: Filling, entries: Sequence[ContextEntry], stand_ins: Sequence
     kept = filling.room - int(filling.room * manner.found_share)
     filling.add(found[:BEST_FOUND], filling.room - kept)
     behind = _shorter_first(found[BEST_FOUND:])
-    if stand_ins:
+    if replacements:
         summarised = int((filling.room - kept) * manner.summaries_share)
         filling.add_in_full(behind, filling.room - kept - summarised)
-        filling.add_stand_ins(stand_ins, entries, filling.room - kept)
+        filling.add_replacements(replacements, entries, filling.room - kept)
     filling.add_in_full(behind, filling.room - kept)
     filling.expand(window, filling.room)
     filling.add([*meant, *window], filling.room)

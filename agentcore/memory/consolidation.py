@@ -18,7 +18,7 @@ from agentcore.memory.statements import statement_words as known
 from agentcore.memory.statements.differences import alike
 from agentcore.memory.statements.facts import fact, is_plain, speaks_against
 from agentcore.memory.statements.replacement import POSSIBLE, count, takes_place
-from agentcore.memory.statements.statements import READ_CHARS, Reading, Statement, Told, plain, read, same_speaker
+from agentcore.memory.statements.statements import READ_CHARS, Reading, RuleInput, Statement, plain, read, same_speaker
 from agentcore.memory.statements.values import TYPED, Token, content, read_tokens
 
 Relation = Literal["same", "near", "possible", "superseding", "none"]
@@ -40,16 +40,16 @@ _ANSWER_CHARS = 300
 NOTHING = Verdict("none")
 
 
-def told(memory: RuleColumns | MemoryRecord | MemorySummary) -> Told:
-    """Returns a memory's columns as `Told`; of an exchange, the user's text with the answer as `reply`."""
+def told(memory: RuleColumns | MemoryRecord | MemorySummary) -> RuleInput:
+    """Returns a memory's columns as `RuleInput`; of an exchange, the user's text with the answer as `reply`."""
     text, reply = memory.content, ""
     if text.startswith(_ASKED) and _ANSWERED in text and not _ACTED.search(text):
         text, _, reply = text.removeprefix(_ASKED).partition(_ANSWERED)
     spoken_by, user_id = memory.speaker, memory.user_id
-    return Told(text, memory.timestamp, spoken_by, user_id, memory.session_id, memory.task_id, reply)
+    return RuleInput(text, memory.timestamp, spoken_by, user_id, memory.session_id, memory.task_id, reply)
 
 
-def judge(old: Told, new: Told) -> Verdict:
+def judge(old: RuleInput, new: RuleInput) -> Verdict:
     """Compares two memories. Never "superseding" if the old one is later, or for long texts."""
     if normal_form(old.content) == normal_form(new.content):
         return Verdict("same")
@@ -62,7 +62,7 @@ def judge(old: Told, new: Told) -> Verdict:
     return Verdict("near") if _is_near(old, new) else NOTHING
 
 
-def _replacement(old: Told, new: Told) -> str:
+def _replacement(old: RuleInput, new: RuleInput) -> str:
     was, after = _only_statement(old), new.once(read, new.content)
     if was is None or after.adds:
         return ""
@@ -72,13 +72,13 @@ def _replacement(old: Told, new: Told) -> str:
     return certain[0] if certain else undecided
 
 
-def _rule(old: Told, new: Told) -> str:
+def _rule(old: RuleInput, new: RuleInput) -> str:
     """Returns the rule for statements, else the rule for facts."""
     rule = _replacement(old, new)
     return rule if rule and rule != POSSIBLE else _other_fact(old, new) or rule
 
 
-def _other_fact(old: Told, new: Told) -> str:
+def _other_fact(old: RuleInput, new: RuleInput) -> str:
     was, now = old.once(fact, old.content), new.once(fact, new.content)
     if was is None or now is None or not speaks_against(was, now) or not is_plain(was, now):
         return ""
@@ -87,7 +87,7 @@ def _other_fact(old: Told, new: Told) -> str:
     return "" if _of_other_tasks(old, new) or old.once(read, old.reply).statements else "fact"
 
 
-def _only_statement(old: Told) -> Statement | None:
+def _only_statement(old: RuleInput) -> Statement | None:
     before = old.once(read, old.content)
     if not before.whole or before.adds or len(before.statements) != 1:
         return None
@@ -95,7 +95,7 @@ def _only_statement(old: Told) -> Statement | None:
     return None if _answers_more(old, was) else was
 
 
-def _rule_between(old: Told, new: Told, was: Statement, now: Statement) -> str:
+def _rule_between(old: RuleInput, new: RuleInput, was: Statement, now: Statement) -> str:
     if now.generic and _of_other_tasks(old, new):
         return ""
     if not same_speaker(old, new) and not _holds_whoever_says_it(was, now):
@@ -109,23 +109,23 @@ def _holds_whoever_says_it(was: Statement, now: Statement) -> bool:
     return now.marked and not now.own and not was.own
 
 
-def _answers_more(old: Told, was: Statement) -> bool:
+def _answers_more(old: RuleInput, was: Statement) -> bool:
     said = old.once(read, old.reply).statements
     other = (each.subject - {"you", "i", "we"} for each in said)
     is_other = any(subject and subject != was.subject - {"i"} for subject in other)
     return is_other or len(old.reply) > _ANSWER_CHARS
 
 
-def _of_other_tasks(old: Told, new: Told) -> bool:
+def _of_other_tasks(old: RuleInput, new: RuleInput) -> bool:
     return old.task_id is not None and new.task_id is not None and old.task_id != new.task_id
 
 
-def _in_one_scope(old: Told, new: Told) -> bool:
+def _in_one_scope(old: RuleInput, new: RuleInput) -> bool:
     sessions = old.session_id is not None and old.session_id == new.session_id
     return sessions or (old.task_id is not None and old.task_id == new.task_id)
 
 
-def _is_near(old: Told, new: Told) -> bool:
+def _is_near(old: RuleInput, new: RuleInput) -> bool:
     if not same_speaker(old, new) or old.user_id != new.user_id or _asks(old) != _asks(new):
         return False
     before, after = read_tokens(plain(old.content)), read_tokens(plain(new.content))
@@ -134,7 +134,7 @@ def _is_near(old: Told, new: Told) -> bool:
     return _in_like_words(_telling(before), _telling(after))
 
 
-def _asks(said: Told) -> bool:
+def _asks(said: RuleInput) -> bool:
     return said.content.rstrip().endswith("?")
 
 
@@ -208,7 +208,7 @@ _TURNED = (
 )
 
 
-def echoes(stated: Told, said: Told) -> bool:
+def echoes(stated: RuleInput, said: RuleInput) -> bool:
     """Returns whether `said` merely repeats `stated`, shortly after it, by another speaker."""
     if not _answers(stated, said) or "?" in said.content:
         return False
@@ -221,14 +221,14 @@ def echoes(stated: Told, said: Told) -> bool:
     return was is not None and now is not None and _told(was) == _told(now)
 
 
-def _answers(stated: Told, said: Told) -> bool:
+def _answers(stated: RuleInput, said: RuleInput) -> bool:
     if stated.session_id is None or not stated.speaker or not said.speaker or same_speaker(stated, said):
         return False
     soon = stated.timestamp <= said.timestamp <= stated.timestamp + ECHO_WINDOW
     return soon and _talk(stated) == _talk(said)
 
 
-def _talk(told: Told) -> tuple[str | None, ...]:
+def _talk(told: RuleInput) -> tuple[str | None, ...]:
     return told.session_id, told.user_id, told.task_id
 
 

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.params.memories import Turn
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 
 __all__ = [
     "FACT_EXTRACTORS",
@@ -107,7 +107,7 @@ FactVerdict = Literal["ADD", "UPDATE", "SUPERSEDE", "NOOP"]
 class FactJudge(Model, Protocol):
     """Decides whether a new statement supersedes an old one, for pairs that passed the rules."""
 
-    async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
+    async def judge(self, old: RuleInput, new: RuleInput, *, agent_id: str) -> FactVerdict:
         """Returns SUPERSEDE if the new statement supersedes the old one; otherwise both remain current.
 
         Raises DependencyUnavailable.

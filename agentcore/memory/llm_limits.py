@@ -19,7 +19,7 @@ from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
 from agentcore.memory.llm import Bill, FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
 from agentcore.memory.params.memories import Turn
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 from agentcore.memory.storage import MemoryStorage
 from agentcore.structured_settings import MICROS, LlmUseOptions
 from agentcore.telemetry import Metrics
@@ -178,14 +178,14 @@ class LimitedFactJudge(_Limited[FactJudge]):
     use = "fact_judge"
 
     async def judge_all(
-        self, pairs: Sequence[tuple[Told, Told]], *, agent_id: str
+        self, pairs: Sequence[tuple[RuleInput, RuleInput]], *, agent_id: str
     ) -> list[FactVerdict | DependencyUnavailable]:
         """Returns the verdict, or the error, for each pair of an old and a new statement.
 
         Requests run concurrently, so one timeout covers all.
         """
 
-        async def judged(old: Told, new: Told) -> FactVerdict | DependencyUnavailable:
+        async def judged(old: RuleInput, new: RuleInput) -> FactVerdict | DependencyUnavailable:
             try:
                 return await self._wait_for(lambda: self._inner.judge(old, new, agent_id=agent_id))
             except DependencyUnavailable as failure:

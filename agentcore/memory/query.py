@@ -143,7 +143,7 @@ HISTORICAL_THRESHOLD = 0.8
 
 
 @dataclass(frozen=True)
-class LookingBack:
+class HistoricalScope:
     """Why superseded memories are searched, too, and those of which times.
 
     `phrase`: the words of the query that name the times `spans`, in one of which a superseded memory must be
@@ -166,9 +166,9 @@ def is_short(query: str) -> bool:
     return len(query) <= READ_CHARS
 
 
-def looking_back(
+def historical_scope(
     query: str, named: Sequence[tuple[str, Span]], now: datetime, probability: float = 0.0
-) -> LookingBack | None:
+) -> HistoricalScope | None:
     """Returns which superseded memories a query asks for: by times before `now`, or by its probability.
 
     `named`: the times that the query names, each with its words.
@@ -177,5 +177,5 @@ def looking_back(
         return None
     over = [(phrase, span) for phrase, span in named if span[1] <= now]
     if not over:
-        return LookingBack(None, probability=probability) if probability >= HISTORICAL_THRESHOLD else None
-    return LookingBack("; ".join(dict.fromkeys(phrase for phrase, _ in over)), [span for _, span in over])
+        return HistoricalScope(None, probability=probability) if probability >= HISTORICAL_THRESHOLD else None
+    return HistoricalScope("; ".join(dict.fromkeys(phrase for phrase, _ in over)), [span for _, span in over])

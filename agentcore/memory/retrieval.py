@@ -17,10 +17,10 @@ from agentcore.memory.ranking.calibration import FIT, CutOffs, Signals
 from agentcore.memory.ranking.candidates import (
     REPETITION_LOSS,
     Candidate,
+    CandidateLink,
     Distinct,
     Question,
     Span,
-    Tie,
     distinct,
     left,
     likenesses,
@@ -103,24 +103,24 @@ class Ranking:
     signals: Signals
     fit: float
     dropped: Sequence[Dropped] = field(default_factory=tuple)
-    links: Sequence[Tie] = ()
+    links: Sequence[CandidateLink] = ()
     linkable: Sequence[Ranked] = ()
 
 
 def rank(
     candidates: Sequence[Candidate],
-    ties: Sequence[Tie],
-    neighbours: Sequence[Tie],
+    links: Sequence[CandidateLink],
+    neighbours: Sequence[CandidateLink],
     weights: RetrievalWeights,
     question: Question,
     k: int,
     cut_offs: CutOffs = KEEP_ALL,
 ) -> Ranking:
-    """Returns the `k` best candidates, best first; ties are ordered newest first, then by id."""
+    """Returns the `k` best candidates, best first; links are ordered newest first, then by id."""
     dropped: Counter[str] = Counter()
     others = _without_the_query(candidates, question, dropped)
     similar = _similar_enough(others, question, dropped)
-    similar = _without_summaries(similar, ties, dropped)
+    similar = _without_summaries(similar, links, dropped)
     told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = told.kept
     named = _named_speakers(unique, question.words)
@@ -131,7 +131,7 @@ def rank(
     places = {each.memory_id: place for place, each in enumerate(unique)}
     values = _values(unique, weights, question, follow_up_similarities(unique, places, neighbours), named)
     matches = _matches(values, shares)
-    _add_links(values, places, matches, ties)
+    _add_links(values, places, matches, links)
     _add_neighbours(values, unique, places, matches, neighbours, weights)
     if question.seeks_time and not question.windows:
         values[:, _COLUMN["time"]] *= matches
@@ -151,8 +151,8 @@ def rank(
     # By relevance: outdated memories are ranked lower and marked, not dropped.
     by_relevance = _in_order(newest, relevance)
     kept = _cut(order, by_relevance, relevance, k, fit, question.memory_count, cut_offs, dropped)
-    links = [tie for tie in ties if tie.by_caller and round(tie.weight, 3) >= STRONG_LINK]
-    ends = {places[end] for tie in links for end in (tie.source_id, tie.target_id) if end in places}
+    caller_links = [link for link in links if link.by_caller and round(link.weight, 3) >= STRONG_LINK]
+    ends = {places[end] for link in caller_links for end in (link.source_id, link.target_id) if end in places}
     ranked = [
         Ranked(
             unique[place].memory_id,
@@ -166,7 +166,7 @@ def rank(
         )
         for place in [*kept, *sorted(ends.difference(kept))]
     ]
-    return Ranking(ranked[: len(kept)], signals, fit, _dropped_counts(dropped), links, ranked[len(kept) :])
+    return Ranking(ranked[: len(kept)], signals, fit, _dropped_counts(dropped), caller_links, ranked[len(kept) :])
 
 
 def _dropped_counts(dropped: Counter[str]) -> list[Dropped]:
@@ -200,12 +200,12 @@ def _similar_enough(candidates: Sequence[Candidate], question: Question, dropped
 
 
 def _without_summaries(
-    candidates: Sequence[Candidate], ties: Sequence[Tie], dropped: Counter[str]
+    candidates: Sequence[Candidate], links: Sequence[CandidateLink], dropped: Counter[str]
 ) -> Sequence[Candidate]:
     if not any(each.is_summary for each in candidates):
         return candidates
     there = {each.memory_id for each in candidates}
-    told = {tie.source_id for tie in ties if tie.target_id in there}
+    told = {link.source_id for link in links if link.target_id in there}
     kept = [each for each in candidates if not (each.is_summary and each.memory_id in told)]
     if len(kept) < len(candidates):
         dropped["summary_of_what_is_found"] = len(candidates) - len(kept)
@@ -213,7 +213,7 @@ def _without_summaries(
 
 
 def follow_up_similarities(
-    candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[Tie]
+    candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[CandidateLink]
 ) -> Values:
     """Returns the similarities, raised for messages that follow up on a similar one. NaN: no vector."""
     own = np.array([math.nan if each.similarity is None else each.similarity for each in candidates])
@@ -227,11 +227,11 @@ def follow_up_similarities(
 
 
 def _adjacent(
-    candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[Tie]
+    candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[CandidateLink]
 ) -> Iterator[tuple[int, int]]:
     """Yields the indexes of each pair of adjacent messages in a session, the earlier one first."""
-    for tie in neighbours:
-        pair = [places[each] for each in (tie.source_id, tie.target_id) if each in places]
+    for link in neighbours:
+        pair = [places[each] for each in (link.source_id, link.target_id) if each in places]
         if len(pair) == 2:
             before, after = sorted(pair, key=lambda at: (candidates[at].timestamp, candidates[at].memory_id))
             yield before, after
@@ -328,13 +328,13 @@ def _matches(values: Values, shares: Values) -> Values:
     return np.asarray(values[:, both] @ shares[both] / total if total > 0 else np.zeros(len(values)))
 
 
-def _add_links(values: Values, places: Mapping[UUID, int], matches: Values, ties: Sequence[Tie]) -> None:
+def _add_links(values: Values, places: Mapping[UUID, int], matches: Values, links: Sequence[CandidateLink]) -> None:
     column = values[:, _COLUMN["links"]]
-    for tie in ties:
-        source, target = places.get(tie.source_id), places.get(tie.target_id)
+    for link in links:
+        source, target = places.get(link.source_id), places.get(link.target_id)
         if source is not None and target is not None:
-            column[source] = max(column[source], tie.weight * matches[target])
-            column[target] = max(column[target], tie.weight * matches[source])
+            column[source] = max(column[source], link.weight * matches[target])
+            column[target] = max(column[target], link.weight * matches[source])
 
 
 def _add_neighbours(
@@ -342,7 +342,7 @@ def _add_neighbours(
     candidates: Sequence[Candidate],
     places: Mapping[UUID, int],
     matches: Values,
-    neighbours: Sequence[Tie],
+    neighbours: Sequence[CandidateLink],
     weights: RetrievalWeights,
 ) -> None:
     """Adds a share of the match of adjacent turns between people; with an assistant it lowers quality."""
@@ -410,7 +410,9 @@ def _repeated(candidates: Sequence[Candidate], scores: Values, top: Sequence[int
     return repeated
 
 
-def freshness(scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]) -> Values:
+def freshness(
+    scores: Values, places: Mapping[UUID, int], changes: Sequence[CandidateLink], best: Sequence[int]
+) -> Values:
     """Returns score changes for pairs of top hits of which one probably makes the other outdated.
 
     Both are shares of the lower score, times the root of the link's probability. The older one loses
@@ -419,16 +421,16 @@ def freshness(scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie]
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
     standings = _relative_scores(scores)
-    for tie in changes:
-        new, old = places.get(tie.source_id), places.get(tie.target_id)
+    for link in changes:
+        new, old = places.get(link.source_id), places.get(link.target_id)
         if new in looked_at and old in looked_at and new is not None and old is not None:
-            amount = math.sqrt(tie.weight) * min(scores[new], scores[old])
+            amount = math.sqrt(link.weight) * min(scores[new], scores[old])
             gains[new] = max(gains[new], FRESHNESS_GAIN * standings[old] * amount)
             losses[old] = max(losses[old], FRESHNESS_LOSS * amount)
     return gains - losses
 
 
-def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], best: Sequence[int]) -> Values:
+def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[CandidateLink], best: Sequence[int]) -> Values:
     """Returns the scores, raised for candidates that make a top hit outdated.
 
     Such a candidate often shares no word with the query. The lift is LIFT times the score distance, times the
@@ -436,11 +438,11 @@ def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[Tie], b
     """
     higher, looked_at = scores.copy(), {*best}
     standings = _relative_scores(scores)
-    for tie in changes:
-        new, old = places.get(tie.source_id), places.get(tie.target_id)
+    for link in changes:
+        new, old = places.get(link.source_id), places.get(link.target_id)
         if new is not None and old is not None and old in looked_at:
             distance = max(0.0, scores[old] - scores[new])
-            share = LIFT * math.sqrt(tie.weight) * standings[old]
+            share = LIFT * math.sqrt(link.weight) * standings[old]
             higher[new] = max(higher[new], scores[new] + share * distance)
     return higher
 
@@ -456,13 +458,15 @@ def _relative_scores(scores: Values) -> Values:
     return np.clip((scores - middle) / (top - middle), 0.0, 1.0)
 
 
-def _outdated(candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[Tie]) -> dict[UUID, UUID]:
+def _outdated(
+    candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[CandidateLink]
+) -> dict[UUID, UUID]:
     ranks = {candidates[place].memory_id: rank for rank, place in enumerate(order)}
     found: dict[UUID, UUID] = {}
-    for tie in sorted(changes, key=lambda each: each.weight):
-        new, old = ranks.get(tie.source_id), ranks.get(tie.target_id)
-        if tie.weight >= MIN_OUTDATED_PROBABILITY and new is not None and old is not None and new < old:
-            found[tie.target_id] = tie.source_id
+    for link in sorted(changes, key=lambda each: each.weight):
+        new, old = ranks.get(link.source_id), ranks.get(link.target_id)
+        if link.weight >= MIN_OUTDATED_PROBABILITY and new is not None and old is not None and new < old:
+            found[link.target_id] = link.source_id
     return found
 
 

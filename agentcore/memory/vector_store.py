@@ -18,7 +18,7 @@ from psycopg.types.json import Jsonb
 from agentcore.database import Database, Row, Statement, Users, query, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
-from agentcore.memory.ranking.candidates import Candidate, SearchLimits, Span, Tie
+from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
 from agentcore.memory.rows.vector_index import ServingIndex, together
 from agentcore.memory.rows.vector_rows import SETTLED, ServingIndexes, VectorPlace, index_settings
 from agentcore.memory.scoring import is_person
@@ -64,7 +64,7 @@ class SearchRequest:
         return self.vectors is not None and self.bm25.statistics.has_passages
 
     @property
-    def looks_back(self) -> bool:
+    def includes_history(self) -> bool:
         """Whether superseded memories are searched too."""
         return not self.conditions.keys() & {"current", "as_of"}
 
@@ -78,12 +78,12 @@ class Found:
     """
 
     candidates: Sequence[Candidate]
-    ties: Sequence[Tie]
-    neighbours: Sequence[Tie]
+    links: Sequence[CandidateLink]
+    neighbours: Sequence[CandidateLink]
     counts: Mapping[str, int]
     mode: str
     near_vectors: Mapping[UUID, NDArray[np.float32]]
-    changes: Sequence[Tie]
+    changes: Sequence[CandidateLink]
 
     @property
     def passages(self) -> dict[UUID, tuple[int, int]]:
@@ -155,12 +155,12 @@ class PgVectorStore:
         is_much = sum(len(row["term_keys"]) for row in rows) > THREAD_ABOVE_TERMS
         return Found(
             await asyncio.to_thread(read) if is_much else read(),
-            list(_ties(rows, changes=False)),
-            [Tie(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
+            list(_links(rows, changes=False)),
+            [CandidateLink(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
             _counts(rows, request),
             modes[0],
             {row["memory_id"]: row["vector"].to_numpy() for row in rows if row["vector"] is not None},
-            list(_ties(rows, changes=True)),
+            list(_links(rows, changes=True)),
         )
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
@@ -339,16 +339,16 @@ def _candidate(row: Row, request: SearchRequest, session_match: float) -> Candid
         is_summary=row["is_summary"],
         term_keys=row["term_keys"],
         event=_span(row, "event"),
-        held=_span(row, "held") if request.looks_back else None,
+        held=_span(row, "held") if request.includes_history else None,
         passage=None if row["passage_start"] is None else (row["passage_start"], row["passage_end"]),
         session_match=session_match,
     )
 
 
-def _ties(rows: Sequence[Row], *, changes: bool) -> Iterator[Tie]:
+def _links(rows: Sequence[Row], *, changes: bool) -> Iterator[CandidateLink]:
     """Yields the links among the candidates: those by CHANGES, or all others."""
     for row in rows:
         links = zip(row["target_ids"] or (), row["weights"] or (), row["relations"] or (), strict=True)
         for target_id, weight, relation in links:
             if (relation == CHANGES) == changes:
-                yield Tie(row["memory_id"], target_id, weight, relation not in SERVICE_RELATIONS)
+                yield CandidateLink(row["memory_id"], target_id, weight, relation not in SERVICE_RELATIONS)

@@ -36,7 +36,7 @@ from agentcore.memory.llm import (
     WrittenSummary,
 )
 from agentcore.memory.params.memories import Turn
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 from agentcore.memory.tokens import TokenCounter
 from agentcore.providers.remote_request import REFUSED, Failures, RemoteEmbedder, RequestFailed, persist
 
@@ -389,12 +389,12 @@ class OpenAiFactJudge(OpenAiChat[_Verdict]):
     def __init__(self, options: LlmOptions) -> None:
         super().__init__(options, Task("judge", "verdict", load_prompt("fact_judge"), _Verdict))
 
-    async def judge(self, old: Told, new: Told, *, agent_id: str) -> FactVerdict:
+    async def judge(self, old: RuleInput, new: RuleInput, *, agent_id: str) -> FactVerdict:
         document = {name: _document(each) for name, each in (("old", old), ("new", new))}
         return (await self.ask(document, agent_id=agent_id)).verdict
 
 
-def _document(told: Told) -> dict[str, str | None]:
+def _document(told: RuleInput) -> dict[str, str | None]:
     said_at = told.timestamp.isoformat()
     return {"text": told.content[:TEXT_CHARS], "speaker": told.speaker, "said_at": said_at}
 

@@ -91,7 +91,7 @@ OF_ONE_CALL = {
     "agentcore.memory.recall.recalling": "TaskMemory.importances",
     "agentcore.memory.recall.searching": "SearchResult.passages",
     "agentcore.memory.recall.wording": "Wording.corrected",
-    "agentcore.memory.statements.statements": "Told.readings",
+    "agentcore.memory.statements.statements": "RuleInput.readings",
     "agentcore.memory.vector_store": "SearchRequest.term_weights",
     "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",

@@ -17,7 +17,7 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import LlmOptions
 from agentcore.memory.llm_limits import CROWDED
 from agentcore.memory.params.memories import CapabilitiesParams, StoreBatchParams, StoreParams
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 from agentcore.providers.openai_models import OpenAiFactJudge, load_prompt
 from agentcore.runtime import open_runtime
 from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking
@@ -204,7 +204,7 @@ async def test_an_answer_that_is_no_verdict_is_refused(said: dict[str, str] | st
     async with scripted_http(lambda request: chat_answer(said)) as server:
         judge = OpenAiFactJudge(LlmOptions(model_name="small", base_url=server.url))
         await judge.open()
-        told = Told(OLD, datetime(2026, 3, 2, tzinfo=UTC))
+        told = RuleInput(OLD, datetime(2026, 3, 2, tzinfo=UTC))
         try:
             with pytest.raises(DependencyUnavailable):
                 await judge.judge(told, told, agent_id="a")

@@ -13,7 +13,7 @@ import pytest
 
 from agentcore.memory.llm import LlmOptions, Said, SummaryRequest
 from agentcore.memory.params.memories import Turn
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 from agentcore.providers.openai_models import (
     OpenAiFactExtractor,
     OpenAiFactJudge,
@@ -37,7 +37,7 @@ DIGESTS = {
 
 
 async def judge(options: LlmOptions) -> None:
-    told = [Told("The owner is Priya.", NOON, "Ada"), Told("The owner is Tomas now.", NOON)]
+    told = [RuleInput("The owner is Priya.", NOON, "Ada"), RuleInput("The owner is Tomas now.", NOON)]
     await opened(OpenAiFactJudge(options), lambda each: each.judge(*told, agent_id="a"))
 
 

@@ -15,7 +15,7 @@ from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import DeleteParams, GetContextParams
 from agentcore.memory.params.sessions import EndSessionParams
-from agentcore.memory.recall.recalling import stand_ins
+from agentcore.memory.recall.recalling import replacements
 from agentcore.summary_rules import SEGMENT_MESSAGES, SummaryRules
 from tests.fixtures.memory import Agent
 
@@ -52,7 +52,7 @@ async def looked_up(
     agent: Agent, memory_ids: Sequence[UUID], conditions: Mapping[str, object] = NOW, max_tokens: int = 200
 ) -> list[ContextEntry]:
     caller = Caller(agent.agent_id)
-    return await stand_ins(agent.runtime.parts, caller, found(memory_ids), conditions, max_tokens)
+    return await replacements(agent.runtime.parts, caller, found(memory_ids), conditions, max_tokens)
 
 
 @pytest.mark.shows("FR-3.2")
@@ -62,7 +62,7 @@ async def test_the_summary_of_several_found_memories_is_looked_up_with_all_it_is
     assert (told.memory_id, told.sources) == (summary, set(of))
     record = await agent.get(summary)
     assert (told.content, told.timestamp) == (record.content, record.timestamp)
-    built = build_context(found(of), 150, agent.runtime.parts.count_tokens, stand_ins=[told])
+    built = build_context(found(of), 150, agent.runtime.parts.count_tokens, replacements=[told])
     assert built.token_count <= 150
 
 

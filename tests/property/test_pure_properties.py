@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentcore.memory.keys import encode_segment
 from agentcore.memory.pruning import STRATEGIES, Prunable, PruningPolicy, decide
-from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
+from agentcore.memory.ranking.candidates import Candidate, CandidateLink, MatchScale, Question
 from agentcore.memory.retrieval import rank
 from agentcore.memory.scoring import RetrievalWeights
 
@@ -50,15 +50,15 @@ def candidates(draw: st.DrawFn) -> list[Candidate]:
 
 
 @st.composite
-def ties(draw: st.DrawFn) -> list[Tie]:
+def links(draw: st.DrawFn) -> list[CandidateLink]:
     ids = st.integers(0, 12).map(lambda number: UUID(int=number))
-    return draw(st.lists(st.builds(Tie, ids, ids, SHARES), max_size=6))
+    return draw(st.lists(st.builds(CandidateLink, ids, ids, SHARES), max_size=6))
 
 
-@given(candidates(), ties(), ties(), st.integers(1, 12), st.randoms(use_true_random=False))
+@given(candidates(), links(), links(), st.integers(1, 12), st.randoms(use_true_random=False))
 @pytest.mark.shows("FR-2.3", "issue3-2-fusion")
 def test_a_ranking_is_bounded_ordered_and_independent_of_the_order_of_arrival(
-    found: list[Candidate], tied: list[Tie], beside: list[Tie], k: int, chance: random.Random
+    found: list[Candidate], tied: list[CandidateLink], beside: list[CandidateLink], k: int, chance: random.Random
 ) -> None:
     ranking = rank(found, tied, beside, RetrievalWeights(), ASKED, k)
     scores = [each.score for each in ranking.ranked]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from agentcore.memory.columns import RuleColumns
 from agentcore.memory.consolidation import echoes, judge, subject_keys, told
-from agentcore.memory.statements.statements import READ_CHARS, Told, read
+from agentcore.memory.statements.statements import READ_CHARS, RuleInput, read
 
 MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 
@@ -183,9 +183,9 @@ class Origin(TypedDict, total=False):
     task_id: str
 
 
-def said(content: str, *, days: float = 0.0, minutes: float = 0.0, **values: Unpack[Origin]) -> Told:
+def said(content: str, *, days: float = 0.0, minutes: float = 0.0, **values: Unpack[Origin]) -> RuleInput:
     """Returns a memory from March, or this much later."""
-    return Told(content, MARCH + timedelta(days=days, minutes=minutes), **values)
+    return RuleInput(content, MARCH + timedelta(days=days, minutes=minutes), **values)
 
 
 @pytest.mark.parametrize(("old", "new"), CHANGED)
@@ -295,8 +295,8 @@ def test_a_number_that_says_which_one_is_no_value(old: str, new: str) -> None:
 
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
-BOSS = Told("My boss is Henrik Dahl.", NOON, "user", "anna", "one")
-ECHO = Told("Noted, your boss is Henrik Dahl.", NOON + timedelta(seconds=3), "assistant", "anna", "one")
+BOSS = RuleInput("My boss is Henrik Dahl.", NOON, "user", "anna", "one")
+ECHO = RuleInput("Noted, your boss is Henrik Dahl.", NOON + timedelta(seconds=3), "assistant", "anna", "one")
 
 
 @pytest.mark.parametrize(
@@ -349,7 +349,7 @@ def test_what_says_more_or_something_else_is_none(said: str) -> None:
     ],
     ids=["of the same", "of nobody", "of another user", "elsewhere", "of a task", "before", "long behind"],
 )
-def test_only_another_speaker_soon_behind_it_in_the_session_repeats_it(other: Told) -> None:
+def test_only_another_speaker_soon_behind_it_in_the_session_repeats_it(other: RuleInput) -> None:
     assert echoes(BOSS, ECHO)
     assert not echoes(BOSS, other)
 

@@ -10,7 +10,7 @@ import pytest
 
 from agentcore.memory.consolidation import judge
 from agentcore.memory.statements.facts import fact, fact_keys, speaks_against
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 
 MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
 WORDINGS = Path(__file__).parents[2] / "benchmarks" / "data" / "free_wordings.json"
@@ -68,7 +68,7 @@ TIMETABLED = [
 
 
 def relation(old: str, new: str) -> str:
-    return judge(Told(old, MARCH), Told(new, MARCH)).relation
+    return judge(RuleInput(old, MARCH), RuleInput(new, MARCH)).relation
 
 
 @pytest.mark.parametrize(("old", "new"), CHANGED)

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.ranking.calibration import CutOffs
-from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
+from agentcore.memory.ranking.candidates import Candidate, CandidateLink, MatchScale, Question
 from agentcore.memory.retrieval import FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 
@@ -23,14 +23,14 @@ def candidate(number: int, similarity: float) -> Candidate:
     return Candidate(UUID(int=number), day, 0.5, similarity, 0.0, None, 0, None, text)
 
 
-def ranking(changes: list[Tie], cut_offs: CutOffs | None = None) -> Ranking:
+def ranking(changes: list[CandidateLink], cut_offs: CutOffs | None = None) -> Ranking:
     candidates = [candidate(1, 0.9), candidate(2, 0.8), candidate(3, 0.7), candidate(4, 0.6)]
     question = Question(now=NOW, scale=SCALE, changes=changes)
     return rank(candidates, [], [], RetrievalWeights(), question, 10, cut_offs or CutOffs())
 
 
-def change(new: int, old: int, probability: float) -> Tie:
-    return Tie(UUID(int=new), UUID(int=old), probability)
+def change(new: int, old: int, probability: float) -> CandidateLink:
+    return CandidateLink(UUID(int=new), UUID(int=old), probability)
 
 
 def numbers(found: Ranking) -> list[int]:

@@ -41,7 +41,7 @@ from agentcore.memory.language.rejection import Screen, rejection
 from agentcore.memory.language.text import normal_form, sentences, words
 from agentcore.memory.query import asks_for_time, complete, split
 from agentcore.memory.ranking.opposition import asks_of_the_past
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 from agentcore.memory.summaries.grounding import SourceTexts, as_read, checked
 from agentcore.memory.summaries.summarizing import Source, summarize
 from agentcore.memory.tokens import TokenCounter
@@ -124,8 +124,8 @@ def source(text: str, speaker: str | None = None) -> Source:
 
 
 def judged(text: str) -> Any:
-    corrected = Told("No, I meant the 14th.", NOW, "Ada", None, "s")
-    return judge(Told(text, NOW, "Ada", None, "s"), corrected)
+    corrected = RuleInput("No, I meant the 14th.", NOW, "Ada", None, "s")
+    return judge(RuleInput(text, NOW, "Ada", None, "s"), corrected)
 
 
 def rendered(text: str) -> Any:

@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.ranking.calibration import CutOffs
-from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Tie
+from agentcore.memory.ranking.candidates import Candidate, CandidateLink, MatchScale, Question
 from agentcore.memory.recall.reranking import LINKED, MOST_LINKED, with_linked
 from agentcore.memory.retrieval import Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
@@ -27,7 +27,7 @@ def candidate(number: int, similarity: float) -> Candidate:
 
 
 def ranking(
-    links: Sequence[Tie], similarities: Sequence[float] = CLOSE, k: int = 5, cut_offs: CutOffs | None = None
+    links: Sequence[CandidateLink], similarities: Sequence[float] = CLOSE, k: int = 5, cut_offs: CutOffs | None = None
 ) -> Ranking:
     candidates = [candidate(number, each) for number, each in enumerate(similarities, 1)]
     question = Question(now=NOW, scale=SCALE)
@@ -35,8 +35,8 @@ def ranking(
     return with_linked(found, k)
 
 
-def link(source: int, target: int, weight: float = 1.0, *, by_caller: bool = True) -> Tie:
-    return Tie(UUID(int=source), UUID(int=target), weight, by_caller)
+def link(source: int, target: int, weight: float = 1.0, *, by_caller: bool = True) -> CandidateLink:
+    return CandidateLink(UUID(int=source), UUID(int=target), weight, by_caller)
 
 
 def numbers(found: Ranking) -> list[int]:
@@ -44,7 +44,7 @@ def numbers(found: Ranking) -> list[int]:
 
 
 @pytest.mark.parametrize("strong", [link(1, 10), link(10, 1), link(1, 10, 0.9)])
-def test_what_is_linked_to_the_best_hit_comes_behind_three_hits(strong: Tie) -> None:
+def test_what_is_linked_to_the_best_hit_comes_behind_three_hits(strong: CandidateLink) -> None:
     found = ranking([strong])
     assert numbers(found) == [1, 2, 3, 10, 4]
     moved = found.ranked[3]
@@ -56,7 +56,7 @@ def test_what_is_linked_to_the_best_hit_comes_behind_three_hits(strong: Tie) -> 
 
 
 @pytest.mark.parametrize("weak", [link(1, 10, 0.8), link(1, 10, by_caller=False), link(5, 10), link(1, 99)])
-def test_other_links_move_nothing(weak: Tie) -> None:
+def test_other_links_move_nothing(weak: CandidateLink) -> None:
     assert numbers(ranking([weak])) == [1, 2, 3, 4, 5]
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from agentcore.memory.ranking.calibration import CutOffs
-from agentcore.memory.ranking.candidates import Candidate, MatchScale, Question, Span, Tie
+from agentcore.memory.ranking.candidates import Candidate, CandidateLink, MatchScale, Question, Span
 from agentcore.memory.retrieval import TERMS, Ranking, rank
 from agentcore.memory.scoring import RetrievalWeights
 
@@ -57,21 +57,24 @@ FULL = MatchScale(words=10.0, query_words=10.0)
 
 def ranking_of(
     candidates: list[Candidate],
-    ties: list[Tie] | None = None,
-    neighbours: list[Tie] | None = None,
+    links: list[CandidateLink] | None = None,
+    neighbours: list[CandidateLink] | None = None,
     *,
     k: int = 10,
     weights: RetrievalWeights | None = None,
     **asked: Any,
 ) -> Ranking:
     question = Question(now=NOW, scale=FULL, **asked)
-    return rank(candidates, ties or [], neighbours or [], weights or RetrievalWeights(), question, k)
+    return rank(candidates, links or [], neighbours or [], weights or RetrievalWeights(), question, k)
 
 
 def ranked_numbers(
-    candidates: list[Candidate], ties: list[Tie] | None = None, neighbours: list[Tie] | None = None, **asked: Any
+    candidates: list[Candidate],
+    links: list[CandidateLink] | None = None,
+    neighbours: list[CandidateLink] | None = None,
+    **asked: Any,
 ) -> list[int]:
-    return [each.memory_id.int for each in ranking_of(candidates, ties, neighbours, **asked).ranked]
+    return [each.memory_id.int for each in ranking_of(candidates, links, neighbours, **asked).ranked]
 
 
 @pytest.mark.shows("FR-2.1")
@@ -93,13 +96,13 @@ def test_a_time_far_ahead_is_no_more_recent_than_one_as_long_ago() -> None:
 def test_a_memory_tied_to_a_match_rises_above_an_untied_one() -> None:
     match, tied, untied = candidate(1, similarity=0.9, words=10.0), candidate(3), candidate(2)
     assert ranked_numbers([match, untied, tied]) == [1, 2, 3]
-    assert ranked_numbers([match, untied, tied], [Tie(tied.memory_id, match.memory_id, 1.0)]) == [1, 3, 2]
+    assert ranked_numbers([match, untied, tied], [CandidateLink(tied.memory_id, match.memory_id, 1.0)]) == [1, 3, 2]
 
 
 def test_between_people_the_turn_beside_a_match_rises() -> None:
     match = candidate(1, similarity=0.9, words=10.0, speaker="Ada")
     answer, other = candidate(3, speaker="Bo"), candidate(2, speaker="Bo")
-    beside = [Tie(UUID(int=3), UUID(int=1), 1.0)]
+    beside = [CandidateLink(UUID(int=3), UUID(int=1), 1.0)]
     assert ranked_numbers([match, other, answer]) == [1, 2, 3]
     assert ranked_numbers([match, other, answer], neighbours=beside) == [1, 3, 2]
 
@@ -107,7 +110,7 @@ def test_between_people_the_turn_beside_a_match_rises() -> None:
 def test_beside_an_assistant_nothing_rises() -> None:
     match = candidate(1, similarity=0.9, words=10.0, speaker="user")
     answer, other = candidate(3, speaker="assistant"), candidate(2, speaker="assistant")
-    beside = [Tie(UUID(int=3), UUID(int=1), 1.0)]
+    beside = [CandidateLink(UUID(int=3), UUID(int=1), 1.0)]
     assert ranked_numbers([match, other, answer], neighbours=beside) == [1, 2, 3]
 
 
@@ -131,8 +134,8 @@ def test_a_message_that_follows_up_on_a_match_is_similar_to_the_query_too() -> N
 
     def gained(minutes: int, **features: Any) -> float:
         follow_up = candidate(2, similarity=0.1, age_days=1 - minutes / 1_440, **features)
-        tie = Tie(UUID(int=2), UUID(int=1), 1.0)
-        ranking = ranking_of([match, follow_up, alone], neighbours=[tie])
+        link = CandidateLink(UUID(int=2), UUID(int=1), 1.0)
+        ranking = ranking_of([match, follow_up, alone], neighbours=[link])
         similarity = {each.memory_id.int: each.terms["similarity"].value for each in ranking.ranked}
         assert {each.memory_id.int: each.similarity for each in ranking.ranked}[2] == 0.1
         return similarity[2] - similarity[3]
@@ -155,7 +158,7 @@ def test_between_people_an_answer_gains_most_by_its_question_and_a_question_leas
         beside = candidate(
             2, speaker="Bo", asks=first_asks and not match_comes_first, age_days=1 if match_comes_first else 2
         )
-        ranking = ranking_of([match, beside], neighbours=[Tie(UUID(int=2), UUID(int=1), 1.0)])
+        ranking = ranking_of([match, beside], neighbours=[CandidateLink(UUID(int=2), UUID(int=1), 1.0)])
         [found] = [each for each in ranking.ranked if each.memory_id.int == 2]
         return found.terms["neighbours"].value
 

@@ -19,7 +19,7 @@ from agentcore.memory.intake import Draft, subjects_of
 from agentcore.memory.models import FACT_FORM, NEAR_DUPLICATE, SUPERSEDES, Link
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Change, Lookup, Row, succession
-from agentcore.memory.statements.statements import Told
+from agentcore.memory.statements.statements import RuleInput
 from agentcore.memory.storage import MemoryTransaction, NewMemory
 
 # How many of the newest memories on one subject are compared.
@@ -42,7 +42,7 @@ class Earlier:
     """
 
     memory_id: UUID
-    told: Told
+    told: RuleInput
     memory_type: str
     namespace: str | None
     expires: bool
@@ -317,7 +317,7 @@ class Superseding:
         self._on_subject: dict[int, list[Earlier]] = {}
         self._confirmed: dict[tuple[UUID, str], bool] = {}
         self._asking: list[Draft] = []
-        self._verdicts: dict[tuple[Told, Told], Verdict] = {}
+        self._verdicts: dict[tuple[RuleInput, RuleInput], Verdict] = {}
         self._decided: dict[UUID, Supersession] = {}
         self._near: dict[UUID, UUID] = {}
         self._tasks: set[str] = set()
@@ -365,7 +365,7 @@ class Superseding:
         stated = from_draft(new, _UNSTORED)
         return (old for group in groups for old in group if admits(old, stated) and may_be_superseded(old, stated))
 
-    def _judge(self, old: Told, new: Told) -> Verdict:
+    def _judge(self, old: RuleInput, new: RuleInput) -> Verdict:
         verdict = self._verdicts.get((old, new))
         if verdict is None:
             verdict = self._verdicts[old, new] = judge(old, new)
@@ -406,7 +406,7 @@ class Superseding:
         model = self._parts.fact_judge
         if model is None:
             return
-        pairs: list[tuple[Earlier, Told, tuple[Told, Told]]] = []
+        pairs: list[tuple[Earlier, RuleInput, tuple[RuleInput, RuleInput]]] = []
         for each in asking:
             new, stated = told(each.columns), from_draft(each, _UNSTORED)
             before = (other for other in self._before(each) if may_be_superseded(other, stated))
@@ -476,7 +476,7 @@ class Superseding:
                 if verdict.relation == "superseding":
                     yield Supersession(old, late.memory_id, None, late.told.timestamp, verdict.rule)
 
-    def _takes_place(self, old: Earlier, new: Told, verdict: Verdict) -> bool:
+    def _takes_place(self, old: Earlier, new: RuleInput, verdict: Verdict) -> bool:
         """Returns the verdict of the rules, which a model may veto; undecided pairs need its consent."""
         said = self._confirmed.get((old.memory_id, new.content))
         if verdict.relation == "possible":

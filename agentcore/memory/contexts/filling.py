@@ -18,7 +18,7 @@ from agentcore.memory.contexts.rendering import (
     stretch_of,
     time_of,
 )
-from agentcore.memory.contexts.shortening import MOST_CHARACTERS_PER_TOKEN, Reading, extract, told_once
+from agentcore.memory.contexts.shortening import MOST_CHARACTERS_PER_TOKEN, Reading, extract, without_repetitions
 
 # Number of top hits that precede all other entries, also if they belong to the task.
 BEST_FOUND = 3
@@ -103,18 +103,20 @@ class Filling:
             if not self._stands(entry):
                 self._add_in_full(entry, self.room - kept)
 
-    def add_stand_ins(self, stand_ins: Sequence[ContextEntry], entries: Sequence[ContextEntry], room: int) -> None:
+    def add_replacements(
+        self, replacements: Sequence[ContextEntry], entries: Sequence[ContextEntry], room: int
+    ) -> None:
         """Adds fallback summaries of missing entries in full, by descending score, within `room` tokens."""
         kept = self.room - room
         missing = {entry.memory_id: entry.worth for entry in self.waiting(entries)}
         worths = [
             (sum(missing[each] for each in of), place)
-            for place, summary in enumerate(stand_ins)
+            for place, summary in enumerate(replacements)
             if len(of := summary.sources & missing.keys()) >= LEAST_SUMMARISED
         ]
         for _, place in sorted(worths, key=lambda each: (-each[0], each[1])):
-            if not self._stands(stand_ins[place]):
-                self._add_in_full(stand_ins[place], self.room - kept)
+            if not self._stands(replacements[place]):
+                self._add_in_full(replacements[place], self.room - kept)
 
     def add_window(self, notes: Sequence[ContextEntry], room: int) -> None:
         """Adds a task's notes within `room` tokens: the first in full, the rest shortened to equal sizes."""
@@ -271,7 +273,7 @@ class Filling:
 
     def once(self, lines: Sequence[ContextLine]) -> list[ContextLine]:
         """Returns the lines, deduplicated against each other."""
-        return told_once(lines, self._tokens, self.reading)
+        return without_repetitions(lines, self._tokens, self.reading)
 
     def _tokens(self, entry: ContextEntry, line: str) -> int:
         return self._count(self._form.memory(said(entry, line)))

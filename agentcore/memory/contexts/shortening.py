@@ -138,7 +138,7 @@ class Reading:
         return {place for run in runs if run in begun for place in begun[run]}
 
 
-def told_once(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Reading) -> list[ContextLine]:
+def without_repetitions(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Reading) -> list[ContextLine]:
     """Removes from summaries the sentences that other lines contain; drops lines that become empty.
 
     Lines are in order of score: of two summaries the later one loses a sentence. Sentences removed by an

@@ -153,14 +153,14 @@ async def summary_of(
         tags = {"memory_types": [MemoryType.SEMANTIC.value], "tags": [PERIOD_TAG, SUMMARY_TAG]}
         stored = await read(parts, caller, {**conditions, **tags})
         records = [*{each.memory_id: each for each in (*stored, *records)}.values()]
-    return await _summary(parts, _told_once(records), max_tokens), len(records)
+    return await _summary(parts, _without_repetitions(records), max_tokens), len(records)
 
 
 def _tells_of_episodes(conditions: Mapping[str, Any]) -> bool:
     return "tags" not in conditions and "episodic" in conditions.get("memory_types", ["episodic"])
 
 
-def _told_once(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
+def _without_repetitions(records: Sequence[MemoryRecord]) -> list[MemoryRecord]:
     there, told = {each.memory_id: each for each in records}, []
     for each in records:
         sources = _sources(each)

@@ -70,7 +70,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Tie:
+class CandidateLink:
     """A link between two memories; it counts in both directions.
 
     `by_caller`: its relation is not reserved for the service.
@@ -81,7 +81,7 @@ class Tie:
     weight: float
     by_caller: bool = False
 
-    def scaled(self, factor: float) -> Tie:
+    def scaled(self, factor: float) -> CandidateLink:
         """Returns the link with its weight times this factor."""
         return replace(self, weight=self.weight * factor)
 
@@ -122,7 +122,7 @@ class Question:
     own: Collection[UUID] = ()
     own_text: bytes | None = None
     text: bytes | None = None
-    changes: Sequence[Tie] = ()
+    changes: Sequence[CandidateLink] = ()
     change_factor: float = 1.0
     about_assistant: float = 0.0
     excess: Mapping[UUID, float] | None = None

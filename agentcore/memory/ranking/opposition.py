@@ -17,7 +17,7 @@ from agentcore.memory.consolidation import judge, subject_keys
 from agentcore.memory.consolidation import told as told_of
 from agentcore.memory.models import FACT_TAG, MemorySummary
 from agentcore.memory.statements.facts import Fact, fact, fact_keys, may_end, speaks_against
-from agentcore.memory.statements.statements import Told, read
+from agentcore.memory.statements.statements import RuleInput, read
 
 CONTRADICTED = "contradicted_by_newer"
 # Queries that may also ask for earlier states.
@@ -32,7 +32,7 @@ _OF_THE_PAST = re.compile(
 @dataclass(frozen=True, slots=True)
 class _Said:
     memory: MemorySummary
-    told: Told
+    told: RuleInput
     fact: Fact | None
 
 

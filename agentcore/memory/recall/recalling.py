@@ -172,7 +172,7 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
     entries = _entries(params, task, found)
     with steps("summaries"):
         holding = _holding(params, conditions)
-        summaries = await stand_ins(parts, caller, entries, holding, params.max_tokens)
+        summaries = await replacements(parts, caller, entries, holding, params.max_tokens)
     with steps("format"):
         built = await _built(entries, params.max_tokens, count, manner, summaries)
     used = [line.entry.memory_id for line in built.lines]
@@ -357,7 +357,7 @@ def _losses(built: Context) -> list[Dropped]:
     return [Dropped(reason=reason, count=count) for reason, count in losses.items() if count]
 
 
-async def stand_ins(
+async def replacements(
     parts: MemoryParts, caller: Caller, entries: Sequence[ContextEntry], conditions: Mapping[str, Any], max_tokens: int
 ) -> list[ContextEntry]:
     """Returns summaries of several entries that the search did not find; none if all entries may fit."""

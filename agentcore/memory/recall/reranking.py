@@ -13,7 +13,7 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm_limits import LimitedReranker
 from agentcore.memory.models import Dropped, JsonObject, MemoryRecord, MemorySummary, ScoreTerm
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.ranking.candidates import Tie
+from agentcore.memory.ranking.candidates import CandidateLink
 from agentcore.memory.ranking.opposition import CONTRADICTED, contradicted, instead_of
 from agentcore.memory.retrieval import Ranked, Ranking
 from agentcore.memory.scoring import is_person
@@ -137,28 +137,30 @@ def with_linked(ranking: Ranking, k: int) -> Ranking:
     targets = [close, BEHIND_NEXT, BEHIND_NEXT]
     moved: set[UUID] = set()
     for seed, target in zip(ranking.ranked, targets, strict=False):
-        for tie, other in _ends(seed.memory_id, ranking.links, others):
+        for link, other in _ends(seed.memory_id, ranking.links, others):
             place = min(target + len(moved), len(ranked))
             ahead = {each.memory_id for each in ranked[: max(place, BEHIND_BEST)]}
             if len(moved) == MOST_LINKED or other.memory_id in moved | ahead:
                 continue
             moved.add(other.memory_id)
             ranked = [each for each in ranked if each is not other]
-            ranked.insert(place, _moved_behind(other, ranked[place - 1].score, seed.memory_id, tie.weight))
+            ranked.insert(place, _moved_behind(other, ranked[place - 1].score, seed.memory_id, link.weight))
     brought = sum(each.memory_id in moved for each in ranking.linkable)
     return shortened(replace(ranking, ranked=ranked, dropped=_uncounted(ranking.dropped, brought)), k)
 
 
-def _ends(seed: UUID, links: Sequence[Tie], others: Mapping[UUID, Ranked]) -> Iterator[tuple[Tie, Ranked]]:
+def _ends(
+    seed: UUID, links: Sequence[CandidateLink], others: Mapping[UUID, Ranked]
+) -> Iterator[tuple[CandidateLink, Ranked]]:
     """Yields the memories linked to the seed, in either direction, by descending weight and score."""
     found = []
-    for tie in links:
-        if seed in (tie.source_id, tie.target_id):
-            end = tie.target_id if tie.source_id == seed else tie.source_id
+    for link in links:
+        if seed in (link.source_id, link.target_id):
+            end = link.target_id if link.source_id == seed else link.source_id
             other = others.get(end)
             # An outdated memory stays below the one that changed it.
             if other is not None and end != seed and other.outdated_by is None:
-                found.append((tie, other))
+                found.append((link, other))
     yield from sorted(found, key=lambda each: (-each[0].weight, -each[1].score, each[1].memory_id))
 
 

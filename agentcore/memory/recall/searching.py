@@ -25,11 +25,11 @@ from agentcore.memory.params.memories import GetContextParams, RetrieveParams, T
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import (
     HISTORICAL_THRESHOLD,
-    LookingBack,
+    HistoricalScope,
     asks_for_time,
     complete,
+    historical_scope,
     is_short,
-    looking_back,
     split,
 )
 from agentcore.memory.ranking.calibration import CutOffs, QueryDetector
@@ -118,12 +118,12 @@ class Search:
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named = await self._understood(now)
         times = _times_in(named)
-        back = self._looking_back(times, now)
+        back = self._historical_scope(times, now)
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
         windows = [time for _, time in times]
         historical = self._historical(vectors)
         if back is None:
-            back = self._looking_back(times, now, historical)
+            back = self._historical_scope(times, now, historical)
         request = SearchRequest(
             self._conditions(back),
             vectors,
@@ -152,7 +152,7 @@ class Search:
                 memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
 
-    def _resolves_contradictions(self, windows: Sequence[Span], back: LookingBack | None) -> bool:
+    def _resolves_contradictions(self, windows: Sequence[Span], back: HistoricalScope | None) -> bool:
         """Returns whether contradicted memories are left out: not if the query concerns the past."""
         is_past = windows or back or asks_of_the_past(self._params.query)
         return self._params.distinct and not is_past
@@ -161,7 +161,7 @@ class Search:
         """Ranks the candidates, in a thread if they have many terms."""
         arguments = (
             found.candidates,
-            found.ties,
+            found.links,
             found.neighbours,
             self._parts.policy.weights,
             question,
@@ -172,12 +172,12 @@ class Search:
             is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
             return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
 
-    def _looking_back(
+    def _historical_scope(
         self, named: Sequence[tuple[str, Span]], now: datetime, historical: float = 0.0
-    ) -> LookingBack | None:
+    ) -> HistoricalScope | None:
         if self._params.as_of is not None:
             return None
-        return looking_back(self._params.query, named, now, historical)
+        return historical_scope(self._params.query, named, now, historical)
 
     def _historical(self, vectors: Vectors) -> float:
         """Returns the probability that a query without `as_of` asks for an earlier state."""
@@ -211,7 +211,7 @@ class Search:
             return None
         return detector.probability(vectors[0])
 
-    def _conditions(self, back: LookingBack | None) -> Mapping[str, Any]:
+    def _conditions(self, back: HistoricalScope | None) -> Mapping[str, Any]:
         if self._params.as_of is not None:
             return {**self._filters, "as_of": self._params.as_of.isoformat()}
         return self._filters if back is not None else {**self._filters, "current": True}
@@ -237,7 +237,7 @@ class Search:
         found: Found,
         wording: Wording,
         vectors: Vectors,
-        back: LookingBack | None,
+        back: HistoricalScope | None,
         historical: float,
     ) -> Question:
         excess, generality = self._relatedness(found, vectors)
@@ -349,7 +349,7 @@ class Search:
         memories: Sequence[MemorySummary],
         text: str,
         wording: Wording,
-        back: LookingBack | None,
+        back: HistoricalScope | None,
     ) -> Receipt:
         searched: JsonObject = {
             **self._notes.searched,

@@ -203,7 +203,7 @@ Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RuleInput:
     """Input of the contradiction rules: a memory's text, time, speaker and scope."""
 
     content: str
@@ -471,6 +471,6 @@ def _of_attribute(subject: Subject, verb: str, behind: list[str]) -> tuple[Subje
     return Subject(subject.words | {named}, subject.own, True, subject.generic), "be", behind
 
 
-def same_speaker(old: Told, new: Told) -> bool:
+def same_speaker(old: RuleInput, new: RuleInput) -> bool:
     """Returns whether both have the same speaker, or none."""
     return (old.speaker or "").casefold() == (new.speaker or "").casefold()

@@ -34,7 +34,7 @@ Table = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Told:
+class RuleInput:
     """One interaction without its time; `key` is its name in the queries of a story."""
 
     asked: str
@@ -50,7 +50,7 @@ class Session:
 
     day: date
     person: str
-    told: list[Told]
+    told: list[RuleInput]
 
 
 def loaded(agent: str, part: str) -> Table:
@@ -75,7 +75,7 @@ class Talk:
         self._used: dict[tuple[bool, int], float] = defaultdict(float)
         self._said: set[str] = set()
 
-    def one(self, day: date, person: str) -> Told:
+    def one(self, day: date, person: str) -> RuleInput:
         """Returns an interaction that this person may have on that day."""
         while True:
             told = self._drawn(self._scene(day, person))
@@ -93,7 +93,7 @@ class Talk:
         self._used[lookalike, index] += 1 / len(scenes[index]["asks"])
         return scenes[index]
 
-    def _drawn(self, scene: Table) -> Told:
+    def _drawn(self, scene: Table) -> RuleInput:
         chosen: dict[str, str] = {}
         index = self._chance.randrange(len(scene["asks"]))
         # As many answers as questions: each question has its own; else any answer fits any question.
@@ -106,10 +106,10 @@ class Talk:
         if self._chance.random() < TAIL_SHARE:
             answered += " " + sentence(self._filled(self._chance.choice(self._tails), chosen))
         if "ends" not in scene:
-            return Told(asked, answered)
+            return RuleInput(asked, answered)
         end = scene["ends"][scene["answers"].index(answer)] if len(scene["ends"]) > 1 else scene["ends"][0]
         done, ended = self._filled(end, chosen).split(" -> ")
-        return Told(asked, answered, steps(done), ended)
+        return RuleInput(asked, answered, steps(done), ended)
 
     def _filled(self, text: str, chosen: dict[str, str]) -> str:
         def slot(found: re.Match[str]) -> str:
@@ -146,12 +146,12 @@ def steps(text: str) -> tuple[str, ...]:
 
 def story_sessions(stories: Sequence[Table]) -> list[Session]:
     """Groups the hand-written interactions by day and person."""
-    sittings: dict[tuple[date, str], list[Told]] = defaultdict(list)
+    sittings: dict[tuple[date, str], list[RuleInput]] = defaultdict(list)
     for story in stories:
         for line in story["memories"]:
             key, day, person, asked, answered, *rest = fields(line)
             done, ended = rest if rest else ("", "")
-            told = Told(asked, answered, steps(done), ended or None, key)
+            told = RuleInput(asked, answered, steps(done), ended or None, key)
             sittings[date.fromisoformat(day), person].append(told)
     return [Session(day, person, told) for (day, person), told in sittings.items()]
 
