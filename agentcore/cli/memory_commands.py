@@ -14,7 +14,8 @@ from rich.text import Text
 
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, printable, say, show
-from agentcore.cli.calls import call
+from agentcore.cli.calls import ask, call
+from agentcore.client import MemoryClient
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Interaction, MemoryRecord, MemorySummary, MemoryType, Receipt, ScoreTerm, time_valid
 from agentcore.memory.params.changes import (
@@ -31,6 +32,7 @@ from agentcore.memory.params.memories import (
     CountParams,
     DeleteParams,
     GetContextParams,
+    GetParams,
     LayerStats,
     ListParams,
     ListResult,
@@ -52,6 +54,8 @@ MemoryId = Annotated[
 AN_ID = "0198c0de-0000-7000-8000-000000000000"
 _VALUE = "What is known of it"
 LISTED_CHARS, SHOWN_CHARS, CHANGE_CHARS = 200, 1_000, 160
+# The number of selected memories whose texts a dry run shows.
+DESCRIBED = 50
 
 
 @app.command(
@@ -222,7 +226,7 @@ def list_memories(context: typer.Context) -> None:
     ),
 )
 @options.client
-@options.fields(PruneParams, "dry_run", dry_run="Say what would go, and take nothing.")
+@options.fields(PruneParams, "dry_run", dry_run="List the memories that would go; remove none.")
 @options.fields(
     PruneParams,
     "strategy",
@@ -246,7 +250,19 @@ def prune(
         say(_why_none(layer, DEFAULT_SHARE if params.target is None else params.target))
     if not pruned.complete:
         typer.echo("The call's time ran out: run the same again for the rest.", err=True)
-    for memory_id in pruned.memory_ids if pruned.dry_run else ():
+    if pruned.dry_run:
+        _print_selected(context, pruned.memory_ids)
+
+
+def _print_selected(context: typer.Context, memory_ids: Sequence[UUID]) -> None:
+    """Prints the ids, the first DESCRIBED with date and beginning of the text."""
+
+    async def records(memory: MemoryClient) -> list[MemoryRecord]:
+        return [(await memory.get(GetParams(memory_id=each))).memory for each in memory_ids[:DESCRIBED]]
+
+    for record in ask(context, records) if memory_ids else ():
+        typer.echo(f"{record.memory_id}  {record.timestamp:%Y-%m-%d}  {_one_line(record.content)}")
+    for memory_id in memory_ids[DESCRIBED:]:
         typer.echo(memory_id)
 
 
