@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -16,6 +17,7 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, printable, say, show
 from agentcore.cli.calls import ask, call
 from agentcore.client import MemoryClient
+from agentcore.errors import NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Interaction, MemoryRecord, MemorySummary, MemoryType, Receipt, ScoreTerm, time_valid
 from agentcore.memory.params.changes import (
@@ -258,7 +260,11 @@ def _print_selected(context: typer.Context, memory_ids: Sequence[UUID]) -> None:
     """Prints the ids, the first DESCRIBED with date and beginning of the text."""
 
     async def records(memory: MemoryClient) -> list[MemoryRecord]:
-        return [(await memory.get(GetParams(memory_id=each))).memory for each in memory_ids[:DESCRIBED]]
+        found = []
+        for each in memory_ids[:DESCRIBED]:
+            with suppress(NotFound):  # deleted meanwhile
+                found.append((await memory.get(GetParams(memory_id=each))).memory)
+        return found
 
     for record in ask(context, records) if memory_ids else ():
         typer.echo(f"{record.memory_id}  {record.timestamp:%Y-%m-%d}  {_one_line(record.content)}")
