@@ -82,7 +82,7 @@ class _Asked:
     nearest: frozenset[Any]
 
 
-async def measure(connection: Connection, subject: Subject, goal: float, told: Report) -> Measured:
+async def measure(connection: Connection, subject: Subject, goal: float, report: Report) -> Measured:
     """Returns the least search width that reaches the recall `goal`. Needs its own connection, in autocommit.
 
     Exact and indexed searches read one snapshot, as the service role. After each search it sleeps for the
@@ -91,7 +91,7 @@ async def measure(connection: Connection, subject: Subject, goal: float, told: R
     await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     try:
         async with connection.transaction():
-            asked = await _ask_exactly(connection, subject, told)
+            asked = await _ask_exactly(connection, subject, report)
             if not asked:
                 return Measured(subject.index.reach, None, 0)
             ladder = reaches(subject.index.kind, subject.index.shape, subject.rows)
@@ -99,7 +99,7 @@ async def measure(connection: Connection, subject: Subject, goal: float, told: R
             async def recall_at(reach: int) -> tuple[float, bool]:
                 shares = [await _share(connection, subject, each, reach) for each in asked]
                 mean, doubt = float(np.mean(shares)), float(np.std(shares)) / math.sqrt(len(shares))
-                told(f"recall {mean:.3f} at a reach of {reach}")
+                report(f"recall {mean:.3f} at a reach of {reach}")
                 return mean, mean - doubt >= goal
 
             reach, recall = await choose(ladder, subject.index.reach, recall_at)
@@ -128,7 +128,7 @@ async def choose(
     return ladder[enough], (await recall_at(ladder[enough]))[0] if recall is None else recall
 
 
-async def _ask_exactly(connection: Connection, subject: Subject, told: Report) -> list[_Asked]:
+async def _ask_exactly(connection: Connection, subject: Subject, report: Report) -> list[_Asked]:
     percent = 100 * QUERIES * SAMPLED_ROWS_A_QUERY / max(1, subject.rows)
     cursor = await connection.execute(
         shaped_query("sample_vectors", partition=sql.Identifier(subject.partition)),
@@ -156,7 +156,7 @@ async def _ask_exactly(connection: Connection, subject: Subject, told: Report) -
         except psycopg.errors.QueryCanceled:
             break
         asked.append(_Asked(row["agent_id"], vector, nearest))
-        told(f"compared {len(asked)} of {len(sampled)}")
+        report(f"compared {len(asked)} of {len(sampled)}")
     await connection.execute(query("measuring_timeout"), {"timeout_ms": str(LONGEST_INDEXED_SEARCH_MS)})
     return asked if len(asked) >= min(LEAST_QUERIES, len(sampled)) else []
 

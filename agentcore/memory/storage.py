@@ -354,7 +354,7 @@ class MemoryStorage:
 
     async def search_hits(self, agent_id: str, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, Row], int]:
         """Returns existing memories as rows of `MemorySummary`, up to MAX_PAGE_BYTES, and the number omitted."""
-        rows = await self._read(agent_id, "get_summaries", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES)
+        rows = await self._read(agent_id, "search_hits", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES)
         read = {row["memory_id"]: row for row in rows if row["content"] is not None}
         return read, len(rows) - len(read)
 

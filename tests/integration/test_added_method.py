@@ -19,7 +19,7 @@ from agentcore.memory.manager import MemoryManager, MemoryOperations
 from agentcore.memory.models import Strict
 from agentcore.memory.params.memories import ListParams
 from agentcore.runtime import Runtime
-from agentcore.server import create_app
+from agentcore.server import ENDPOINT, create_app
 from agentcore.telemetry import Metrics
 
 
@@ -83,15 +83,22 @@ async def test_a_descriptor_and_an_operation_are_a_method_of_service_contract_an
     assert secret is not None
     agent_id = f"agent-{uuid4()}"
 
+    def token(*scopes: str) -> str:
+        return mint_token(secret.get_secret_value(), agent_id, scopes, 600)
+
     def client(*scopes: str) -> WiderClient:
-        token = mint_token(secret.get_secret_value(), agent_id, scopes, 600)
-        return WiderClient("http://wider", token, transport=httpx.ASGITransport(app))
+        return WiderClient("http://wider", token(*scopes), transport=httpx.ASGITransport(app))
 
     async with client("memory:read", "memory:write") as memory:
         await memory.store(content="The ferry leaves at nine.", speaker="Ada")
         assert (await memory.speakers(limit=5)).speakers == ["Ada"]
         with pytest.raises(InvalidParams, match="limit"):
             await memory.speakers(limit="many")
+    read = {"authorization": f"Bearer {token('memory:read')}"}
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://wider") as http:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "memory.speakers", "params": {"limit": "many"}}
+        answer = (await http.post(ENDPOINT, json=call, headers=read)).json()
+    assert (answer["error"]["code"], answer["error"]["data"]["errors"][0]["field"]) == (-32602, "limit")
     async with client("memory:write") as memory:
         with pytest.raises(NotAuthorised):
             await memory.speakers()

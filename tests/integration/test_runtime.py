@@ -59,7 +59,8 @@ async def test_every_part_says_that_it_is_ready(services: Services) -> None:
 async def test_a_command_that_needs_postgresql_alone_needs_no_redis(services: Services) -> None:
     settings = settings_for(services, redis_url=None)
     async with running_database(settings) as database, database.owner_transaction() as connection:
-        await connection.execute("SELECT 1")
+        row = await (await connection.execute("SELECT 1 AS one")).fetchone()
+    assert row == {"one": 1}
 
 
 async def test_an_unexpected_failure_of_a_background_task_is_logged(caplog: pytest.LogCaptureFixture) -> None:

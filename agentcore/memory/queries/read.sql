@@ -37,7 +37,7 @@ SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interact
  WHERE sized.running <= %(max_bytes)s OR sized.running = sized.bytes
  ORDER BY sized.place;
 
--- name: get_summaries
+-- name: search_hits
 -- Returns search hits by id. Those beyond max_bytes have no content; the first always has.
 WITH sized AS (
     SELECT each.*, sum(each.bytes) OVER (ORDER BY each.place ROWS UNBOUNDED PRECEDING) AS running

@@ -118,12 +118,10 @@ class Search:
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named = await self._understood(now)
         times = _times_in(named)
-        back = self._historical_scope(times, now)
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
         windows = [time for _, time in times]
         historical = self._historical(vectors)
-        if back is None:
-            back = self._historical_scope(times, now, historical)
+        back = self._historical_scope(times, now, historical)
         request = SearchRequest(
             self._conditions(back),
             vectors,
@@ -173,7 +171,7 @@ class Search:
             return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
 
     def _historical_scope(
-        self, named: Sequence[tuple[str, Span]], now: datetime, historical: float = 0.0
+        self, named: Sequence[tuple[str, Span]], now: datetime, historical: float
     ) -> HistoricalScope | None:
         if self._params.as_of is not None:
             return None
