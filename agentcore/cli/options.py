@@ -159,7 +159,12 @@ OPTION_SPECS: Mapping[str, OptionSpec] = {
     "tags": OptionSpec("--tag", "TAG", "Repeatable."),
     "target": OptionSpec(metavar="AMOUNT", parser=amount),
     "task_id": OptionSpec("--task", "ID"),
-    "timestamp": OptionSpec("--time", "TIME", "When it was said or happened; now if absent.", moment),
+    "timestamp": OptionSpec(
+        "--time",
+        "TIME",
+        "When it was said or happened (2026-05-01T17:30:00Z, yesterday, 3d: 3 days ago); now if absent.",
+        moment,
+    ),
     "trigger": OptionSpec(metavar="TRIGGER"),
     "ttl_seconds": OptionSpec("--ttl", "TIME", "Time until it expires: 90s, 15m, 24h, 30d, 2w, 1y.", seconds),
     "user_id": OptionSpec("--user", "ID"),

@@ -151,8 +151,7 @@ def rank(
     # By relevance: outdated memories are ranked lower and marked, not dropped.
     by_relevance = _in_order(newest, relevance)
     kept = _cut(order, by_relevance, relevance, k, fit, question.memory_count, cut_offs, dropped)
-    caller_links = [link for link in links if link.by_caller and round(link.weight, 3) >= STRONG_LINK]
-    ends = {places[end] for link in caller_links for end in (link.source_id, link.target_id) if end in places}
+    caller_links, ends = _strong_links(links, places)
     ranked = [
         Ranked(
             unique[place].memory_id,
@@ -167,6 +166,14 @@ def rank(
         for place in [*kept, *sorted(ends.difference(kept))]
     ]
     return Ranking(ranked[: len(kept)], signals, fit, _dropped_counts(dropped), caller_links, ranked[len(kept) :])
+
+
+def _strong_links(
+    links: Sequence[CandidateLink], places: Mapping[UUID, int]
+) -> tuple[Sequence[CandidateLink], set[int]]:
+    """Returns the strong links of callers, and the indexes of the candidates at their ends."""
+    strong = [link for link in links if link.by_caller and round(link.weight, 3) >= STRONG_LINK]
+    return strong, {places[end] for link in strong for end in (link.source_id, link.target_id) if end in places}
 
 
 def _dropped_counts(dropped: Counter[str]) -> list[Dropped]:

@@ -126,20 +126,19 @@ class Restoring:
         named, conditions = self._params.memory_ids, self._params.conditions()
         limit = self._params.limit if named is None else len(named)
         claimed = await transaction.archived.claim(named, conditions, limit + 1, behind)
-        there = (row for row in claimed[:limit] if row["object_key"] is not None)
-        tombstones = {row["memory_id"]: row for row in there}
+        tombstones = _archived_rows(claimed[:limit])
         failpoint("restore.claimed")
         await self._refuse_wrong_ids(transaction, tombstones)
         copies, failures = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
-        if self._params.memory_ids is not None and failures and not copies:
+        if named is not None and failures and not copies:
             raise await _located(archive, *min(failures.items()), tombstones)
         failpoint("restore.read")
         orphaned = await orphans(transaction, copies)
         self._refuse_orphans(orphaned)
         ends = _where(claimed[limit - 1]) if len(claimed) > limit else None
-        tombstones = {each: tombstones[each] for each in copies if each not in orphaned}
-        copies = {each: copies[each] for each in tombstones}
-        return _Page(tombstones, copies, [*orphaned], [*failures], ends)
+        copies = {memory_id: copy for memory_id, copy in copies.items() if memory_id not in orphaned}
+        restorable = {memory_id: tombstones[memory_id] for memory_id in copies}
+        return _Page(restorable, copies, [*orphaned], [*failures], ends)
 
     def _refuse_orphans(self, orphaned: Mapping[UUID, UUID]) -> None:
         if self._params.memory_ids is not None and orphaned:
@@ -220,6 +219,11 @@ class Restoring:
             after = {"expires_at": copies[memory_id]["expires_at"]} if memory_id in renewed else {}
             source = self._caller.token_id, self._caller.trace_id
             await transaction.history.append(Change(memory_id, "restore", None, *source, before, after))
+
+
+def _archived_rows(claimed: Sequence[Row]) -> dict[UUID, Row]:
+    """Returns the rows that have a copy in the archive, by memory id."""
+    return {row["memory_id"]: row for row in claimed if row["object_key"] is not None}
 
 
 def _where(row: Row) -> Place:
