@@ -16,14 +16,16 @@ import select
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from copy import copy
+from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import psycopg
 from pgvector.psycopg import register_vector_async
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, AsyncRawCursor, sql
 from psycopg.errors import _WaitTimeout
-from psycopg.rows import DictRow, dict_row
+from psycopg.pq import Format
+from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agentcore.circuit_breaker import CircuitBreaker
@@ -182,6 +184,7 @@ class WatchedConnection(AsyncConnection[DictRow]):
 
 
 Row = Mapping[str, Any]
+RowT = TypeVar("RowT")
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
 Connection = AsyncConnection[DictRow]
 # The users that a token is bound to (None in it: memories without a user); None: not bound.
@@ -235,6 +238,7 @@ def load_queries(directory: Path) -> Mapping[str, str]:
 QUERIES = load_queries(Path(__file__).parent / "memory" / "queries")
 
 
+@cache
 def query(name: str) -> sql.SQL:
     """Returns the named statement, ready to execute."""
     return sql.SQL(QUERIES[name])
@@ -243,6 +247,24 @@ def query(name: str) -> sql.SQL:
 def shaped_query(name: str, **shape: sql.Composable) -> sql.Composed:
     """Returns the named statement with `{placeholders}` filled by identifiers and literals, never values."""
     return query(name).format(**shape)
+
+
+_PARAMETER = re.compile(r"%\((\w+)\)s|%%")
+
+
+@lru_cache(maxsize=1_024)
+def numbered(statement: str) -> tuple[bytes, Sequence[str]]:
+    """Returns the statement with `$1` for `%(name)s` and so on, and the names in this order.
+
+    The driver does the same for each execution of a statement of more than 4,096 characters.
+    """
+    numbers: dict[str, int] = {}
+
+    def number(found: re.Match[str]) -> str:
+        name = found[1]
+        return "%" if name is None else f"${numbers.setdefault(name, len(numbers) + 1)}"
+
+    return _PARAMETER.sub(number, statement).encode(), list(numbers)
 
 
 class Database:
@@ -366,35 +388,57 @@ class Database:
                 await connection.execute(query("begin_as_agent"), whose)
                 yield connection
 
-    async def fetch(
-        self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, binary: bool = False
-    ) -> list[list[Row]]:
+    async def fetch(self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False) -> list[list[Row]]:
         """Returns each statement's rows, in one round trip and one transaction (READ COMMITTED: no common
         snapshot).
 
         `primary`: for rows on which a write or a copy is based, as a replica may lag. The primary is also the
-        fallback if the replica is unreachable. `binary` is faster for many rows, but returns a `real` as its
-        nearest double: 0.9 as 0.8999999762.
+        fallback if the replica is unreachable.
         """
+        return await self._fetch(agent_id, statements, dict_row, Format.TEXT, primary=primary)
+
+    async def fetch_as(
+        self, agent_id: str, statements: Sequence[Statement], make: Callable[[Sequence[Any]], RowT]
+    ) -> list[RowT]:
+        """Returns the rows of the last statement, made of their columns: faster than `fetch` for many rows.
+
+        In the binary format, which returns a `real` as its nearest double: 0.9 as 0.8999999762.
+        """
+        return [make(row) for row in (await self._fetch(agent_id, statements, tuple_row, Format.BINARY))[-1]]
+
+    async def _fetch(
+        self,
+        agent_id: str,
+        statements: Sequence[Statement],
+        row_factory: Any,
+        row_format: Format,
+        *,
+        primary: bool = False,
+    ) -> list[list[Any]]:
         if self.reads_elsewhere and not primary:
             try:
-                return await self._fetch(self.read, agent_id, statements, binary)
+                return await self._fetch_from(self.read, agent_id, statements, row_factory, row_format)
             except Unreachable:
                 pass
-        return await self._fetch(self.write, agent_id, statements, binary)
+        return await self._fetch_from(self.write, agent_id, statements, row_factory, row_format)
 
-    async def _fetch(self, pool: Pool, agent_id: str, statements: Sequence[Statement], binary: bool) -> list[list[Row]]:
-        whose = self._whose(agent_id)
+    async def _fetch_from(
+        self, pool: Pool, agent_id: str, statements: Sequence[Statement], row_factory: Any, row_format: Format
+    ) -> list[list[Any]]:
+        begin: Statement = query("begin_as_agent"), self._whose(agent_id)
+        cursors: list[AsyncRawCursor[Any]] = []
         with translated_errors():
             # A pipeline is one implicit transaction up to its sync (PostgreSQL documentation, 54.2.4):
             # settings local to the transaction apply until then.
             async with self._connection(pool) as connection, connection.pipeline():
-                await connection.execute(query("begin_as_agent"), whose)
-                cursors = [
-                    await connection.execute(statement, values, binary=binary) for statement, values in statements
-                ]
+                for statement, values in (begin, *statements):
+                    text, names = numbered(statement.as_string())
+                    cursor = AsyncRawCursor(connection, row_factory=row_factory)
+                    cursor.format = row_format
+                    await cursor.execute(text, [values[name] for name in names])
+                    cursors.append(cursor)
         # After the end of the pipeline the cursors contain their results.
-        return [list(await cursor.fetchall()) for cursor in cursors]
+        return [await cursor.fetchall() for cursor in cursors[1:]]
 
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[Connection]:

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -15,7 +16,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Database, Row, Statement, Users, query, shaped_query
+from agentcore.database import Database, Statement, Users, query, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
@@ -24,6 +25,7 @@ from agentcore.memory.rows.vector_rows import SETTLED, ServingIndexes, VectorPla
 from agentcore.memory.scoring import is_person
 
 Conditions = Mapping[str, Any]
+EndT = TypeVar("EndT")
 # A variant of the statement: vector mode, passage mode, terms, several vectors, time windows, validity.
 Shape = tuple[str, str, bool, bool, bool, bool]
 
@@ -82,13 +84,48 @@ class Found:
     neighbours: Sequence[CandidateLink]
     counts: Mapping[str, int]
     mode: str
-    near_vectors: Mapping[UUID, NDArray[np.float32]]
+    near_vectors: Mapping[UUID, NDArray[np.float16]]
     changes: Sequence[CandidateLink]
 
     @property
     def passages(self) -> dict[UUID, tuple[int, int]]:
         """The offsets of the later passages by which long memories matched."""
         return {each.memory_id: each.passage for each in self.candidates if each.passage is not None}
+
+
+class CandidateRow(NamedTuple):
+    """A row of the statement `candidates`, whose columns these are."""
+
+    memory_id: UUID
+    timestamp: datetime
+    relevance_score: float
+    term_keys: Sequence[int]
+    content_hash: bytes
+    speaker: str | None
+    user_id: str | None
+    namespace: str | None
+    session_id: str | None
+    similarity: float | None
+    passage_start: int | None
+    passage_end: int | None
+    asks: bool
+    is_exchange: bool
+    is_summary: bool
+    event_from: datetime | None
+    event_to: datetime | None
+    held_from: datetime | None
+    held_to: datetime
+    access_count: int
+    last_accessed: datetime | None
+    vector: HalfVector | None
+    is_near: bool
+    is_lexical: bool
+    is_linked: bool
+    is_timely: bool
+    target_ids: Sequence[UUID] | None
+    weights: Sequence[float] | None
+    relations: Sequence[str] | None
+    beside_ids: Sequence[UUID]
 
 
 class VectorStore(Protocol):
@@ -150,16 +187,16 @@ class PgVectorStore:
 
         def read() -> list[Candidate]:
             shares = _session_matches(rows, request.bm25)
-            return [_candidate(row, request, shares.get(row["session_id"], 0.0)) for row in rows]
+            return [_candidate(row, request, shares.get(row.session_id or "", 0.0)) for row in rows]
 
-        is_much = sum(len(row["term_keys"]) for row in rows) > THREAD_ABOVE_TERMS
+        is_much = sum(len(row.term_keys) for row in rows) > THREAD_ABOVE_TERMS
         return Found(
             await asyncio.to_thread(read) if is_much else read(),
             list(_links(rows, changes=False)),
-            [CandidateLink(row["memory_id"], each, 1.0) for row in rows for each in row["beside_ids"]],
+            [CandidateLink(row.memory_id, each, 1.0) for row in rows for each in row.beside_ids],
             _counts(rows, request),
             modes[0],
-            {row["memory_id"]: row["vector"].to_numpy() for row in rows if row["vector"] is not None},
+            {row.memory_id: row.vector.to_numpy() for row in rows if row.vector is not None},
             list(_links(rows, changes=True)),
         )
 
@@ -200,14 +237,14 @@ class PgVectorStore:
         request: SearchRequest,
         values: Mapping[str, Any],
         index: ServingIndex | None,
-    ) -> list[Row]:
+    ) -> list[CandidateRow]:
         several, then = len(values["vectors"]) > 1, request.held is not None
         shape = *modes, bool(request.term_weights), several, bool(request.windows), then
         statements: list[Statement] = [(self._statement(shape), values)]
         if index is not None:
             filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
             statements.insert(0, index_settings(index, filtered=filtered))
-        return (await self._database.fetch(agent_id, statements, binary=True))[-1]
+        return await self._database.fetch_as(agent_id, statements, CandidateRow._make)
 
     def _statement(self, shape: Shape) -> sql.Composed:
         mode, passages, lexical, several, timely, then = shape
@@ -289,66 +326,66 @@ def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: Se
     return mode, passages
 
 
-def _near(rows: Sequence[Row]) -> int:
-    return sum(row["is_near"] for row in rows)
+def _near(rows: Sequence[CandidateRow]) -> int:
+    return sum(row.is_near for row in rows)
 
 
-def _counts(rows: Sequence[Row], request: SearchRequest) -> dict[str, int]:
+def _counts(rows: Sequence[CandidateRow], request: SearchRequest) -> dict[str, int]:
     """Counts candidates by retriever; neighbors and links count only if no retriever found them."""
-    counts = {"lexical": sum(row["is_lexical"] for row in rows)}
+    counts = {"lexical": sum(row.is_lexical for row in rows)}
     if request.vectors is not None:
         counts["vector"] = _near(rows)
-    more = [row for row in rows if not row["is_near"] and not row["is_lexical"]]
+    more = [row for row in rows if not row.is_near and not row.is_lexical]
     if request.windows:
-        counts["temporal"] = sum(row["is_timely"] for row in rows)
-        more = [row for row in more if not row["is_timely"]]
-    counts["links"] = sum(row["is_linked"] for row in more)
+        counts["temporal"] = sum(row.is_timely for row in rows)
+        more = [row for row in more if not row.is_timely]
+    counts["links"] = sum(row.is_linked for row in more)
     counts["neighbours"] = len(more) - counts["links"]
     return counts
 
 
-def _span(row: Row, of: str) -> Span | None:
-    return None if row[f"{of}_from"] is None else (row[f"{of}_from"], row[f"{of}_to"])
+def _span(start: EndT | None, end: EndT | None) -> tuple[EndT, EndT] | None:
+    return None if start is None or end is None else (start, end)
 
 
-def _session_matches(rows: Sequence[Row], bm25: Bm25) -> dict[str, float]:
+def _session_matches(rows: Sequence[CandidateRow], bm25: Bm25) -> dict[str, float]:
     """Returns `Candidate.session_match` of each session in which people talk."""
     weights = bm25.weights(bm25.keys)
-    talks = {row["session_id"] for row in rows if is_person(row["speaker"])} - {None}
+    talks = {row.session_id for row in rows if row.session_id is not None and is_person(row.speaker)}
     contained: dict[str, set[int]] = {each: set() for each in talks}
     for row in rows:
-        if row["session_id"] in talks:
-            contained[row["session_id"]].update(weights.keys() & row["term_keys"])
+        if row.session_id in talks:
+            contained[row.session_id].update(weights.keys() & row.term_keys)
     total = sum(weights.values()) or 1.0
     return {each: sum(map(weights.__getitem__, keys)) / total for each, keys in contained.items()}
 
 
-def _candidate(row: Row, request: SearchRequest, session_match: float) -> Candidate:
+def _candidate(row: CandidateRow, request: SearchRequest, session_match: float) -> Candidate:
     return Candidate(
-        memory_id=row["memory_id"],
-        timestamp=row["timestamp"],
-        relevance_score=row["relevance_score"],
-        similarity=row["similarity"],
-        words=request.bm25(row["term_keys"]),
-        speaker=row["speaker"],
-        access_count=row["access_count"],
-        last_accessed=row["last_accessed"],
-        text=(bytes(row["content_hash"]), row["speaker"], row["user_id"], row["namespace"]),
-        asks=row["asks"],
-        is_exchange=row["is_exchange"],
-        is_summary=row["is_summary"],
-        term_keys=row["term_keys"],
-        event=_span(row, "event"),
-        held=_span(row, "held") if request.includes_history else None,
-        passage=None if row["passage_start"] is None else (row["passage_start"], row["passage_end"]),
+        memory_id=row.memory_id,
+        timestamp=row.timestamp,
+        relevance_score=row.relevance_score,
+        similarity=row.similarity,
+        words=request.bm25(row.term_keys),
+        speaker=row.speaker,
+        access_count=row.access_count,
+        last_accessed=row.last_accessed,
+        text=(bytes(row.content_hash), row.speaker, row.user_id, row.namespace),
+        asks=row.asks,
+        is_exchange=row.is_exchange,
+        is_summary=row.is_summary,
+        term_keys=row.term_keys,
+        event=_span(row.event_from, row.event_to),
+        held=_span(row.held_from, row.held_to) if request.includes_history else None,
+        passage=_span(row.passage_start, row.passage_end),
         session_match=session_match,
     )
 
 
-def _links(rows: Sequence[Row], *, changes: bool) -> Iterator[CandidateLink]:
+def _links(rows: Sequence[CandidateRow], *, changes: bool) -> Iterator[CandidateLink]:
     """Yields the links among the candidates: those by CHANGES, or all others."""
     for row in rows:
-        links = zip(row["target_ids"] or (), row["weights"] or (), row["relations"] or (), strict=True)
+        links = zip(row.target_ids or (), row.weights or (), row.relations or (), strict=True)
         for target_id, weight, relation in links:
             if (relation == CHANGES) == changes:
-                yield CandidateLink(row["memory_id"], target_id, weight, relation not in SERVICE_RELATIONS)
+                yield CandidateLink(row.memory_id, target_id, weight, relation not in SERVICE_RELATIONS)

@@ -1,9 +1,10 @@
 """Builds BERT encoders of hidden size 384 as ONNX graphs: multilingual-e5-small and all-MiniLM-L6-v2.
 
-The E5 graph has 4-bit weights and 8-bit activations. `MatMulNBits` at accuracy level 4 quantizes activations
-block by block, so the vector of a text does not depend on the other texts of its batch. The word embeddings,
-four fifths of the weights, stay in their file. An adapter (LoRA, Hu et al. 2021) adds a low-rank product to
-dense layers.
+The E5 graph has 8-bit weights, with a scale per output, and 8-bit activations, with a scale per token: so the
+vector of a text does not depend on the other texts of its batch. Activations are first divided by a factor per
+channel, and the weights multiplied by it, since few channels have large values (SmoothQuant, Xiao et al. 2022,
+arXiv 2211.10438). The word embeddings, four fifths of the weights, stay in their file. An adapter (LoRA, Hu et
+al. 2021) is a low-rank product that is added to dense layers.
 
 The MiniLM graph contains no weights. It refers to the published safetensors file, which onnxruntime maps into
 memory: nothing is copied to disk, and rows of the vocabulary that no text uses take no memory.
@@ -13,15 +14,15 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from agentcore.providers.e5_file import BLOCK_VALUES, E5File, read_arrays, split_blocks
+from agentcore.providers.e5_file import E5File, dequantized, read_arrays
 
 HEADS = 12
 HIDDEN = 384
@@ -29,6 +30,8 @@ EPSILON = 1e-12
 CONTRIBUTED = "com.microsoft"
 OPSETS = {"": 17, CONTRIBUTED: 1}
 IR_VERSION = 9
+# Codes of 8 bits: from -LEVELS to LEVELS, plus ZERO if unsigned.
+LEVELS, ZERO = 127, 128
 
 
 class BertGraph(ABC):
@@ -80,7 +83,13 @@ class BertGraph(ABC):
         return self.node("Gemm", [rows, weight, bias], transB=1)
 
     def node(
-        self, operator: str, inputs: Sequence[str], *, output: str = "", domain: str = "", **attributes: float
+        self,
+        operator: str,
+        inputs: Sequence[str],
+        *,
+        output: str = "",
+        domain: str = "",
+        **attributes: float | Sequence[int],
     ) -> str:
         output = output or f"{operator}.{len(self._nodes)}"
         node = helper.make_node(operator, inputs, [output], domain=domain)
@@ -147,39 +156,45 @@ SHORT_NAMES = (
 )
 
 
-def write_e5_graph(weights: Path, adapter: bytes = b"") -> bytes:
+def write_e5_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes = b"") -> bytes:
     """Returns the serialized graph over the published file, with a copy of all but the word embeddings.
 
-    `adapter`: an npz file with matrices `NAME.down` (inputs, rank) and `NAME.up` (rank, outputs) for dense
-    layers by their short names, such as `l4.q`; empty: the published model.
+    `ranges`: an npz file with the largest absolute value of each channel of the input of the dense layers by
+    their short names, such as `l4.q` (which the key and the value share); empty: all alike. `layout`: b"signed"
+    or b"unsigned" 8-bit weights (`weight_layout`). `adapter`: an npz file with matrices `NAME.down` (inputs,
+    rank) and `NAME.up` (rank, outputs); empty: the published model.
 
     Inputs `words`, float32 (texts, tokens, 384), and `attention_mask`, int64 (texts, tokens); output
     `embedding`, float32 (texts, 384).
     """
-    matrices = read_arrays(adapter) if adapter else {}
-    return bytes(_E5Graph(E5File(weights), matrices).model().SerializeToString())
+    return bytes(E5Graph(weights, ranges, layout, adapter).model().SerializeToString())
 
 
-def write_pair_graph(weights: Path, adapter: bytes) -> bytes:
+def write_pair_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes) -> bytes:
     """Returns the serialized graph of a classifier of pairs of texts, each encoded as one sequence.
 
-    `adapter`: as for `write_e5_graph`, and the classifier's `head.0.weight`, `head.0.bias`, `head.1.weight`,
-    `head.1.bias`. Inputs `words` and `attention_mask`, and `first_text` and `second_text`, float32
-    (pairs, tokens): the share of each token in the mean of its text. Output `relation`, float32 (pairs, 3):
-    probabilities.
+    The arguments are those of `write_e5_graph`; `adapter` also contains the classifier's `head.0.weight`,
+    `head.0.bias`, `head.1.weight`, `head.1.bias`. Inputs `words` and `attention_mask`, and `first_text` and
+    `second_text`, float32 (pairs, tokens): the share of each token in the mean of its text. Output `relation`,
+    float32 (pairs, 3): probabilities.
     """
-    matrices = read_arrays(adapter)
-    return bytes(_PairGraph(E5File(weights), matrices).model().SerializeToString())
+    return bytes(_PairGraph(weights, ranges, layout, adapter).model().SerializeToString())
 
 
-class _E5Graph(BertGraph):
+class E5Graph(BertGraph):
+    """The graph of multilingual-e5-small; arguments as for `write_e5_graph`."""
+
     name = "multilingual-e5-small"
     layers = 12
 
-    def __init__(self, file: E5File, adapter: Mapping[str, NDArray[np.float16]]) -> None:
+    def __init__(self, weights: Path, ranges: bytes, layout: bytes, adapter: bytes) -> None:
         super().__init__()
-        self._file = file
-        self._adapter = adapter
+        self._file = E5File(weights)
+        self._signed = layout == b"signed"
+        self._ranges = read_arrays(ranges) if ranges else {}
+        self._adapter = read_arrays(adapter) if adapter else {}
+        # The quantized form of each input of a dense layer, and its scales (tokens, 1).
+        self._quantized: dict[str, tuple[str, str]] = {}
 
     def words(self) -> tuple[ValueInfoProto, str]:
         words = helper.make_tensor_value_info("words", TensorProto.FLOAT, ["texts", "tokens", HIDDEN])
@@ -187,38 +202,61 @@ class _E5Graph(BertGraph):
 
     def weight(self, name: str) -> str:
         values = np.array(self._file.floats(_short(name)))
-        shaped = values.reshape(-1, HIDDEN) if "_embeddings" in name else values
-        self.initializers[name] = numpy_helper.from_array(shaped, name)
+        return self.constant(name, values.reshape(-1, HIDDEN) if "_embeddings" in name else values)
+
+    def constant(self, name: str, values: ArrayLike, kind: DTypeLike = np.float32) -> str:
+        self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(values, dtype=kind), name)
         return name
 
     def dense(self, rows: str, name: str) -> str:
-        bias = self.weight(f"{name}.bias")
-        outputs = len(self._file.floats(_short(f"{name}.bias")))
-        blocks = self._file.blocks(_short(f"{name}.weight"), HIDDEN)
-        width = blocks.shape[0] * HIDDEN // outputs
-        scales, codes = split_blocks(blocks.reshape(outputs, -1, blocks.shape[-1]))
-        packed, scale = f"{name}.packed", f"{name}.scales"
-        self.initializers[packed] = numpy_helper.from_array(codes[..., ::2] | codes[..., 1::2] << 4, packed)
-        self.initializers[scale] = numpy_helper.from_array(scales.reshape(-1), scale)
-        projected = self.node(
-            "MatMulNBits",
-            [rows, packed, scale, "", "", bias],
+        channels, weights = self.layer(name)
+        factors = np.sqrt(self._ranges[channels].astype(np.float32)) if channels in self._ranges else None
+        if factors is not None:
+            weights = weights * factors
+        scales = np.abs(weights).max(axis=1) / LEVELS
+        codes = np.rint(weights / scales[:, None]).T
+        codes = codes.astype(np.int8) if self._signed else (codes + ZERO).astype(np.uint8)
+        activations, activation_scales = self._quantize(rows, channels, factors)
+        zeros = [self.constant("zero", ZERO, np.uint8)] + ([] if self._signed else ["zero"])
+        product = self.node(
+            "MatMulIntegerToFloat",
+            [
+                activations,
+                self.constant(f"{name}.codes", codes, codes.dtype),
+                self.constant("one", 1.0),
+                self.constant(f"{name}.scales", scales),
+                *zeros,
+            ],
             domain=CONTRIBUTED,
-            K=width,
-            N=outputs,
-            bits=4,
-            block_size=BLOCK_VALUES,
-            accuracy_level=4,
         )
-        down, up = (f"{_short(name)}.{part}" for part in ("down", "up"))
-        if down not in self._adapter:
-            return projected
-        for each in (down, up):
-            self.initializers[each] = numpy_helper.from_array(self._adapter[each].astype(np.float32), each)
-        return self.node("Add", [projected, self.node("MatMul", [self.node("MatMul", [rows, down]), up])])
+        return self.node("Add", [self.node("Mul", [product, activation_scales]), self.weight(f"{name}.bias")])
+
+    def layer(self, name: str) -> tuple[str, NDArray[np.float32]]:
+        """Returns the name of a dense layer's ranges, and its weights with the adapter's: (outputs, inputs)."""
+        short = _short(name)
+        outputs = len(self._file.floats(f"{short}.b"))
+        weights = dequantized(self._file.blocks(f"{short}.w", HIDDEN)).reshape(outputs, -1)
+        if f"{short}.down" in self._adapter:
+            down, up = (self._adapter[f"{short}.{part}"].astype(np.float32) for part in ("down", "up"))
+            weights = weights + (down @ up).T
+        return short.replace(".k", ".q").replace(".v", ".q"), weights
+
+    def _quantize(self, rows: str, channels: str, factors: NDArray[np.float32] | None) -> tuple[str, str]:
+        """Returns the rows as 8-bit codes around ZERO, and a scale per row: (tokens, 1)."""
+        if rows not in self._quantized:
+            even = rows
+            if factors is not None:
+                even = self.node("Mul", [rows, self.constant(f"{channels}.factors", 1 / factors)])
+            largest = self.node("ReduceMax", [self.node("Abs", [even])], axes=[1], keepdims=0)
+            largest = self.node("Max", [largest, self.constant("least", np.finfo(np.float32).tiny * LEVELS)])
+            scales = self.node("Mul", [largest, self.constant("step", 1 / LEVELS)])
+            zeros = self.node("Expand", [self.constant("zeros", [ZERO], np.uint8), self.node("Shape", [scales])])
+            codes = self.node("QuantizeLinear", [even, scales, zeros], axis=0)
+            self._quantized[rows] = codes, self.node("Unsqueeze", [scales, self.integers("second", 1)])
+        return self._quantized[rows]
 
 
-class _PairGraph(_E5Graph):
+class _PairGraph(E5Graph):
     name = "multilingual-e5-small-relations"
     output = ("relation", 3)
 
@@ -240,7 +278,7 @@ class _PairGraph(_E5Graph):
     def _head(self, rows: str, number: int) -> str:
         names = [f"head.{number}.{part}" for part in ("weight", "bias")]
         for each in names:
-            self.initializers[each] = numpy_helper.from_array(self._adapter[each].astype(np.float32), each)
+            self.constant(each, self._adapter[each])
         return self.node("Gemm", [rows, *names], transB=1)
 
 

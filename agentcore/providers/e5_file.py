@@ -93,15 +93,10 @@ def _split(utf8: Bytes, offsets: NDArray[np.uint32]) -> list[str]:
     return [text[start:end] for start, end in pairwise(positions)]
 
 
-def split_blocks(blocks: Bytes) -> tuple[Floats, Bytes]:
-    """Returns scales (...) and codes (..., 32) of blocks (..., 18)."""
-    scales = np.ascontiguousarray(blocks[..., :2]).view(np.float16)[..., 0].astype(np.float32)
-    packed = blocks[..., 2:]
-    return scales, np.concatenate([packed & 15, packed >> 4], axis=-1)
-
-
 def dequantized(blocks: Bytes) -> Floats:
     """Returns the values of blocks (rows, blocks, 18) as (rows, 32 * blocks)."""
-    scales, codes = split_blocks(blocks)
-    rows: Floats = ((codes.astype(np.float32) - 8) * scales[..., None]).reshape(len(blocks), -1)
+    scales = np.ascontiguousarray(blocks[..., :2]).view(np.float16).astype(np.float32)
+    packed = blocks[..., 2:]
+    codes = np.concatenate([packed & 15, packed >> 4], axis=-1)
+    rows: Floats = ((codes.astype(np.float32) - 8) * scales).reshape(len(blocks), -1)
     return rows

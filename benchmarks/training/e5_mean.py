@@ -15,7 +15,7 @@ import numpy as np
 from agentcore.memory.encoding import embedding_text
 from agentcore.providers import e5
 from agentcore.providers.local_models import E5
-from agentcore.providers.onnx_models import DIMENSIONS, cached_graph
+from agentcore.providers.onnx_models import DIMENSIONS
 
 TALKS = Path(__file__).resolve().parent.parent / "data" / "talks.jsonl"
 DECIMALS = 7
@@ -31,7 +31,7 @@ def main() -> None:
     """Embeds one text at a time, so that the result is independent of batches, and writes the mean."""
     directory = E5.verified_directory()
     with tempfile.TemporaryDirectory() as scratch:
-        graph = cached_graph(E5, e5.GRAPH_WRITER, directory / e5.WEIGHTS, Path(scratch))
+        graph = e5.e5_graph(e5.GRAPH_WRITER, directory, Path(scratch))
     network = e5.E5Network(directory, graph, np.zeros(DIMENSIONS, np.float32))
     texts = passages()
     total = sum(network.vectors([network.tokens(text, "document")])[0].astype(float) for text in texts)

