@@ -173,10 +173,13 @@ class Settings(BaseSettings):
     )
     aws_endpoint_url_s3: str | None = Field(None, description="An S3-compatible endpoint other than AWS.")
     exact_search_limit: int = Field(
-        5_000, ge=0, description="Up to this many memories an agent is searched exactly, without an index."
+        1_000,
+        ge=0,
+        description="Up to this many memories an agent is searched exactly, without an index; beside many others in "
+        "its partition, up to more.",
     )
     vector_index: Literal["ivfflat", "hnsw"] = Field(
-        "ivfflat", description="Kind of the vector indexes: hnsw answers faster, and takes longer to build."
+        "hnsw", description="Kind of the vector indexes: hnsw answers faster, ivfflat is built with less memory."
     )
     vector_index_recall: float = Field(
         0.95, ge=0.5, le=0.999, description="Share of the exact 50 nearest that a search through an index should find."

@@ -30,6 +30,7 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.failpoints import failpoint
 from agentcore.memory.rows.vector_index import (
     HNSW_CONSTRUCTION,
+    IndexKind,
     IndexPolicy,
     ServingIndex,
     VectorIndex,
@@ -173,7 +174,7 @@ async def _share(connection: Connection, subject: Subject, asked: _Asked, reach:
         return 1.0
     index = subject.index
     most = max_width(index.kind, index.shape)
-    serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.iterative)
+    serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.iterative, subject.rows)
     await connection.execute(*index_settings(serving, filtered=False))
     arm = _arm(subject, "indexed", dimensions=sql.Literal(subject.dimensions))
     found = await _searched(connection, arm, asked.agent_id, asked.vector, subject)
@@ -205,12 +206,23 @@ async def _searched(
 
 
 # To train the largest number of lists, ivfflat asks for 200 MB, and 100 kB more per dimension.
-BUILDING_MEMORY_KB, BUILDING_KB_A_DIMENSION = 215_000, 115
+LISTS_MEMORY_KB, LISTS_KB_A_DIMENSION = 215_000, 115
+# A node of an HNSW graph, without its vector of two bytes per dimension. A graph that does not fit is completed on
+# disk, many times slower.
+NODE_BYTES = 450
+LEAST_MEMORY_KB, MOST_MEMORY_KB = 65_536, 2_097_152
 
 
-def building_memory_kb(dimensions: int) -> int:
-    """Returns a build's maintenance_work_mem: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000."""
-    return BUILDING_MEMORY_KB + BUILDING_KB_A_DIMENSION * dimensions
+def building_memory_kb(kind: IndexKind, dimensions: int, rows: int) -> int:
+    """Returns a build's maintenance_work_mem.
+
+    ivfflat: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000. HNSW: 120 MB for each 100,000 rows of 384
+    dimensions, with a fifth more for new ones, and 2 GB at most.
+    """
+    if kind == "ivfflat":
+        return LISTS_MEMORY_KB + LISTS_KB_A_DIMENSION * dimensions
+    graph = rows * (2 * dimensions + NODE_BYTES) * 6 // (5 * 1_024)
+    return min(MOST_MEMORY_KB, max(LEAST_MEMORY_KB, graph))
 
 
 async def build(
@@ -220,7 +232,7 @@ async def build(
 
     `moving`: the migrating model to index, whose vectors may be in either column.
     """
-    memory = str(building_memory_kb(dimensions))
+    memory = str(building_memory_kb(index.kind, dimensions, index.built_rows))
     await connection.execute(query("index_building_session"), {"memory": memory})
     shape = {
         "index": sql.Identifier(index.name),
@@ -262,7 +274,7 @@ def new_name(partition: str, model: str) -> str:
 
 
 logger = logging.getLogger(__name__)
-MIN_ROWS = 10_000
+MIN_ROWS = 2_000
 # Growth in rows, since the build, at which an ivfflat index is rebuilt; and since the last measurement, at
 # which any index is measured again.
 GROWTH, MEASURED_GROWTH = 2.0, 1.25
@@ -370,7 +382,7 @@ class IndexKeeper:
         dimensions: int,
         policy: IndexPolicy,
         *,
-        exact_search_limit: int = 5_000,
+        exact_search_limit: int = 1_000,
         tell: Tell = lambda partition, step: None,
     ) -> None:
         self._database = database

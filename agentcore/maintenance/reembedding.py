@@ -73,7 +73,7 @@ class Reembedding:
         target: KnownModel,
         policy: IndexPolicy,
         *,
-        exact_search_limit: int = 5_000,
+        exact_search_limit: int = 1_000,
         tell: Tell = lambda step, done, total: None,
     ) -> None:
         self._database = database

@@ -151,15 +151,14 @@ class Bm25:
 
     def __call__(self, document_keys: Sequence[int]) -> float:
         """Returns the score of a memory with these term keys, repeated as its terms are."""
-        frequencies: dict[int, int] = {}
-        for key in document_keys:
-            if key in self._weights:
-                frequencies[key] = frequencies.get(key, 0) + 1
+        weights = self._weights
+        found = [key for key in document_keys if key in weights]
         saturation = self._saturation_of_none + self._saturation_a_term * len(document_keys)
-        return sum(
-            self._weights[key] * frequency * (self._k1 + 1) / (frequency + saturation)
-            for key, frequency in frequencies.items()
-        )
+        score = 0.0
+        for key in dict.fromkeys(found):
+            frequency = found.count(key)
+            score += weights[key] * frequency * (self._k1 + 1) / (frequency + saturation)
+        return score
 
 
 def rarest(query_keys: Sequence[int], document_frequency: Mapping[int, int], count: int) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -295,14 +296,17 @@ class PgVectorStore:
 
     async def _serving(self, agent_id: str, request: SearchRequest) -> tuple[ServingIndex | None, ServingIndex | None]:
         """Returns the indexes of the agent's memories and passages; None: exact search."""
-        limit = self._limits.exact_search_limit
+        limit, count = self._limits.exact_search_limit, request.bm25.statistics.memory_count
+        if request.vectors is None or request.model is None:
+            return None, None
         index = passage_index = None
-        if request.vectors is not None and request.model is not None:
-            if request.bm25.statistics.memory_count > limit:
-                index = await self._indexes.of(agent_id, self._place.index_model(request.model))
-            if request.by_passages:
-                passage_index = await self._indexes.of(agent_id, request.model, PASSAGES, limit)
-        return index, passage_index
+        if count > limit:
+            index = await self._indexes.of(agent_id, self._place.index_model(request.model))
+        if request.by_passages:
+            passage_index = await self._indexes.of(agent_id, request.model, PASSAGES, limit)
+        # The limit 0 is for tests and measurements: always the index.
+        known = count if limit else math.inf
+        return _covering(index, known), _covering(passage_index, known)
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
         """Returns the share of the exact top `k` that an indexed search finds; 1.0 without an index."""
@@ -317,6 +321,10 @@ class PgVectorStore:
         )
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
+
+
+def _covering(index: ServingIndex | None, count: float) -> ServingIndex | None:
+    return index if index is not None and index.covers(count) else None
 
 
 def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None) -> tuple[str, str]:

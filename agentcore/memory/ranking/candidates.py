@@ -11,6 +11,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import chain
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -25,8 +26,7 @@ Span = tuple[datetime, datetime]
 """A half-open span of time."""
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A memory that a retriever found, with the features for ranking.
 
     `words`: its BM25 score, not scaled. `text`: the digest of its words with speaker, user and namespace; the
@@ -133,7 +133,7 @@ class Question:
 class SearchLimits:
     """Numbers of candidates per retriever, and of rows scanned."""
 
-    exact_search_limit: int = 5_000
+    exact_search_limit: int = 1_000
     vector_candidates: int = 60
     lexical_candidates: int = 90
     leading_candidates: int = 20

@@ -21,6 +21,8 @@ FIRST_SHARE = 0.12
 HNSW_FIRST_REACH = 120
 # The minimum: costs two milliseconds, and finds queries unlike the sample.
 LEAST_ROWS_READ, HNSW_LEAST_REACH = 5_000, 80
+# An HNSW search visits a row in the time of 8 comparisons, for 60 candidates: 8 * 60.
+EXACT_FACTOR = 480
 # Rows that match a filter are further apart: this factor on the number of lists probed.
 FILTERED_REACH = 3
 _STEP = 1.05
@@ -30,7 +32,7 @@ _STEP = 1.05
 class IndexPolicy:
     """Kind of index, and target recall at 50 for choosing the search width."""
 
-    kind: IndexKind = "ivfflat"
+    kind: IndexKind = "hnsw"
     recall: float = 0.95
 
 
@@ -109,7 +111,7 @@ class ServingIndex:
     """How an agent's searches use the indexes of its partition.
 
     `probes` and `ef_search` are both set: while one kind replaces the other, the planner may use either.
-    `iterative`: pgvector 0.8 or newer reads on until enough rows pass the filters.
+    `iterative`: pgvector 0.8 or newer reads on until enough rows pass the filters. `rows`: of the partition.
     """
 
     probes: int
@@ -117,6 +119,14 @@ class ServingIndex:
     ef_search: int
     hnsw: bool
     iterative: bool
+    rows: int
+
+    def covers(self, count: float) -> bool:
+        """Returns whether the index is faster than comparing `count` memories of an agent one by one.
+
+        A graph visits as many rows for each row of the agent as its partition has.
+        """
+        return not self.hnsw or count * count > EXACT_FACTOR * self.rows
 
     def probes_for(self, *, filtered: bool) -> int:
         """Returns the number of lists a search probes."""
@@ -144,6 +154,7 @@ def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingInd
         ef_search=max(one.ef_search, other.ef_search),
         hnsw=one.hnsw or other.hnsw,
         iterative=one.iterative and other.iterative,
+        rows=max(one.rows, other.rows),
     )
 
 
@@ -156,7 +167,7 @@ def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex 
         return None
     lists = [index for index in indexes if index.kind == "ivfflat"]
     graphs = [index for index in indexes if index.kind == "hnsw"]
-    rows = max(index.built_rows for index in indexes)
+    rows = max(max(index.built_rows, index.measured_rows or 0) for index in indexes)
     coming = shape_for("ivfflat", rows)
     return ServingIndex(
         probes=max((index.reach for index in lists), default=default_width("ivfflat", coming, rows)),
@@ -164,4 +175,5 @@ def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex 
         ef_search=max((index.reach for index in graphs), default=HNSW_FIRST_REACH),
         hnsw=bool(graphs),
         iterative=iterative,
+        rows=rows,
     )
