@@ -105,6 +105,7 @@ CREATE INDEX memories_by_time ON memories (agent_id, timestamp DESC, memory_id D
 CREATE INDEX memories_by_type ON memories (agent_id, memory_type, timestamp DESC);
 CREATE INDEX memories_by_task ON memories (agent_id, task_id, timestamp DESC) WHERE task_id IS NOT NULL;
 CREATE INDEX memories_by_session ON memories (agent_id, session_id, timestamp DESC) WHERE session_id IS NOT NULL;
+CREATE INDEX memories_by_user ON memories (agent_id, user_id, timestamp DESC) WHERE user_id IS NOT NULL;
 CREATE INDEX memories_by_hash ON memories (agent_id, content_hash);
 CREATE INDEX memories_by_parent ON memories (agent_id, parent_memory_id) WHERE parent_memory_id IS NOT NULL;
 CREATE INDEX memories_by_successor ON memories (agent_id, superseded_by) WHERE superseded_by IS NOT NULL;

@@ -1,6 +1,6 @@
 """The schema as a whole; earlier revisions were never released.
 
-A migration after this one changes `schema.sql`, too, and gives this one a copy of the file as it was.
+A migration after this one changes `schema.sql`, too, and changes nothing where that has been done.
 """
 
 from agentcore.migration import schema

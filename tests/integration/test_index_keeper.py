@@ -66,7 +66,7 @@ async def fill(runtime: Runtime, agent_id: str, first: int, last: int) -> None:
 
 def keeper(runtime: Runtime, policy: IndexPolicy | None = None) -> IndexKeeper:
     model = runtime.parts.vector_model
-    return IndexKeeper(runtime.database, model, DIMENSIONS, policy or IndexPolicy(), exact_search_limit=0)
+    return IndexKeeper(runtime.database, model, DIMENSIONS, policy or IndexPolicy("ivfflat"), exact_search_limit=0)
 
 
 async def keep(runtime: Runtime, policy: IndexPolicy | None = None) -> int:
@@ -89,7 +89,8 @@ def through_indexes(runtime: Runtime, agent_id: str) -> MemoryManager:
 @pytest.mark.parametrize(
     ("rows", "indexes", "build", "measured"),
     [
-        (9_999, [], None, None),
+        (1_999, [], None, None),
+        (2_000, [], True, None),
         (10_000, [], True, None),
         (12_499, [INDEX], None, None),
         (12_500, [INDEX], False, INDEX),
@@ -107,7 +108,7 @@ def through_indexes(runtime: Runtime, agent_id: str) -> MemoryManager:
 def test_a_plan_follows_from_size_and_what_is_there(
     rows: int, indexes: list[VectorIndex], build: bool | None, measured: VectorIndex | None
 ) -> None:
-    found = plan(PartitionState("p", rows, tuple(indexes), ()), "m", IndexPolicy())
+    found = plan(PartitionState("p", rows, tuple(indexes), ()), "m", IndexPolicy("ivfflat"))
     assert (found.build if found else None) == build
     assert (found.measured if found else None) == measured
 
@@ -119,7 +120,7 @@ def test_a_graph_is_not_rebuilt_as_it_grows() -> None:
 
 def test_of_two_indexes_left_behind_the_older_is_dropped_and_those_of_other_models_stay() -> None:
     older, other = replace(INDEX, name="ann_b", built_at=500.0), replace(INDEX, name="ann_c", model="another")
-    found = plan(PartitionState("p", 10_000, (INDEX, older, other), ("ann_half",)), "m", IndexPolicy())
+    found = plan(PartitionState("p", 10_000, (INDEX, older, other), ("ann_half",)), "m", IndexPolicy("ivfflat"))
     assert found == IndexPlan(("ann_half",), replaced=(older,))
 
 
@@ -154,7 +155,7 @@ def test_a_disturbed_vector_is_near_its_origin_but_not_the_same() -> None:
 
 @pytest.mark.shows("NFR-2.2", "issue2-7-recall")
 async def test_what_was_measured_is_remembered_and_the_search_goes_by_it(filled: Runtime) -> None:
-    assert await keep(filled, IndexPolicy(recall=0.99)) == 2
+    assert await keep(filled, IndexPolicy("ivfflat", recall=0.99)) == 2
     for state in (await partitions(filled)).values():
         [index] = state.indexes
         assert index.recall is not None
@@ -168,12 +169,12 @@ async def test_what_was_measured_is_remembered_and_the_search_goes_by_it(filled:
 
 
 async def test_a_lower_target_is_met_with_a_shorter_reach(filled: Runtime) -> None:
-    await keep(filled, IndexPolicy(recall=0.999))
+    await keep(filled, IndexPolicy("ivfflat", recall=0.999))
     far = {name: state.indexes[0].reach for name, state in (await partitions(filled)).items()}
     for state in (await partitions(filled)).values():
         todo = index_keeper.tune_plan(state, filled.parts.vector_model)
         assert todo is not None
-        near = keeper(filled, IndexPolicy(recall=0.5))
+        near = keeper(filled, IndexPolicy("ivfflat", recall=0.5))
         async with near.alone() as connection:
             assert connection is not None
             await near.carry_out(connection, state, todo)
@@ -194,7 +195,7 @@ async def test_exact_searches_that_would_take_too_long_leave_the_first_reach(
 
 @pytest.mark.shows("issue2-7-recall")
 async def test_a_partition_that_has_grown_is_measured_again(filled: Runtime) -> None:
-    policy = IndexPolicy(recall=0.5)
+    policy = IndexPolicy("ivfflat", recall=0.5)
     await keep(filled, policy)
     names = {name: state.indexes[0].name for name, state in (await partitions(filled)).items()}
     await fill(filled, "ada", 60, 90)

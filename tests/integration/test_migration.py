@@ -114,6 +114,17 @@ async def test_two_processes_that_migrate_at_once_both_end_well(empty_database: 
     assert await asyncio.gather(*upgrades) == [migration.head_revision()] * 2
 
 
+@pytest.mark.shows("issue2-3-migrations")
+def test_a_database_of_the_first_revision_gets_the_schema_of_a_new_one(empty_database: str) -> None:
+    migration.upgrade(empty_database)
+    expected = catalog(empty_database)
+    with psycopg.connect(empty_database) as connection:
+        connection.execute("DROP INDEX memories_by_user")
+        connection.execute("UPDATE alembic_version SET version_num = %s", [migration.FIRST_REVISION])
+    assert migration.upgrade(empty_database) == migration.head_revision()
+    assert catalog(empty_database) == expected
+
+
 def test_a_database_that_is_behind_is_told_how_to_catch_up(empty_database: str) -> None:
     with pytest.raises(StartupError, match="agentcore migrate"):
         migration.check_revision(empty_database)

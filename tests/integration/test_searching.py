@@ -315,7 +315,7 @@ async def test_a_filter_finds_all_it_should_through_the_vector_index(
     memory = MemoryManager(replace(parts, vectors=vectors), Caller(agent.agent_id))
     before = searches(agent.runtime.metrics)
     result = await memory.retrieve(RetrieveParams(query="quite unrelated", k=60, tags=["rare"]))
-    assert searches(agent.runtime.metrics) - before == {"indexed": 1}
+    assert searches(agent.runtime.metrics) - before == {"exact": 1}  # a graph may come short, so it was repeated
     assert result.receipt.searched["vectors"] == "nearest"
     assert result.receipt.candidates["vector"] == len(result.memories) == 20
 
