@@ -129,14 +129,15 @@ def rank(
         nothing = Signals(NO_EXCESS, 0.0, 0.0)
         return Ranking([], nothing, FIT.probability(nothing), _dropped_counts(dropped))
     places = {each.memory_id: place for place, each in enumerate(unique)}
-    values = _values(unique, weights, question, follow_up_similarities(unique, places, neighbours), named)
+    moments = [each.timestamp.timestamp() for each in unique]
+    values = _values(unique, moments, weights, question, follow_up_similarities(unique, places, neighbours), named)
     matches = _matches(values, shares)
     _add_links(values, places, matches, links)
     _add_neighbours(values, unique, places, matches, neighbours, weights)
     if question.seeks_time and not question.windows:
         values[:, _COLUMN["time"]] *= matches
     fused = np.clip(values @ shares, 0.0, 1.0)
-    newest = _newest_first(unique)
+    newest = _newest_first(unique, moments)
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
     unlifted = left(fused, repeated)
     # Squared: freshness uses the root of the weights.
@@ -183,6 +184,8 @@ def _dropped_counts(dropped: Counter[str]) -> list[Dropped]:
 def _without_the_query(
     candidates: Sequence[Candidate], question: Question, dropped: Counter[str]
 ) -> Sequence[Candidate]:
+    if question.own_text is None and not question.own:
+        return candidates
     kept = [each for each in candidates if not _is_the_query(each, question)]
     if len(kept) < len(candidates):
         dropped["the_query_itself"] = len(candidates) - len(kept)
@@ -246,6 +249,7 @@ def _adjacent(
 
 def _values(
     candidates: Sequence[Candidate],
+    moments: Sequence[float],
     weights: RetrievalWeights,
     question: Question,
     similarity: Values,
@@ -255,7 +259,9 @@ def _values(
     assistant_share = weights.assistant_share + (1 - weights.assistant_share) * question.about_assistant
     role_factor = np.array([assistant_share if is_assistant(each.speaker) else 1.0 for each in candidates])
     features = np.array([_features(each, now) for each in candidates], dtype=np.float64)
-    bm25, session, age, accesses, idle, importance = features.T
+    bm25, session, accesses, idle, importance = features.T
+    # Absolute: a future time is as recent as an equally distant past one.
+    age = np.abs(now - np.array(moments))
     terms = {
         "similarity": role_factor * spread_as_usual(similarity),
         "words": role_factor * shares_of(bm25, scale.words),
@@ -272,13 +278,10 @@ def _values(
 
 
 def _features(candidate: Candidate, now: float) -> tuple[float, ...]:
-    """Returns the raw features. Age is an absolute value: a future time is as recent as an equally distant
-    past one."""
     last = candidate.last_accessed
     return (
         candidate.words,
         candidate.session_match,
-        abs(now - candidate.timestamp.timestamp()),
         candidate.access_count,
         math.inf if last is None else now - last.timestamp(),
         candidate.relevance_score,
@@ -398,8 +401,8 @@ def _cut(
     return kept[:k]
 
 
-def _newest_first(candidates: Sequence[Candidate]) -> Places:
-    keys = [(-each.timestamp.timestamp(), each.memory_id) for each in candidates]
+def _newest_first(candidates: Sequence[Candidate], moments: Sequence[float]) -> Places:
+    keys = [(-moment, each.memory_id) for moment, each in zip(moments, candidates, strict=True)]
     return np.array(sorted(range(len(keys)), key=keys.__getitem__))
 
 

@@ -184,11 +184,15 @@ WITH nearest AS MATERIALIZED ({nearest}),
      beside AS MATERIALIZED ({beside}),
      timely AS MATERIALIZED ({timely}),
      found AS MATERIALIZED (
-         SELECT memory_id FROM lexical
-          UNION SELECT memory_id FROM nearest
-          UNION SELECT memory_id FROM linked
-          UNION SELECT memory_id FROM beside
-          UNION SELECT memory_id FROM timely
+         SELECT each.memory_id, bool_or(each.retriever = 1) AS is_near, bool_or(each.retriever = 2) AS is_lexical,
+                bool_or(each.retriever = 3) AS is_linked, bool_or(each.retriever = 4) AS is_timely,
+                array_remove(array_agg(each.found_id), NULL) AS beside_ids
+           FROM (SELECT memory_id, 1 AS retriever, NULL::uuid AS found_id FROM nearest
+                  UNION ALL SELECT memory_id, 2, NULL FROM lexical
+                  UNION ALL SELECT memory_id, 3, NULL FROM linked
+                  UNION ALL SELECT memory_id, 4, NULL FROM timely
+                  UNION ALL SELECT memory_id, 5, found_id FROM beside) AS each
+          GROUP BY each.memory_id
      ),
      ties AS MATERIALIZED (
          SELECT l.source_id, array_agg(l.target_id) AS target_ids, array_agg(l.weight) AS weights,
@@ -214,13 +218,10 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
        CASE WHEN m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest LIMIT %(compared)s))
             THEN coalesce(best.embedding, {stored}) END AS vector,
-       m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest)) AS is_near,
-       m.memory_id = ANY (ARRAY(SELECT memory_id FROM lexical)) AS is_lexical,
-       m.memory_id = ANY (ARRAY(SELECT memory_id FROM linked)) AS is_linked,
-       m.memory_id = ANY (ARRAY(SELECT memory_id FROM timely)) AS is_timely,
-       ties.target_ids, ties.weights, ties.relations,
-       ARRAY(SELECT b.found_id FROM beside b WHERE b.memory_id = m.memory_id) AS beside_ids
+       found.is_near, found.is_lexical, found.is_linked, found.is_timely,
+       ties.target_ids, ties.weights, ties.relations, found.beside_ids
   FROM memories m
+  JOIN found ON found.memory_id = m.memory_id
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
   LEFT JOIN ties ON ties.source_id = m.memory_id
   LEFT JOIN LATERAL ({best}) AS best ON true

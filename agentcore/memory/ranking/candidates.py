@@ -83,7 +83,7 @@ class CandidateLink:
 
     def scaled(self, factor: float) -> CandidateLink:
         """Returns the link with its weight times this factor."""
-        return replace(self, weight=self.weight * factor)
+        return CandidateLink(self.source_id, self.target_id, self.weight * factor, self.by_caller)
 
 
 @dataclass(frozen=True)
