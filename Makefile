@@ -11,12 +11,13 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all serve test check demo wheel docs bench lock sbom audit image-test clean
+.PHONY: help setup setup-all serve test coverage check demo wheel docs bench lock sbom audit image-test clean
 
 help:
 	@echo 'make serve    run the service in the foreground (PORT=8123 HOST=127.0.0.1 AGENTCORE_HOME=/path)'
 	@echo 'make demo     import a conversation, ask it ten questions, print how each answer was ranked'
 	@echo 'make test     run the tests (ARGS="-k name")'
+	@echo 'make coverage   run the tests, and fail below 93 % of lines and branches'
 	@echo 'make check    lint, type-check, and hold the layers'
 	@echo 'make wheel    build the package into dist/'
 	@echo 'make docs     build the documentation into build/docs, its links and anchors checked'
@@ -42,6 +43,10 @@ serve: setup
 
 test: setup-all
 	@exec $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
+
+# Branches, too; tests that start a process of their own add nothing.
+coverage: setup-all
+	@exec $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=93 $(ARGS)
 
 check: setup-all
 	@status=0; \

@@ -175,8 +175,8 @@ class Settings(BaseSettings):
     exact_search_limit: int = Field(
         1_000,
         ge=0,
-        description="Up to this many memories an agent is searched exactly, without an index; beside many others in "
-        "its partition, up to more.",
+        description="Agents with up to this many memories are searched exactly, without an index. In a partition "
+        "shared with other agents the limit is higher. 0: always through an index, if there is one.",
     )
     vector_index: Literal["ivfflat", "hnsw"] = Field(
         "hnsw", description="Kind of the vector indexes: hnsw answers faster, ivfflat is built with less memory."

@@ -253,7 +253,7 @@ _PARAMETER = re.compile(r"%\((\w+)\)s|%%")
 
 
 @lru_cache(maxsize=1_024)
-def numbered(statement: str) -> tuple[bytes, Sequence[str]]:
+def with_numbered_parameters(statement: str) -> tuple[bytes, Sequence[str]]:
     """Returns the statement with `$1` for `%(name)s` and so on, and the names in this order.
 
     The driver does the same for each execution of a statement of more than 4,096 characters.
@@ -400,9 +400,10 @@ class Database:
     async def fetch_as(
         self, agent_id: str, statements: Sequence[Statement], make: Callable[[Sequence[Any]], RowT]
     ) -> list[RowT]:
-        """Returns the rows of the last statement, made of their columns: faster than `fetch` for many rows.
+        """Returns the last statement's rows, each converted by `make` from its column values, in their order.
 
-        In the binary format, which returns a `real` as its nearest double: 0.9 as 0.8999999762.
+        Faster than `fetch` for many rows. Uses the binary format, which returns a `real` as its nearest double:
+        0.9 as 0.8999999762.
         """
         return [make(row) for row in (await self._fetch(agent_id, statements, tuple_row, Format.BINARY))[-1]]
 
@@ -432,7 +433,7 @@ class Database:
             # settings local to the transaction apply until then.
             async with self._connection(pool) as connection, connection.pipeline():
                 for statement, values in (begin, *statements):
-                    text, names = numbered(statement.as_string())
+                    text, names = with_numbered_parameters(statement.as_string())
                     cursor = AsyncRawCursor(connection, row_factory=row_factory)
                     cursor.format = row_format
                     await cursor.execute(text, [values[name] for name in names])

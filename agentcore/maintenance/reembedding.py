@@ -33,7 +33,7 @@ from agentcore.maintenance.index_keeper import (
 )
 from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text
-from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex, default_width, shape_for
+from agentcore.memory.rows.vector_index import IndexPolicy, VectorIndex, default_width, max_width, shape_for
 from agentcore.memory.rows.vector_rows import LIFE_SECONDS, MOVING, KnownModel, known_models
 from agentcore.memory.writing.document_vectors import embed_each
 
@@ -279,7 +279,7 @@ class Reembedding:
             shape=shape,
             built_rows=rows,
             built_at=time.time(),
-            reach=max(reaches),
+            reach=min(max_width(kind, shape), max(reaches)),
         )
 
     def _beside(self, state: PartitionState) -> list[VectorIndex]:

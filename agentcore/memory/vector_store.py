@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -39,6 +38,8 @@ ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 MOST_TERMS = 1_024
 # Number of nearest memories whose vectors are returned, for the comparison with off-topic prompts.
 COMPARED = 10
+# Filters with an index in the order of time.
+INDEXED_FILTERS = frozenset({"user_id", "session_id", "task_id"})
 # Above this many terms candidates are scored in a thread.
 THREAD_ABOVE_TERMS = 20_000
 
@@ -302,11 +303,22 @@ class PgVectorStore:
         index = passage_index = None
         if count > limit:
             index = await self._indexes.of(agent_id, self._place.index_model(request.model))
+            if index is not None and limit and not index.is_faster_for(count):
+                index = None
+        if index is not None and limit and await self._few_match(agent_id, request):
+            return None, None
         if request.by_passages:
             passage_index = await self._indexes.of(agent_id, request.model, PASSAGES, limit)
-        # The limit 0 is for tests and measurements: always the index.
-        known = count if limit else math.inf
-        return _covering(index, known), _covering(passage_index, known)
+        return index, passage_index
+
+    async def _few_match(self, agent_id: str, request: SearchRequest) -> bool:
+        """Returns whether a filter that PostgreSQL has an index for selects few memories: these are compared."""
+        if not request.conditions.keys() & INDEXED_FILTERS:
+            return False
+        limit = self._limits.exact_search_limit
+        values = {"agent_id": agent_id, "filter": Jsonb(request.conditions), "limit": limit}
+        [[found]] = await self._database.fetch(agent_id, [(query("matching_up_to"), values)])
+        return bool(found["matching"] < limit)
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
         """Returns the share of the exact top `k` that an indexed search finds; 1.0 without an index."""
@@ -321,10 +333,6 @@ class PgVectorStore:
         )
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
-
-
-def _covering(index: ServingIndex | None, count: float) -> ServingIndex | None:
-    return index if index is not None and index.covers(count) else None
 
 
 def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None) -> tuple[str, str]:

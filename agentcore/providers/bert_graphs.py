@@ -2,9 +2,9 @@
 
 The E5 graph has 8-bit weights, with a scale per output, and 8-bit activations, with a scale per token: so the
 vector of a text does not depend on the other texts of its batch. Activations are first divided by a factor per
-channel, and the weights multiplied by it, since few channels have large values (SmoothQuant, Xiao et al. 2022,
-arXiv 2211.10438). The word embeddings, four fifths of the weights, stay in their file. An adapter (LoRA, Hu et
-al. 2021) is a low-rank product that is added to dense layers.
+channel, and the weights multiplied by it, since a few channels have much larger values than the others
+(SmoothQuant, Xiao et al. 2022, arXiv 2211.10438). The word embeddings, four fifths of the weights, stay in their
+file. An adapter (LoRA, Hu et al. 2021) is a low-rank product that is added to dense layers.
 
 The MiniLM graph contains no weights. It refers to the published safetensors file, which onnxruntime maps into
 memory: nothing is copied to disk, and rows of the vocabulary that no text uses take no memory.
@@ -204,12 +204,12 @@ class E5Graph(BertGraph):
         values = np.array(self._file.floats(_short(name)))
         return self.constant(name, values.reshape(-1, HIDDEN) if "_embeddings" in name else values)
 
-    def constant(self, name: str, values: ArrayLike, kind: DTypeLike = np.float32) -> str:
-        self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(values, dtype=kind), name)
+    def constant(self, name: str, values: ArrayLike, dtype: DTypeLike = np.float32) -> str:
+        self.initializers[name] = numpy_helper.from_array(np.ascontiguousarray(values, dtype=dtype), name)
         return name
 
     def dense(self, rows: str, name: str) -> str:
-        channels, weights = self.layer(name)
+        channels, weights = self.ranges_and_weights(name)
         factors = np.sqrt(self._ranges[channels].astype(np.float32)) if channels in self._ranges else None
         if factors is not None:
             weights = weights * factors
@@ -231,7 +231,7 @@ class E5Graph(BertGraph):
         )
         return self.node("Add", [self.node("Mul", [product, activation_scales]), self.weight(f"{name}.bias")])
 
-    def layer(self, name: str) -> tuple[str, NDArray[np.float32]]:
+    def ranges_and_weights(self, name: str) -> tuple[str, NDArray[np.float32]]:
         """Returns the name of a dense layer's ranges, and its weights with the adapter's: (outputs, inputs)."""
         short = _short(name)
         outputs = len(self._file.floats(f"{short}.b"))
@@ -244,14 +244,14 @@ class E5Graph(BertGraph):
     def _quantize(self, rows: str, channels: str, factors: NDArray[np.float32] | None) -> tuple[str, str]:
         """Returns the rows as 8-bit codes around ZERO, and a scale per row: (tokens, 1)."""
         if rows not in self._quantized:
-            even = rows
+            smoothed = rows
             if factors is not None:
-                even = self.node("Mul", [rows, self.constant(f"{channels}.factors", 1 / factors)])
-            largest = self.node("ReduceMax", [self.node("Abs", [even])], axes=[1], keepdims=0)
+                smoothed = self.node("Mul", [rows, self.constant(f"{channels}.factors", 1 / factors)])
+            largest = self.node("ReduceMax", [self.node("Abs", [smoothed])], axes=[1], keepdims=0)
             largest = self.node("Max", [largest, self.constant("least", np.finfo(np.float32).tiny * LEVELS)])
             scales = self.node("Mul", [largest, self.constant("step", 1 / LEVELS)])
             zeros = self.node("Expand", [self.constant("zeros", [ZERO], np.uint8), self.node("Shape", [scales])])
-            codes = self.node("QuantizeLinear", [even, scales, zeros], axis=0)
+            codes = self.node("QuantizeLinear", [smoothed, scales, zeros], axis=0)
             self._quantized[rows] = codes, self.node("Unsqueeze", [scales, self.integers("second", 1)])
         return self._quantized[rows]
 

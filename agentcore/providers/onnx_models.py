@@ -229,16 +229,15 @@ def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
     return input_ids, mask
 
 
-def weight_layout() -> bytes:
+def weight_layout(machine: str = platform.machine(), processors: Path = Path("/proc/cpuinfo")) -> bytes:
     """Returns the layout of 8-bit weights that this processor multiplies exactly.
 
     x86 without VNNI multiplies signed weights with 16-bit intermediate results, which saturate. The vectors of
     both layouts are the same, but with VNNI signed ones are twice as fast.
     """
-    if platform.machine().lower() not in {"x86_64", "amd64"}:
+    if machine.lower() in {"arm64", "aarch64"}:
         return b"signed"
-    information = Path("/proc/cpuinfo")
-    return b"signed" if information.exists() and "vnni" in information.read_text(encoding="utf-8") else b"unsigned"
+    return b"signed" if processors.exists() and "vnni" in processors.read_text(encoding="utf-8") else b"unsigned"
 
 
 def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory: Path, *data: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """The schema as a whole; earlier revisions were never released.
 
-A migration after this one changes `schema.sql`, too, and changes nothing where that has been done.
+Later migrations also change `schema.sql`, so they must do nothing in a database made of it (`IF NOT EXISTS`).
 """
 
 from agentcore.migration import schema

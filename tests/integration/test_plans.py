@@ -68,6 +68,20 @@ async def plan(agent: Agent, statement: sql.Composable, **values: Any) -> str:
         return "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
 
 
+async def test_a_search_of_users_reads_their_memories(filled: Agent) -> None:
+    items = [StoreParams(content=f"Note {n} of a user.", user_id=f"user-{n % 50}") for n in range(500)]
+    await filled.memory.store_batch(StoreBatchParams(items=items))
+    async with filled.runtime.database.owner_transaction() as connection:
+        await connection.execute("ANALYZE memories")
+    exact = shaped_query("vector_retriever_exact", vector=sql.SQL("%(vector)s::halfvec"), **SETTLED.shape)
+    for users in ("user-7", ["user-7", "user-8"]):
+        values = {**passage_values(filled), "filter": Jsonb({"current": True, "user_id": users})}
+        for statement in (exact, query("matching_up_to")):
+            text = await plan(filled, statement, **values)
+            assert "user_id_timestamp_idx" in text
+            assert "Seq Scan" not in text
+
+
 @pytest.mark.shows("issue2-7-words")
 async def test_words_go_through_the_gin_index_inside_the_owners_function(filled: Agent) -> None:
     [key] = term_keys(filled.agent_id, "977")[:1] or [0]

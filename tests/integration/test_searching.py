@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,7 +12,6 @@ from typing import Any
 import pytest
 
 from agentcore.errors import DependencyUnavailable, InvalidParams
-from agentcore.maintenance import index_keeper
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
@@ -28,8 +28,8 @@ from agentcore.memory.params.memories import (
     Turn,
 )
 from agentcore.memory.ranking.candidates import SearchLimits
-from agentcore.memory.rows.vector_index import IndexPolicy
-from agentcore.memory.vector_store import PgVectorStore
+from agentcore.memory.rows.vector_index import IndexKind, IndexPolicy
+from agentcore.memory.vector_store import CandidateRow, PgVectorStore
 from agentcore.providers.hashing import HashingEmbedder
 from tests.fixtures.memory import Agent, searches
 
@@ -295,10 +295,9 @@ async def test_asked_at_is_the_now_of_recency(agent: Agent, new_agent: Callable[
     assert late.memories[0].terms["recency"].value < 0.01
 
 
-async def test_a_filter_finds_all_it_should_through_the_vector_index(
-    agent: Agent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(index_keeper, "MIN_ROWS", 2_000)
+@pytest.mark.parametrize(("kind", "mode"), [("ivfflat", "indexed"), ("hnsw", "exact")])
+async def test_a_filter_finds_all_it_should_through_the_vector_index(agent: Agent, kind: IndexKind, mode: str) -> None:
+    """A graph may come short, so with fewer results than candidates wanted the search is repeated exactly."""
     items = [
         StoreParams(
             content=f"Reading {n} of sensor {n % 13} was {n * 31 % 977}.", tags=["rare"] if n % 200 == 7 else []
@@ -310,14 +309,46 @@ async def test_a_filter_finds_all_it_should_through_the_vector_index(
     parts, database = agent.runtime.parts, agent.runtime.database
     async with database.owner_transaction() as connection:
         await connection.execute("ANALYZE memories")
-    await IndexKeeper(database, parts.vector_model, 64, IndexPolicy()).round()
+    await IndexKeeper(database, parts.vector_model, 64, IndexPolicy(kind)).round()
     vectors = PgVectorStore(database, 64, SearchLimits(exact_search_limit=0))
     memory = MemoryManager(replace(parts, vectors=vectors), Caller(agent.agent_id))
     before = searches(agent.runtime.metrics)
     result = await memory.retrieve(RetrieveParams(query="quite unrelated", k=60, tags=["rare"]))
-    assert searches(agent.runtime.metrics) - before == {"exact": 1}  # a graph may come short, so it was repeated
+    assert searches(agent.runtime.metrics) - before == {mode: 1}
     assert result.receipt.searched["vectors"] == "nearest"
     assert result.receipt.candidates["vector"] == len(result.memories) == 20
+
+
+async def test_a_user_with_few_memories_is_searched_exactly_beside_many_others(agent: Agent) -> None:
+    for user, count in (("ada", 30), ("everyone", 2_400)):
+        items = [StoreParams(content=f"Reading {n} was {n * 31 % 977}.", user_id=user) for n in range(count)]
+        for start in range(0, count, 800):
+            await agent.memory.store_batch(StoreBatchParams(items=items[start : start + 800]))
+    parts, database = agent.runtime.parts, agent.runtime.database
+    async with database.owner_transaction() as connection:
+        await connection.execute("ANALYZE memories")
+    await IndexKeeper(database, parts.vector_model, 64, IndexPolicy()).round()
+    vectors = PgVectorStore(database, 64, SearchLimits())
+    memory = MemoryManager(replace(parts, vectors=vectors), Caller(agent.agent_id))
+    before = searches(agent.runtime.metrics)
+    mine = await memory.retrieve(RetrieveParams(query="reading", k=60, user_id="ada"))
+    assert len(mine.memories) == 30
+    await memory.retrieve(RetrieveParams(query="reading", k=5, user_id="everyone"))
+    assert searches(agent.runtime.metrics) - before == {"exact": 1, "indexed": 1}
+
+
+async def test_a_row_has_the_columns_of_the_statement(agent: Agent) -> None:
+    """They are read by position."""
+    database = agent.runtime.database
+    vectors = PgVectorStore(database, 64, SearchLimits())
+    for windows in (False, True):
+        statement = vectors._statement(("words", "none", False, False, windows, False)).as_string()
+        async with database.owner_transaction() as connection:
+            nothing = re.sub(r"%[(]\w+[)]s", "NULL", statement)
+            await connection.execute(f"CREATE TEMP VIEW shape AS {nothing}".encode())
+            cursor = await connection.execute("SELECT * FROM shape LIMIT 0")
+            assert tuple(column.name for column in cursor.description or ()) == CandidateRow._fields
+            await connection.execute("DROP VIEW shape")
 
 
 async def test_names_are_found_whatever_their_case_and_script(agent: Agent) -> None:

@@ -90,6 +90,40 @@ def test_a_filtered_search_looks_further_but_not_beyond_the_index() -> None:
     assert worn.probes_for(filtered=True) == 200
 
 
+@pytest.mark.parametrize(
+    ("rows", "count", "faster"),
+    [
+        (2_000, 979, False),
+        (2_000, 980, True),
+        (100_000, 6_928, False),
+        (100_000, 6_929, True),
+        (1_000_000, 21_909, True),
+    ],
+)
+def test_a_graph_is_faster_than_exact_search_for_an_agent_with_enough_of_its_rows(
+    rows: int, count: int, faster: bool
+) -> None:
+    found = serving([replace(GRAPH, built_rows=rows, measured_rows=None)], iterative=True)
+    assert found is not None
+    assert found.is_faster_for(count) == faster
+    lists = serving([replace(LISTS, built_rows=rows)], iterative=True)
+    assert lists is not None
+    assert lists.is_faster_for(count)
+
+
+def test_without_iterative_scans_a_graph_serves_agents_with_most_of_its_rows() -> None:
+    found = serving([replace(GRAPH, built_rows=10_000, measured_rows=None)], iterative=False)
+    assert found is not None
+    assert found.ef_search == 90
+    assert (found.is_faster_for(6_600), found.is_faster_for(6_700)) == (False, True)
+
+
+def test_ef_search_stays_within_the_limit_of_pgvector() -> None:
+    found = serving([replace(GRAPH, reach=1_251)], iterative=True)
+    assert found is not None
+    assert found.ef_search_for(filtered=False) == HNSW_MOST_REACH
+
+
 def test_without_iterative_scans_a_filter_follows_a_graph_further_and_may_come_short() -> None:
     old, new = serving([GRAPH], iterative=False), serving([GRAPH], iterative=True)
     assert old is not None

@@ -179,6 +179,8 @@ class Consolidating:
         index = None
         if size > parts.policy.limits.exact_search_limit:
             index = await parts.storage.indexes.of(agent_id, model)
+            if index is not None and not index.is_faster_for(size):
+                index = None
         dimensions = None if index is None else parts.policy.embedding_dimensions
         pairs: list[tuple[UUID, UUID]] = []
         for start in range(0, len(seeds), ASKED_AT_ONCE):

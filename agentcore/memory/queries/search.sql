@@ -37,6 +37,11 @@ SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
   JOIN pg_class i ON i.oid = x.indexrelid
  WHERE i.relname LIKE 'ann\_%%';
 
+-- name: matching_up_to
+-- Counts the memories that match the filter, up to `limit`.
+SELECT count(*) AS matching
+  FROM (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s) LIMIT %(limit)s) AS few;
+
 -- name: search_settings
 -- Sets the search width of the transaction. Iterative scans continue until there are enough rows, in an ivfflat index
 -- to its end if necessary. Without a filter sorting is off, since the index returns rows in order.

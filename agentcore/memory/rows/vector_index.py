@@ -21,8 +21,9 @@ FIRST_SHARE = 0.12
 HNSW_FIRST_REACH = 120
 # The minimum: costs two milliseconds, and finds queries unlike the sample.
 LEAST_ROWS_READ, HNSW_LEAST_REACH = 5_000, 80
-# An HNSW search visits a row in the time of 8 comparisons, for 60 candidates: 8 * 60.
-EXACT_FACTOR = 480
+# A graph search visits 60 * rows / count rows for 60 candidates of an agent with `count` of the partition's rows, and a
+# visit costs as much as 8 comparisons. So exact search is faster up to count ** 2 = 8 * 60 * rows.
+CANDIDATES, COMPARISONS_A_VISIT = 60, 8
 # Rows that match a filter are further apart: this factor on the number of lists probed.
 FILTERED_REACH = 3
 _STEP = 1.05
@@ -106,6 +107,11 @@ def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
     return sorted({min(most, math.ceil(least * _STEP**step)) for step in steps})
 
 
+def fastest_exact(rows: int) -> int:
+    """Returns up to how many memories exact search is faster than a graph over a partition with so many rows."""
+    return math.isqrt(COMPARISONS_A_VISIT * CANDIDATES * rows)
+
+
 @dataclass(frozen=True)
 class ServingIndex:
     """How an agent's searches use the indexes of its partition.
@@ -121,12 +127,15 @@ class ServingIndex:
     iterative: bool
     rows: int
 
-    def covers(self, count: float) -> bool:
-        """Returns whether the index is faster than comparing `count` memories of an agent one by one.
+    def is_faster_for(self, count: int) -> bool:
+        """Returns whether the index is faster than an exact search of an agent with `count` memories.
 
-        A graph visits as many rows for each row of the agent as its partition has.
+        Without iterative scans a graph must also find CANDIDATES of the agent among `ef_search` rows.
         """
-        return not self.hnsw or count * count > EXACT_FACTOR * self.rows
+        if not self.hnsw:
+            return True
+        enough = self.iterative or count * self.ef_search >= CANDIDATES * self.rows
+        return enough and count > fastest_exact(self.rows)
 
     def probes_for(self, *, filtered: bool) -> int:
         """Returns the number of lists a search probes."""
@@ -134,9 +143,8 @@ class ServingIndex:
 
     def ef_search_for(self, *, filtered: bool) -> int:
         """Returns ef_search of a search; an iterative scan continues from there."""
-        if filtered and not self.iterative:
-            return min(HNSW_MOST_REACH, self.ef_search * FILTERED_REACH)
-        return self.ef_search
+        factor = FILTERED_REACH if filtered and not self.iterative else 1
+        return min(HNSW_MOST_REACH, self.ef_search * factor)
 
     @property
     def may_come_short(self) -> bool:
