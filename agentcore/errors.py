@@ -242,7 +242,7 @@ def _too_long(said: str) -> str:
 def field_path(location: Iterable[Any]) -> str:
     """Returns the path of one of pydantic's `errors()`, without its labels for union members and keys."""
     parts = (str(part) for part in location)
-    return ".".join(part for part in parts if part != "[key]" and not part.startswith("constrained-"))
+    return ".".join(part for part in parts if "[" not in part and not part.startswith("constrained-"))
 
 
 def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:

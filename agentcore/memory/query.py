@@ -136,6 +136,13 @@ def asks_for_time(query: str) -> bool:
     return asked is not None and _TIME_WANTED.match(asked.group()) is not None
 
 
+def asks_only_for(query: str, phrases: Sequence[str]) -> bool:
+    """Returns whether the query names times and no subject, as "what happened last week?"."""
+    for phrase in phrases:
+        query = query.replace(phrase, " ")
+    return bool(phrases) and all(term in _PALE for term in terms(query))
+
+
 # A longer prompt, such as a log, contains times unrelated to the query.
 READ_CHARS = 300
 # The minimum probability at which the vector alone makes a query historical.

@@ -187,13 +187,9 @@ class PgVectorStore:
             modes = _modes(request, None, None)
             rows = await self._candidate_rows(agent_id, modes, request, values, None)
 
-        def read() -> list[Candidate]:
-            shares = _session_matches(rows, request.bm25)
-            return [_candidate(row, request, shares.get(row.session_id or "", 0.0)) for row in rows]
-
         is_much = sum(len(row.term_keys) for row in rows) > THREAD_ABOVE_TERMS
         return Found(
-            await asyncio.to_thread(read) if is_much else read(),
+            await asyncio.to_thread(_candidates, rows, request) if is_much else _candidates(rows, request),
             list(_links(rows, changes=False)),
             [CandidateLink(row.memory_id, each, 1.0) for row in rows for each in row.beside_ids],
             _counts(rows, request),
@@ -297,19 +293,23 @@ class PgVectorStore:
 
     async def _serving(self, agent_id: str, request: SearchRequest) -> tuple[ServingIndex | None, ServingIndex | None]:
         """Returns the indexes of the agent's memories and passages; None: exact search."""
-        limit, count = self._limits.exact_search_limit, request.bm25.statistics.memory_count
         if request.vectors is None or request.model is None:
             return None, None
-        index = passage_index = None
-        if count > limit:
-            index = await self._indexes.of(agent_id, self._place.index_model(request.model))
-            if index is not None and limit and not index.is_faster_for(count):
-                index = None
+        limit = self._limits.exact_search_limit
+        index = await self._memory_index(agent_id, request, limit)
         if index is not None and limit and await self._few_match(agent_id, request):
             return None, None
-        if request.by_passages:
-            passage_index = await self._indexes.of(agent_id, request.model, PASSAGES, limit)
-        return index, passage_index
+        if not request.by_passages:
+            return index, None
+        return index, await self._indexes.of(agent_id, request.model, PASSAGES, limit)
+
+    async def _memory_index(self, agent_id: str, request: SearchRequest, limit: int) -> ServingIndex | None:
+        count = request.bm25.statistics.memory_count
+        if request.model is None or count <= limit:
+            return None
+        index = await self._indexes.of(agent_id, self._place.index_model(request.model))
+        is_slower = index is not None and limit and not index.is_faster_for(count)
+        return None if is_slower else index
 
     async def _few_match(self, agent_id: str, request: SearchRequest) -> bool:
         """Returns whether a filter that PostgreSQL has an index for selects few memories: these are compared."""
@@ -374,6 +374,11 @@ def _session_matches(rows: Sequence[CandidateRow], bm25: Bm25) -> dict[str, floa
             contained[row.session_id].update(weights.keys() & row.term_keys)
     total = sum(weights.values()) or 1.0
     return {each: sum(map(weights.__getitem__, keys)) / total for each, keys in contained.items()}
+
+
+def _candidates(rows: Sequence[CandidateRow], request: SearchRequest) -> list[Candidate]:
+    shares = _session_matches(rows, request.bm25)
+    return [_candidate(row, request, shares.get(row.session_id or "", 0.0)) for row in rows]
 
 
 def _candidate(row: CandidateRow, request: SearchRequest, session_match: float) -> Candidate:

@@ -242,7 +242,8 @@ _COMING = re.compile(
 )
 # Occurs in sentences about the past. Arrangements may be in the future: "booked a car, 18 to 22 May".
 _PAST = re.compile(
-    r"\b(?!(?:arrang|book|mov|plann|postpon|prolong|reserv)ed\b)"
+    r"\b(?!(?:arrang|book|enroll|invit|mov|plann|postpon|prolong|register|reschedul|reserv|schedul|sign)ed\b"
+    r"|(?:bought|got)\b[^.!?]{0,20}\b(?:tickets?|invitation|invited)\b)"
     r"(?:ago|ate|been|began|bought|broke|came|did|done|drove|fell|felt|flew|found|gave|gone|got|had|kept|last|left|lost"
     r"|made|met|paid|ran|rang|said|sat|saw|seen|sent|since|slept|spent|spoke|stole|taken|told|took|was|went|were|woke|won"
     r"|wrote|\w{2,}(?<!e)ed)\b",

@@ -339,7 +339,7 @@ def _day_of_month_on(said: Said, at: int, after: int, stance: Stance) -> Found |
 
 def _floating_weekday(said: Said, at: int, stance: Stance) -> Period:
     which = which_one(said, at, stance)
-    if stance.states and stance.coming is None and not said.is_past(at):
+    if stance.states and stance.coming is None and (said.is_set_for(at) or not said.is_past(at)):
         which = "coming"
     return replace(weekday(stance.today, WEEKDAYS[said.lower(at)], which), floating=True)
 

@@ -27,6 +27,7 @@ from agentcore.memory.query import (
     HISTORICAL_THRESHOLD,
     HistoricalScope,
     asks_for_time,
+    asks_only_for,
     complete,
     historical_scope,
     is_short,
@@ -139,7 +140,8 @@ class Search:
         settles = self._resolves_contradictions(windows, back)
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, back, historical)
-        ranking = await self._ranked(found, question, wanted, cut_offs)
+        phrases = [phrase for phrase, _ in times]
+        ranking = await self._ranked(found, question, wanted, self._effective_cut_offs(cut_offs, found, phrases))
         passages = found.passages
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
         ranking = with_linked(ranking, wanted)
@@ -164,7 +166,7 @@ class Search:
             self._parts.policy.weights,
             question,
             depth(self._parts, wanted),
-            self._effective_cut_offs(cut_offs, found),
+            cut_offs,
         )
         with self._steps("rank"):
             is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
@@ -214,10 +216,11 @@ class Search:
             return {**self._filters, "as_of": self._params.as_of.isoformat()}
         return self._filters if back is not None else {**self._filters, "current": True}
 
-    def _effective_cut_offs(self, cut_offs: CutOffs, found: Found) -> CutOffs:
+    def _effective_cut_offs(self, cut_offs: CutOffs, found: Found, phrases: Sequence[str]) -> CutOffs:
         """Returns the cut-offs with the caller's threshold, if it is set; none without vectors.
 
-        The default does not apply either if words found a memory without a vector.
+        The default does not apply either if words found a memory without a vector, or if the query names times and no
+        subject and there are memories of these times: it resembles none.
         """
         given = self._params.min_fit
         if found.mode == "words":
@@ -226,6 +229,8 @@ class Search:
             return CutOffs()
         if any(each.similarity is None and each.words for each in found.candidates):
             return CutOffs(min_fit=given or 0.0)
+        if given is None and found.counts.get("temporal") and asks_only_for(self._params.query, phrases):
+            given = 0.0
         return cut_offs if given is None else replace(cut_offs, min_fit=given)
 
     def _question(
@@ -239,6 +244,7 @@ class Search:
         historical: float,
     ) -> Question:
         excess, generality = self._relatedness(found, vectors)
+        earlier = historical >= HISTORICAL_THRESHOLD
         return Question(
             now=now,
             scale=wording.full_match(found.candidates),
@@ -252,8 +258,9 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
-            changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
-            change_factor=self._current(vectors, historical),
+            changes=found.changes,
+            change_factor=historical if earlier else self._current(vectors, historical),
+            earlier=earlier,
             about_assistant=self._about_assistant(vectors),
             excess=excess,
             generality=generality,
