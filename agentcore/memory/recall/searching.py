@@ -55,6 +55,9 @@ USUAL_BASELINE, USUAL_SPREAD = 0.25, 0.1
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 NO_MIN_FIT = "min_fit: not applied, answerability cannot be estimated without vectors"
 
+# The minimum probability that a query asks for an earlier state, and that it asks for no current one, at which the
+# earlier of two memories rises.
+EARLIER_THRESHOLD = 0.9
 # The minimum probability at which a query is about what the assistant said.
 ABOUT_ASSISTANT_THRESHOLD = 0.9
 Vectors = NDArray[np.float32] | None
@@ -229,9 +232,12 @@ class Search:
             return CutOffs()
         if any(each.similarity is None and each.words for each in found.candidates):
             return CutOffs(min_fit=given or 0.0)
-        if given is None and found.counts.get("temporal") and asks_only_for(self._params.query, phrases):
+        if given is None and self._asks_only_for(phrases, found):
             given = 0.0
         return cut_offs if given is None else replace(cut_offs, min_fit=given)
+
+    def _asks_only_for(self, phrases: Sequence[str], found: Found) -> bool:
+        return found.counts.get("temporal", 0) > 0 and asks_only_for(self._params.query, phrases)
 
     def _question(
         self,
@@ -244,7 +250,8 @@ class Search:
         historical: float,
     ) -> Question:
         excess, generality = self._relatedness(found, vectors)
-        earlier = historical >= HISTORICAL_THRESHOLD
+        current = self._current(vectors, historical)
+        earlier = historical >= EARLIER_THRESHOLD and current <= 1 - EARLIER_THRESHOLD
         return Question(
             now=now,
             scale=wording.full_match(found.candidates),
@@ -258,8 +265,8 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
-            changes=found.changes,
-            change_factor=historical if earlier else self._current(vectors, historical),
+            changes=found.changes if earlier or historical < HISTORICAL_THRESHOLD else (),
+            change_factor=historical if earlier else current,
             earlier=earlier,
             about_assistant=self._about_assistant(vectors),
             excess=excess,
