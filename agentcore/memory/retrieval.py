@@ -140,12 +140,13 @@ def rank(
     newest = _newest_first(unique, moments)
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
     unlifted = left(fused, repeated)
-    changes = _weighted_changes(question)
+    # Squared: freshness uses the root of the weights.
+    changes = [each.scaled(question.change_factor**2) for each in question.changes]
     relevance = lifted(unlifted, places, changes, _in_order(newest, unlifted)[:FRESHNESS_DEPTH])
     fresh = freshness(relevance, places, changes, _in_order(newest, relevance)[:FRESHNESS_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
-    outdated = _outdated(unique, order, question)
+    outdated = _outdated(unique, order, question.changes)
     signals = _signals(others, question)
     fit = FIT.probability(signals)
     # By relevance: outdated memories are ranked lower and marked, not dropped.
@@ -467,19 +468,12 @@ def _relative_scores(scores: Values) -> Values:
     return np.clip((scores - middle) / (top - middle), 0.0, 1.0)
 
 
-def _weighted_changes(question: Question) -> list[CandidateLink]:
-    """Returns the changes, scaled by their factor; if the query asks for an earlier state, in the other direction."""
-    # Squared: freshness uses the root of the weights.
-    scaled = [each.scaled(question.change_factor**2) for each in question.changes]
-    return [each.reversed() for each in scaled] if question.earlier else scaled
-
-
-def _outdated(candidates: Sequence[Candidate], order: Sequence[int], question: Question) -> dict[UUID, UUID]:
-    if question.earlier:
-        return {}
+def _outdated(
+    candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[CandidateLink]
+) -> dict[UUID, UUID]:
     ranks = {candidates[place].memory_id: rank for rank, place in enumerate(order)}
     found: dict[UUID, UUID] = {}
-    for link in sorted(question.changes, key=lambda each: each.weight):
+    for link in sorted(changes, key=lambda each: each.weight):
         new, old = ranks.get(link.source_id), ranks.get(link.target_id)
         if link.weight >= MIN_OUTDATED_PROBABILITY and new is not None and old is not None and new < old:
             found[link.target_id] = link.source_id

@@ -53,6 +53,11 @@ async def test_prompts_about_other_subjects_find_nothing_unless_asked_to(agent: 
         assert await agent.found(prompt, min_fit=0), prompt
 
 
+async def test_a_query_for_a_time_alone_finds_the_memories_of_that_time(agent: Agent) -> None:
+    assert await agent.found("What happened today?")
+    assert await agent.found("What happened in 2019?") == []
+
+
 async def test_a_context_of_a_task_does_not_abstain(agent: Agent) -> None:
     for prompt in OFF_TOPIC:
         built = await agent.memory.get_context(GetContextParams(query=prompt, task_id="t", max_tokens=300))

@@ -229,6 +229,7 @@ def test_of_very_many_times_the_first_are_read() -> None:
         ("Last Saturday we hiked.", "2023-06-10", "2023-06-10"),
         ("The wedding was on 7 May.", "2023-05-07", "2023-05-07"),
         ("I'm starting the new job next month", "2023-07-01", "2023-07-31"),
+        ("The meeting was moved to Thursday.", "2023-06-15", "2023-06-15"),
         ("We met in May. We will talk again.", "2023-05-01", "2023-05-31"),
         ("I have lived here since 2016.", "2016-01-01", "2016-12-31"),
         ("It must be done before Friday the 30th of June.", "2023-06-30", "2023-06-30"),
@@ -286,6 +287,10 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
         ("dentist on 2 September", "2023-09-02", "2023-09-02"),
         ("an old note of 2 October", "2022-10-02", "2022-10-02"),
         ("I broke my arm on 20 June", "2022-06-20", "2022-06-20"),
+        ("I signed up for the 10 km run on 20 June", "2023-06-20", "2023-06-20"),
+        ("We bought tickets for the concert on 20 June", "2023-06-20", "2023-06-20"),
+        ("We bought the car on 20 June", "2022-06-20", "2022-06-20"),
+        ("I got an invitation to a party on 20 June", "2023-06-20", "2023-06-20"),
         ("we were there on the 20th", "2023-05-20", "2023-05-20"),
         ("the party on the 12th", "2023-06-12", "2023-06-12"),
         # A weekday with its day of the month.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentcore.memory.params.memories import Turn
-from agentcore.memory.query import KEY_TERMS, MAX_QUERIES, asks_for_time, complete, split
+from agentcore.memory.query import KEY_TERMS, MAX_QUERIES, asks_for_time, asks_only_for, complete, split
 
 HISTORY = [
     Turn(role="user", content="We are planning a vacation on Hawaii with 4 friends"),
@@ -66,6 +66,20 @@ def test_names_and_numbers_go_before_other_words_and_the_terms_are_bounded() -> 
     added = complete("why?", turns).split()[1:]
     assert len(added) == KEY_TERMS
     assert added[0] == "alpha8"
+
+
+@pytest.mark.parametrize(
+    ("query", "phrases", "alone"),
+    [
+        ("What happened last week?", ["last week"], True),
+        ("What did I do on 20 November?", ["20 November"], True),
+        ("What is the weather like today?", ["today"], False),
+        ("Who won the World Cup in 2018?", ["2018"], False),
+        ("What happened?", [], False),
+    ],
+)
+def test_a_query_for_a_time_alone_has_no_subject(query: str, phrases: list[str], alone: bool) -> None:
+    assert asks_only_for(query, phrases) == alone
 
 
 def test_a_short_prompt_is_one_query() -> None:

@@ -85,10 +85,6 @@ class CandidateLink:
         """Returns the link with its weight times this factor."""
         return CandidateLink(self.source_id, self.target_id, self.weight * factor, self.by_caller)
 
-    def reversed(self) -> CandidateLink:
-        """Returns the link in the other direction."""
-        return CandidateLink(self.target_id, self.source_id, self.weight, self.by_caller)
-
 
 @dataclass(frozen=True)
 class MatchScale:
@@ -109,9 +105,9 @@ class Question:
     that are the query itself, stored before it was asked; `own_text`: the digest of its words, to find such
     turns. `text`: the digest of the query's words; a stored question with these words repeats no memory.
     `excess` of the nearest and `generality` as in `OffTopicPrompts`. `changes` lead from a memory to one that it makes
-    outdated, with the probability. `change_factor`: the probability that the query asks for a current state; if
-    `earlier`, for an earlier one: then the earlier memories rise. `about_assistant`: the probability that the query
-    asks for what the assistant said.
+    outdated, with the probability; none if the query is probably historical. `change_factor`: the probability that
+    the query asks for a current state. `about_assistant`: the probability that the query asks for what the assistant
+    said.
     """
 
     now: datetime
@@ -128,7 +124,6 @@ class Question:
     text: bytes | None = None
     changes: Sequence[CandidateLink] = ()
     change_factor: float = 1.0
-    earlier: bool = False
     about_assistant: float = 0.0
     excess: Mapping[UUID, float] | None = None
     generality: float = 0.0

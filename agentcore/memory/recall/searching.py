@@ -55,9 +55,6 @@ USUAL_BASELINE, USUAL_SPREAD = 0.25, 0.1
 NO_MIN_SCORE = "min_score: not applied, there is no vector to compare"
 NO_MIN_FIT = "min_fit: not applied, answerability cannot be estimated without vectors"
 
-# The minimum probability that a query asks for an earlier state, and that it asks for no current one, at which the
-# earlier of two memories rises.
-EARLIER_THRESHOLD = 0.9
 # The minimum probability at which a query is about what the assistant said.
 ABOUT_ASSISTANT_THRESHOLD = 0.9
 Vectors = NDArray[np.float32] | None
@@ -250,8 +247,6 @@ class Search:
         historical: float,
     ) -> Question:
         excess, generality = self._relatedness(found, vectors)
-        current = self._current(vectors, historical)
-        earlier = historical >= EARLIER_THRESHOLD and current <= 1 - EARLIER_THRESHOLD
         return Question(
             now=now,
             scale=wording.full_match(found.candidates),
@@ -265,9 +260,8 @@ class Search:
             own=self._talk.own,
             own_text=self._talk.own_text,
             text=self._digest,
-            changes=found.changes if earlier or historical < HISTORICAL_THRESHOLD else (),
-            change_factor=historical if earlier else current,
-            earlier=earlier,
+            changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
+            change_factor=self._current(vectors, historical),
             about_assistant=self._about_assistant(vectors),
             excess=excess,
             generality=generality,
