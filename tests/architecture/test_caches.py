@@ -54,6 +54,7 @@ NO_CACHES = {
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
     "agentcore.providers.bert_graphs:BertGraph.initializers",
+    "agentcore.providers.bert_graphs:E5Graph._quantized",
     "agentcore.server:LimitedProtocol._timers",
     "agentcore.telemetry:Steps._seconds",
 }

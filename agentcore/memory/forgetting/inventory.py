@@ -264,6 +264,8 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.admission:RateLimit._recent": KeyedBy.AGENT,
     "agentcore.auth:JwksKeys._keys": KeyedBy.NO_DATA,
     "agentcore.auth:TokenVerifier._seen": KeyedBy.CALLER,
+    "agentcore.database:query()": KeyedBy.NO_DATA,
+    "agentcore.database:with_numbered_parameters()": KeyedBy.NO_DATA,
     "agentcore.memory.embedding_cache:CachingEmbedder._entries": KeyedBy.AGENT,
     "agentcore.memory.lexical:_shares()": KeyedBy.NO_DATA,
     "agentcore.memory.language.text:_forms()": KeyedBy.WORD,
