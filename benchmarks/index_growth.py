@@ -342,7 +342,7 @@ def main() -> int:
     parser.add_argument("--memories", type=int, default=200_000)
     parser.add_argument("--base", type=int, default=4_000, help="texts embedded, the topics of the memories")
     parser.add_argument("--data", type=Path, help="directory of labelled sets to take the texts from")
-    parser.add_argument("--index", default="ivfflat", choices=["ivfflat", "hnsw"])
+    parser.add_argument("--index", default="hnsw", choices=["ivfflat", "hnsw"])
     parser.add_argument("--searches-per-second", type=float, default=20.0)
     parser.add_argument("--stores-per-second", type=float, default=300.0, help="at most")
     parser.add_argument("--window-seconds", type=float, default=10.0)
