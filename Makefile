@@ -44,7 +44,7 @@ serve: setup
 test: setup-all
 	@exec $(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
-# Of branches, too, and of the processes that tests start.
+# Covers branches, and the processes that tests start.
 coverage: setup-all
 	@exec $(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term --cov-fail-under=96 $(ARGS)
 

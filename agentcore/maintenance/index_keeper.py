@@ -219,7 +219,7 @@ LEAST_MEMORY_KB, MOST_MEMORY_KB = 65_536, 2_097_152
 def building_memory_kb(kind: IndexKind, dimensions: int, rows: int) -> int:
     """Returns a build's maintenance_work_mem.
 
-    ivfflat: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000. HNSW: 175 MB for each 100,000 rows of 384
+    ivfflat: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000. HNSW: 170 MB for each 100,000 rows of 384
     dimensions (a fifth more than they need), 2 GB at most.
     """
     if kind == "ivfflat":

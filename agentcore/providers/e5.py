@@ -168,7 +168,7 @@ CHANGES = 0
 
 
 class LocalRelations:
-    """Classifies pairs in its own thread. Loads the model (30 MB, up to a second) at the first use."""
+    """Classifies pairs in its own thread. Loads the model at the first use."""
 
     def __init__(self, cache_directory: Path) -> None:
         self._cache_directory = cache_directory

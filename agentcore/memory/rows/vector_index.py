@@ -22,7 +22,7 @@ HNSW_FIRST_REACH = 120
 # The minimum: costs two milliseconds, and finds queries unlike the sample.
 LEAST_ROWS_READ, HNSW_LEAST_REACH = 5_000, 80
 # A graph search visits 60 * rows / count rows for 60 candidates of an agent with `count` of the partition's rows, and a
-# visit costs as much as 8 comparisons. So exact search is faster up to count ** 2 = 8 * 60 * rows.
+# visit costs about as much as 8 comparisons (an estimate). So exact search is faster up to count ** 2 = 8 * 60 * rows.
 CANDIDATES, COMPARISONS_A_VISIT = 60, 8
 # Rows that match a filter are further apart: this factor on the number of lists probed.
 FILTERED_REACH = 3
