@@ -233,7 +233,7 @@ async def build(
 ) -> None:
     """Builds the index, then writes its comment: an index without a comment is unfinished.
 
-    `moving`: the migrating model to index, whose vectors may be in either column.
+    `moving`: the migrating model to index, whose vectors may be in either column; the index must be ivfflat.
     """
     memory = str(building_memory_kb(index.kind, dimensions, index.built_rows))
     await connection.execute(query("index_building_session"), {"memory": memory})
@@ -245,7 +245,7 @@ async def build(
         "construction": sql.Literal(HNSW_CONSTRUCTION),
         "model": sql.Literal(index.model if moving is None else moving),
     }
-    statement = f"build_{index.kind}_index" if moving is None else f"build_moving_{index.kind}_index"
+    statement = f"build_{index.kind}_index" if moving is None else "build_moving_index"
     await connection.execute(shaped_query(statement, **shape))
     failpoint("reembed.built")
     await remember(connection, index)

@@ -266,7 +266,9 @@ class Reembedding:
                     await index_keeper.build(connection, state.partition, index, self._target.dimensions, moving=moving)
 
     def _index_for(self, state: PartitionState) -> VectorIndex:
-        kind, rows = self._policy.kind, state.rows
+        rows = state.rows
+        # Every migrated row is inserted into this index again: slow in a graph, which is built in place afterwards.
+        kind = self._policy.kind if is_of_passages(state.partition) else "ivfflat"
         shape = shape_for(kind, rows)
         # Not measured: it uses the width of the old model's index, plus a quarter.
         measured = [each.reach / each.shape for each in state.indexes if each.kind == kind]

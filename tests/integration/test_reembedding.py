@@ -78,13 +78,18 @@ def keeper(runtime: Runtime, model: str, dimensions: int) -> IndexKeeper:
     return IndexKeeper(runtime.database, model, dimensions, IndexPolicy(), exact_search_limit=0)
 
 
-def towards(agent: Agent, dimensions: int, tell: reembedding.Tell = lambda step, done, total: None) -> Reembedding:
+def towards(
+    agent: Agent,
+    dimensions: int,
+    tell: reembedding.Tell = lambda step, done, total: None,
+    policy: IndexPolicy | None = None,
+) -> Reembedding:
     settings = agent.runtime.settings.model_copy(update={"embedding_dimensions": dimensions})
     embedder = make_embedder(settings)
     assert embedder is not None
     target = KnownModel(embedder.model, "hashing", None, dimensions, "filling")
     database = agent.runtime.database
-    return Reembedding(database, embedder, target, IndexPolicy(), exact_search_limit=0, tell=tell)
+    return Reembedding(database, embedder, target, policy or IndexPolicy(), exact_search_limit=0, tell=tell)
 
 
 async def rows(agent: Agent) -> list[dict[str, Any]]:
@@ -171,6 +176,23 @@ async def test_searches_go_through_an_index_at_every_step(ada: Agent) -> None:
     assert {"embedding", "switched", "waiting for running processes", "moving"} <= set(steps)
     assert answers == [("Note 17:", "nearest", [])] * len(steps)
     assert searches(ada.runtime.metrics) == {"indexed": len(steps)}
+
+
+async def test_a_graph_is_built_after_the_move_and_lists_serve_meanwhile(ada: Agent) -> None:
+    def stop(step: str, done: int, total: int) -> None:
+        if step == "switched":
+            raise Stopped
+
+    async def kinds() -> dict[str, str]:
+        states = await keeper(ada.runtime, NEW, 96).states()
+        return {index.model: index.kind for state in states for index in state.indexes}
+
+    policy = IndexPolicy("hnsw")
+    with pytest.raises(Stopped):
+        await towards(ada, 96, stop, policy).run()
+    assert (await kinds())[f"moving:{NEW}"] == "ivfflat"
+    await towards(ada, 96, policy=policy).run()
+    assert await kinds() == {NEW: "hnsw"}
 
 
 @pytest.mark.parametrize("last", ["embedding", "building an index", "switched", "moving", "compared"])

@@ -133,18 +133,11 @@ moved AS (
     RETURNING m.agent_id, m.memory_id)
 SELECT agent_id, memory_id FROM moved ORDER BY agent_id, memory_id;
 
--- name: build_moving_ivfflat_index
+-- name: build_moving_index
 -- As build_ivfflat_index, over vectors in either column: a vector that moves stays indexed.
 CREATE INDEX CONCURRENTLY {index} ON {partition}
  USING ivfflat (((CASE WHEN embedding_model = {model} THEN embedding ELSE next_embedding END)::halfvec({dimensions}))
                 halfvec_cosine_ops) WITH (lists = {shape})
- WHERE embedding_model = {model} OR next_embedding_model = {model};
-
--- name: build_moving_hnsw_index
--- The same as an HNSW index.
-CREATE INDEX CONCURRENTLY {index} ON {partition}
- USING hnsw (((CASE WHEN embedding_model = {model} THEN embedding ELSE next_embedding END)::halfvec({dimensions}))
-             halfvec_cosine_ops) WITH (m = {shape}, ef_construction = {construction})
  WHERE embedding_model = {model} OR next_embedding_model = {model};
 
 -- name: vacuum_partition
