@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from starlette.types import Message, Receive, Scope, Send
 
 from agentcore.auth import Principal, TokenVerifier
+from agentcore.call_queue import CallQueue
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -130,6 +131,7 @@ class Admission:
     max_body_bytes: int
     timeout_seconds: float
     bodies: BodyBudget
+    calls: CallQueue
 
     async def principal(self, exchange: Exchange) -> Principal:
         """Returns the authenticated caller. Raises AuthenticationFailed, and NotReady during shutdown."""

@@ -13,7 +13,15 @@ from pydantic import BeforeValidator, Field, ModelWrapValidatorHandler, SecretSt
 from pydantic_settings import BaseSettings, DotEnvSettingsSource, NoDecode, SettingsConfigDict
 
 from agentcore.errors import ConfigurationError
-from agentcore.limits import MAX_BATCH_CALLS, MAX_BODY_BYTES, MAX_CONNECTIONS, RATE_UNITS_PER_MINUTE, REQUEST_SECONDS
+from agentcore.limits import (
+    MAX_BATCH_CALLS,
+    MAX_BODY_BYTES,
+    MAX_CONNECTIONS,
+    QUEUE_SECONDS,
+    RATE_UNITS_PER_MINUTE,
+    REQUEST_SECONDS,
+    RUNNING_CALLS,
+)
 from agentcore.structured_settings import read_archive_options, read_llm_options, read_secrets
 
 __all__ = ["Settings", "environment_settings", "load_settings", "misspelt_variables", "revealed"]
@@ -63,6 +71,7 @@ class Settings(BaseSettings):
     )
     host: str = Field("127.0.0.1", description="Address the service listens on.")
     port: int = Field(8080, ge=0, le=65_535, description="Port the service listens on; 0 takes a free one.")
+    workers: int = Field(1, ge=1, le=64, description="Processes that answer calls on that port.")
     log_level: LogLevel = Field("INFO", description="Least level logged.")
     log_format: Literal["json", "text"] = Field("text", description="Form of a log line.")
 
@@ -195,6 +204,14 @@ class Settings(BaseSettings):
     max_batch_calls: int = Field(MAX_BATCH_CALLS, ge=1, description="Calls in one JSON-RPC batch at most.")
     max_connections: int = Field(
         MAX_CONNECTIONS, ge=1, description="Open connections at most; fewer where ulimit -n is low."
+    )
+    max_running_calls: int = Field(
+        RUNNING_CALLS, ge=1, description="Requests that run at once; more are queued, fairly between agents."
+    )
+    max_queue_seconds: float = Field(
+        float(QUEUE_SECONDS),
+        ge=0,
+        description="Longest expected time in that queue; a request beyond it gets HTTP 429.",
     )
     request_timeout_seconds: float = Field(
         float(REQUEST_SECONDS),

@@ -19,6 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from agentcore.admission import HTTP_STATUS, Admission, Exchange, send_error, send_json
 from agentcore.auth import Principal, TokenVerifier
+from agentcore.call_queue import CallQueue
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.errors import AgentCoreError, ConfigurationError, InvalidRequest, JsonRpcErrorCode, RateLimited
@@ -45,6 +46,8 @@ class EndpointRuntime(Protocol):
     def verifier(self) -> TokenVerifier: ...
     @property
     def metrics(self) -> Metrics: ...
+    @property
+    def calls(self) -> CallQueue: ...
 
     def manager_for(self, caller: Caller) -> MemoryApi:
         """Returns the memory API of the caller's agent."""
@@ -95,7 +98,8 @@ class RpcEndpoint:
                     return
                 frame = await self._table.read(body)
                 self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(self._table, frame))
-                answer = await self._table.answer(frame, self._session(exchange, principal))
+                async with self._admission.calls.slot(principal.agent_id):
+                    answer = await self._table.answer(frame, self._session(exchange, principal))
         except AgentCoreError as error:
             await self.send_error(exchange, principal, frame, error, started, send)
         else:

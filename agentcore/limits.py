@@ -28,6 +28,7 @@ MAX_A2A_BYTES = 16_384
 MAX_PAGE_BYTES = 4_194_304
 MAX_RESPONSE_BYTES = 16_777_216
 RATE_UNITS_PER_MINUTE = 60_000
+RUNNING_CALLS, QUEUE_SECONDS = 64, 5
 
 MAX_TEXT_CHARS = 262_144
 MAX_MARK_RUN = 30
@@ -117,6 +118,22 @@ LIMITS: tuple[Limit, ...] = (
         "What the calls of one agent cost.",
         "HTTP 429, -32004; -32003 for what costs more than a minute allows",
         "RATE_LIMIT_PER_MINUTE",
+    ),
+    Limit(
+        "running_calls",
+        RUNNING_CALLS,
+        "requests",
+        "Requests that run at once in a process. More are queued; the agent served longest ago is next.",
+        "queued",
+        "MAX_RUNNING_CALLS",
+    ),
+    Limit(
+        "queue_seconds",
+        QUEUE_SECONDS,
+        "seconds",
+        "Expected time in that queue.",
+        "HTTP 429, -32004 with `Retry-After`",
+        "MAX_QUEUE_SECONDS",
     ),
     Limit("batch_calls", MAX_BATCH_CALLS, "calls", "Calls of a JSON-RPC batch.", _413, "MAX_BATCH_CALLS"),
     Limit("nesting", MAX_DEPTH, "levels", "Nesting of arrays and objects in a body.", "-32700"),

@@ -14,6 +14,7 @@ from redis.asyncio import Redis
 
 from agentcore import assembly, migration, readiness
 from agentcore.auth import TokenVerifier
+from agentcore.call_queue import CallQueue
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.config import Settings, revealed
 from agentcore.database import Database
@@ -50,6 +51,7 @@ class Runtime:
     base_embedder: WatchedEmbedder | None
     verifier: TokenVerifier
     metrics: Metrics
+    calls: CallQueue
     maintenance: Maintenance
     jobs: JobWorker
 
@@ -195,6 +197,7 @@ async def open_runtime(
             base_embedder=base_embedder,
             verifier=verifier,
             metrics=metrics,
+            calls=CallQueue(settings.max_running_calls, settings.max_queue_seconds),
             maintenance=maintenance,
             jobs=jobs,
         )
@@ -384,7 +387,7 @@ def _register_metrics(runtime: Runtime) -> None:
         "queue_length",
         "Pending work by queue: in this process, and in the database if this process leads.",
         "queue",
-        lambda: {"accesses": float(len(accesses)), **runtime.maintenance.waiting},
+        lambda: {"calls": float(len(runtime.calls)), "accesses": float(len(accesses)), **runtime.maintenance.waiting},
     )
     metrics.register_metric(
         "jobs", "Background jobs by state, if this process leads.", "state", lambda: runtime.maintenance.jobs

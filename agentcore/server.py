@@ -44,7 +44,9 @@ KEEP_ALIVE_SECONDS = 75
 logger = logging.getLogger(__name__)
 
 
-def _open_routes(runtime: EndpointRuntime, stopping: asyncio.Event) -> list[Route]:
+def _open_routes(
+    runtime: EndpointRuntime, stopping: asyncio.Event, exposition: Callable[[], Awaitable[bytes]] | None
+) -> list[Route]:
     async def face(request: Request) -> Response:
         return JSONResponse(
             {
@@ -77,7 +79,8 @@ def _open_routes(runtime: EndpointRuntime, stopping: asyncio.Event) -> list[Rout
         return JSONResponse({"status": status, "parts": parts}, 200 if ready else 503)
 
     async def metrics(request: Request) -> Response:
-        return Response(runtime.metrics.exposition(), headers={"Content-Type": runtime.metrics.content_type})
+        shown = runtime.metrics.exposition() if exposition is None else await exposition()
+        return Response(shown, headers={"Content-Type": runtime.metrics.content_type})
 
     routes: dict[str, Callable[[Request], Awaitable[Response]]] = {
         "/": face,
@@ -106,8 +109,12 @@ def create_app(
     *,
     stopping: asyncio.Event | None = None,
     methods: Sequence[RpcMethod[MemoryCall]] | None = None,
+    exposition: Callable[[], Awaitable[bytes]] | None = None,
 ) -> Starlette:
-    """Returns the ASGI application of an open runtime; once `stopping` is set it rejects calls."""
+    """Returns the ASGI application of an open runtime; once `stopping` is set it rejects calls.
+
+    `exposition` returns the metrics of all processes of the service; None: this process is the only one.
+    """
     stopping = stopping or asyncio.Event()
     settings = runtime.settings
     admission = Admission(
@@ -117,13 +124,14 @@ def create_app(
         settings.max_body_bytes,
         settings.request_timeout_seconds,
         BodyBudget(BODIES_AT_ONCE * settings.max_body_bytes),
+        runtime.calls,
     )
     offered = memory_methods() if methods is None else methods
     return Starlette(
         routes=[
             Route(ENDPOINT, RpcEndpoint(runtime, offered, admission), methods=["POST"]),
             Route(MCP_ENDPOINT, McpEndpoint(runtime, offered, admission), methods=["POST"]),
-            *_open_routes(runtime, stopping),
+            *_open_routes(runtime, stopping, exposition),
         ],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )

@@ -8,8 +8,10 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
+from socket import socket
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -19,11 +21,16 @@ from agentcore.cli import INTERRUPTED
 from agentcore.cli.app import SERVICE, app, examples, say
 from agentcore.config import Settings, load_settings, misspelt_variables
 from agentcore.embedded import default_home
-from agentcore.runtime import home_of, open_runtime
+from agentcore.embedded.postgres import MAX_POSTGRES_CONNECTIONS
+from agentcore.errors import StartupError
+from agentcore.runtime import Runtime, home_of, open_runtime
 from agentcore.server import ENDPOINT, bound, connection_limit, create_app, stop_on_signals
 from agentcore.server import serve as answer
 from agentcore.telemetry import configure_logging
+from agentcore.worker_processes import Exposition, shared_metrics, worker_processes
 
+# Connections of a process outside its pool: two of the owner, one that listens for jobs.
+RESERVED_CONNECTIONS = 3
 EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
 
@@ -43,6 +50,9 @@ def serve(
         int | None,
         typer.Option(min=0, max=65_535, help="Port to listen on, 0 for a free one. Default: PORT, else 8080."),
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Processes that answer calls. Default: WORKERS, else 1.")
+    ] = None,
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Bring an external database to this version's schema first.")
     ] = False,
@@ -53,29 +63,65 @@ def serve(
     with all data below AGENTCORE_HOME. A second Ctrl-C does not wait for
     running calls.
     """
-    given = {"host": host, "port": port}
+    given = {"host": host, "port": port, "workers": workers}
     settings = load_settings(**{name: value for name, value in given.items() if value is not None})
     configure_logging(settings.log_level, settings.log_format)
     for name, meant in misspelt_variables().items():
         say(f"{name} is not a setting: did you mean {meant}?")
 
+    _check_workers(settings)
+
     async def work(stop: Stop) -> None:
-        async with open_runtime(settings, migrate=migrate) as runtime:
+        async with AsyncExitStack() as stack:
+            runtime = await stack.enter_async_context(open_runtime(settings, migrate=migrate))
+            exposition = await _start_workers(runtime, stop, address, stack) if settings.workers > 1 else None
             stop.started.set()
-            await stop.unless_forced(
-                answer(
-                    create_app(runtime, stopping=stop.asked),
-                    address=address,
-                    stopping=stop.asked,
-                    grace_seconds=settings.shutdown_grace_seconds,
-                    connections=connection_limit(settings.max_connections, settings.database_pool_size),
-                    on_listening=lambda url: typer.echo(_welcome(settings, url)),
-                )
-            )
+            await answer_calls(runtime, stop, address, lambda url: typer.echo(_welcome(settings, url)), exposition)
 
     # Reports a port in use before a database is created.
     with bound(settings.host, settings.port) as address:
-        _run_until_stopped(work)
+        run_until_stopped(work)
+    say("stopped")
+
+
+def _check_workers(settings: Settings) -> None:
+    """Raises StartupError if the embedded PostgreSQL has too few connections for all processes."""
+    each = settings.database_pool_size + RESERVED_CONNECTIONS
+    most = MAX_POSTGRES_CONNECTIONS // each
+    if settings.database_url is None and settings.workers > most:
+        raise StartupError(
+            f"{settings.workers} processes need {settings.workers * each} connections, and the embedded PostgreSQL "
+            f"has {MAX_POSTGRES_CONNECTIONS}: start at most {most}, or lower DATABASE_POOL_SIZE."
+        )
+
+
+async def _start_workers(runtime: Runtime, stop: Stop, address: socket, stack: AsyncExitStack) -> Exposition:
+    settings = runtime.settings
+    directory = Path(stack.enter_context(TemporaryDirectory(prefix="agentcore-")))
+    processes = worker_processes(settings.workers - 1, address, directory, settings.shutdown_grace_seconds, stop.forced)
+    await stack.enter_async_context(processes)
+    return await stack.enter_async_context(shared_metrics(runtime.metrics.exposition, directory))
+
+
+async def answer_calls(
+    runtime: Runtime,
+    stop: Stop,
+    address: socket,
+    on_listening: Callable[[str], None],
+    exposition: Exposition | None = None,
+) -> None:
+    """Answers calls on the socket until a stop; `exposition` as in `create_app`."""
+    settings = runtime.settings
+    await stop.unless_forced(
+        answer(
+            create_app(runtime, stopping=stop.asked, exposition=exposition),
+            address=address,
+            stopping=stop.asked,
+            grace_seconds=settings.shutdown_grace_seconds,
+            connections=connection_limit(settings.max_connections, settings.database_pool_size),
+            on_listening=on_listening,
+        )
+    )
 
 
 @app.command(
@@ -99,7 +145,8 @@ def worker() -> None:
             say("background work runs; Ctrl-C ends it")
             await stop.asked.wait()
 
-    _run_until_stopped(work)
+    run_until_stopped(work)
+    say("stopped")
 
 
 class Stop:
@@ -109,6 +156,16 @@ class Stop:
         self.started = asyncio.Event()
         self.asked = asyncio.Event()
         self.forced = asyncio.Event()
+
+    def when_input_ends(self, descriptor: int) -> None:
+        """Stops gracefully once this pipe ends."""
+        loop = asyncio.get_running_loop()
+
+        def ended() -> None:
+            loop.remove_reader(descriptor)
+            self.asked.set()
+
+        loop.add_reader(descriptor, ended)
 
     async def run(self, work: Work) -> None:
         """Runs the work. A stop before it has started cancels it; it closes its resources."""
@@ -146,11 +203,11 @@ class Stop:
 Work = Callable[[Stop], Coroutine[Any, Any, None]]
 
 
-def _run_until_stopped(work: Work) -> None:
+def run_until_stopped(work: Work) -> None:
+    """Runs the work until a signal stops it. Raises Exit if a second signal forced it."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         stop = Stop()
         runner.run(stop.run(work))
-    say("stopped")
     if stop.forced.is_set():
         raise typer.Exit(INTERRUPTED)
 

@@ -38,6 +38,7 @@ from agentcore.errors import StartupError
 PORT = 5432
 SERVICE_SECRET = "service"  # noqa: S105 - its name
 NOBODY = -1
+MAX_POSTGRES_CONNECTIONS = 100
 PROGRAMS = ("postgres", "initdb")
 FIRST_START_BYTES = 256 * 2**20
 LATER_START_BYTES = 32 * 2**20
@@ -54,7 +55,7 @@ listen_addresses = ''
 port = {port}
 unix_socket_directories = '{sockets}'
 unix_socket_permissions = 0700
-max_connections = 100
+max_connections = {connections}
 shared_buffers = 256MB
 huge_pages = off
 dynamic_shared_memory_type = {shared_memory}
@@ -227,7 +228,12 @@ class PostgresPart:
 
     def _configure(self) -> None:
         kept = self._data / "agentcore.conf"
-        self._home.write(kept, CONFIGURATION.format(port=PORT, sockets=self._sockets, shared_memory=_shared_memory()))
+        self._home.write(
+            kept,
+            CONFIGURATION.format(
+                port=PORT, sockets=self._sockets, shared_memory=_shared_memory(), connections=MAX_POSTGRES_CONNECTIONS
+            ),
+        )
         self._account.make_owner(kept)
         # An interrupted purge leaves wal_recycle=off here.
         altered = self._data / "postgresql.auto.conf"

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from agentcore.auth import TokenVerifier, mint_token
+from agentcore.call_queue import CallQueue
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.errors import InvalidParams, NotAuthorised
@@ -67,6 +68,10 @@ class WiderRuntime:
     @property
     def metrics(self) -> Metrics:
         return self.runtime.metrics
+
+    @property
+    def calls(self) -> CallQueue:
+        return self.runtime.calls
 
     def manager_for(self, caller: Caller) -> MemoryApi:
         return WiderManager(self.runtime, caller)

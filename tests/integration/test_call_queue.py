@@ -1,0 +1,146 @@
+"""Requests beyond MAX_RUNNING_CALLS: queued, fairly between agents, and rejected if the queue is too long."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import BaseModel
+
+from agentcore.call_queue import SMOOTHING, CallQueue
+from agentcore.errors import RateLimited
+from agentcore.memory.jsonrpc import MemoryCall
+from agentcore.rpc import RpcMethod
+from agentcore.server import create_app
+from tests.fixtures.edge import Edge, edge_runtime, request
+from tests.fixtures.embedded_parts import eventually
+from tests.fixtures.rpc_methods import Nothing
+
+
+@dataclass
+class Gate:
+    """A method that runs until the test releases it, and records whose call started."""
+
+    started: list[str] = field(default_factory=list)
+    open: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(0))
+
+    async def run(self, call: MemoryCall, params: BaseModel) -> dict[str, Any]:
+        self.started.append(call.caller.agent_id)
+        await self.open.acquire()
+        return {}
+
+    def release(self, count: int) -> None:
+        for _ in range(count):
+            self.open.release()
+
+
+@asynccontextmanager
+async def gated(**settings: Any) -> AsyncIterator[tuple[Edge, Gate]]:
+    runtime, stopping, gate = edge_runtime(**settings), asyncio.Event(), Gate()
+    app = create_app(runtime, stopping=stopping, methods=[RpcMethod("run", Nothing, dict[str, Any], gate.run, "Runs.")])
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://edge") as http:
+        yield Edge(runtime, stopping, http), gate
+
+
+async def until_queued(queue: CallQueue, count: int) -> None:
+    await eventually(lambda: len(queue) == count)
+
+
+@pytest.mark.shows("issue16-2-fair")
+async def test_an_agent_with_many_requests_does_not_delay_the_others() -> None:
+    async with gated(max_running_calls=1) as (edge, gate), asyncio.TaskGroup() as tasks:
+        crowd = [tasks.create_task(edge.post(request("run"), agent="ada")) for _ in range(6)]
+        await until_queued(edge.runtime.calls, 5)
+        others = [tasks.create_task(edge.post(request("run"), agent=name)) for name in ("bob", "cyd")]
+        await until_queued(edge.runtime.calls, 7)
+        gate.release(8)
+        answers = await asyncio.gather(*crowd, *others)
+    assert [each.status_code for each in answers] == [200] * 8
+    assert gate.started == ["ada", "ada", "bob", "cyd", "ada", "ada", "ada", "ada"]
+
+
+@pytest.mark.shows("issue16-2-shedding")
+async def test_a_request_that_would_wait_too_long_is_rejected_at_once() -> None:
+    async with gated(max_running_calls=1, max_queue_seconds=0.0) as (edge, gate), asyncio.TaskGroup() as tasks:
+        admitted = [tasks.create_task(edge.post(request("run"))) for _ in range(2)]
+        await until_queued(edge.runtime.calls, 1)
+        gate.release(1)
+        await asyncio.wait(admitted, return_when=asyncio.FIRST_COMPLETED)
+        rejected = await edge.post(request("run", id="late"))
+        waits = edge.runtime.calls
+        gate.release(1)
+        assert [each.status_code for each in await asyncio.gather(*admitted)] == [200, 200]
+    # The second call runs: a third one is queued, unless its expected time in the queue is above 0 s.
+    error = rejected.json()["error"]
+    assert (rejected.status_code, error["code"], rejected.json()["id"]) == (429, -32004, "late")
+    assert error["data"]["retryable"] is True
+    assert rejected.headers["retry-after"] == str(math.ceil(error["data"]["retry_after_seconds"]))
+    assert len(waits) == 0
+
+
+async def test_a_client_that_is_gone_leaves_the_queue() -> None:
+    queue, order = CallQueue(1, 5.0), list[str]()
+
+    async def call(name: str) -> None:
+        async with queue.slot(name):
+            order.append(name)
+
+    async with asyncio.TaskGroup() as tasks, queue.slot("ada"):
+        calls = [tasks.create_task(call(name)) for name in ("bob", "cyd", "dan")]
+        await asyncio.sleep(0)
+        calls[0].cancel()
+    assert order == ["cyd", "dan"]
+    async with asyncio.timeout(1), queue.slot("bob"):
+        assert len(queue) == 0
+
+
+async def test_a_slot_is_passed_on_if_its_call_is_cancelled_with_it() -> None:
+    queue = CallQueue(1, 5.0)
+
+    async def call() -> None:
+        async with queue.slot("bob"):
+            pytest.fail("the call was cancelled before it started")
+
+    async with queue.slot("ada"):
+        cancelled = asyncio.create_task(call())
+        await until_queued(queue, 1)
+    # It has the slot, but has not run since.
+    cancelled.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled
+    async with asyncio.timeout(1), queue.slot("cyd"):
+        assert len(queue) == 0
+
+
+async def test_the_expected_time_is_by_what_is_served_before_a_call() -> None:
+    now = 100.0
+    queue = CallQueue(1, 0.2, clock=lambda: now)
+    done = asyncio.Semaphore(0)
+
+    async def call(name: str) -> None:
+        async with queue.slot(name):
+            await done.acquire()
+
+    async with asyncio.TaskGroup() as tasks:
+        for name in ("ada", *["bob"] * 9, "cyd"):
+            tasks.create_task(call(name))
+        await until_queued(queue, 10)
+        now += 1.0
+        done.release()
+        await until_queued(queue, 9)
+        # One call took 1 s, of which SMOOTHING is in the mean. Of bob 8 calls and of cyd 1 are queued.
+        with pytest.raises(RateLimited) as rejected:
+            await call("bob")
+        assert rejected.value.data["retry_after_seconds"] == pytest.approx(10 * SMOOTHING, abs=0.001)
+        # One call of each other agent is served before the first one of another.
+        waiting = tasks.create_task(call("dan"))
+        await until_queued(queue, 10)
+        for _ in range(12):
+            done.release()
+        await waiting
