@@ -28,7 +28,7 @@ MAX_A2A_BYTES = 16_384
 MAX_PAGE_BYTES = 4_194_304
 MAX_RESPONSE_BYTES = 16_777_216
 RATE_UNITS_PER_MINUTE = 60_000
-RUNNING_CALLS, QUEUE_SECONDS = 64, 5
+RUNNING_CALLS, QUEUE_SECONDS = 16, 5
 
 MAX_TEXT_CHARS = 262_144
 MAX_MARK_RUN = 30
@@ -123,7 +123,7 @@ LIMITS: tuple[Limit, ...] = (
         "running_calls",
         RUNNING_CALLS,
         "requests",
-        "Requests that run at once in a process. More are queued; the agent served longest ago is next.",
+        "Requests that run at once in a process, of one agent three quarters. More are queued, fairly between agents.",
         "queued",
         "MAX_RUNNING_CALLS",
     ),

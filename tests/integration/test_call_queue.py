@@ -84,6 +84,18 @@ async def test_a_request_that_would_wait_too_long_is_rejected_at_once() -> None:
     assert len(waits) == 0
 
 
+async def test_slow_calls_of_one_agent_leave_slots_to_the_others() -> None:
+    async with gated(max_running_calls=4) as (edge, gate), asyncio.TaskGroup() as tasks:
+        slow = [tasks.create_task(edge.post(request("run"), agent="ada")) for _ in range(4)]
+        await until_queued(edge.runtime.calls, 1)
+        other = tasks.create_task(edge.post(request("run"), agent="bob"))
+        await eventually(lambda: gate.started[-1] == "bob")
+        gate.release(5)
+        answers = await asyncio.gather(*slow, other)
+    assert [each.status_code for each in answers] == [200] * 5
+    assert gate.started == ["ada", "ada", "ada", "bob", "ada"]
+
+
 async def test_a_client_that_is_gone_leaves_the_queue() -> None:
     queue, order = CallQueue(1, 5.0), list[str]()
 
