@@ -1,4 +1,4 @@
-"""Queues calls when too many run: fair between agents, and with a bounded waiting time."""
+"""Limits concurrent calls: queues the rest, agents taking turns, and rejects calls that would wait too long."""
 
 from __future__ import annotations
 
@@ -7,32 +7,39 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import NamedTuple
 
 from agentcore.errors import RateLimited
 
-# Weight of the last interval between two ended calls in the mean interval.
-SMOOTHING = 0.05
-MIN_RETRY_SECONDS = 0.1
+# Mean time between two completed calls: its first estimate, and the weight of the latest one (EWMA).
+FIRST_INTERVAL_SECONDS, SMOOTHING = 0.02, 0.05
+MIN_RETRY_AFTER_SECONDS = 0.1
+
+
+class _Queued(NamedTuple):
+    granted: asyncio.Future[None]
+    since: float
 
 
 class CallQueue:
-    """Runs up to `max_running` calls at once; the next free slot goes to the agent served longest ago.
+    """Runs up to `max_running` calls at once; agents with queued calls take turns (round robin).
 
-    One agent has at most three quarters of the slots, so that its slow calls do not block the others. A call is
-    rejected at once if its expected waiting time exceeds `max_wait_seconds`.
+    One agent has at most three quarters of the slots, rounded up, so that its slow calls do not block the others.
+    A call is rejected if others are queued and it would probably wait for more than `max_wait_seconds`, or the
+    first queued call of its agent has waited so long.
     """
 
     def __init__(self, max_running: int, max_wait_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._max_running = max_running
-        self._max_of_agent = max_running - max_running // 4
+        self._max_per_agent = max_running - max_running // 4
         self._max_wait_seconds = max_wait_seconds
         self._clock = clock
         self._running: Counter[str] = Counter()
-        # The queued calls of each agent that has any; the agent to serve next is first.
-        self._queued: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
-        # While calls are queued: mean seconds between two ended calls, and when the last one ended.
-        self._interval = 0.0
-        self._ended_at = 0.0
+        # The queued calls of each agent that has any; the agent whose turn it is is first.
+        self._queued: OrderedDict[str, deque[_Queued]] = OrderedDict()
+        # Measured only while calls are queued.
+        self._interval = FIRST_INTERVAL_SECONDS
+        self._last_completion = 0.0
 
     def __len__(self) -> int:
         """Returns the number of queued calls."""
@@ -41,59 +48,83 @@ class CallQueue:
     @asynccontextmanager
     async def slot(self, agent_id: str) -> AsyncIterator[None]:
         """Waits for a slot and holds it until the block ends. Raises RateLimited."""
-        if self._has_slot(agent_id):
+        if self._can_start(agent_id):
             self._running[agent_id] += 1
         else:
-            await self._queue(agent_id)
+            self._refuse_long_waits(agent_id)
+            await self._wait_for_turn(agent_id)
         try:
             yield
         finally:
             self._release(agent_id)
 
-    def _has_slot(self, agent_id: str) -> bool:
-        return self._running.total() < self._max_running and self._running[agent_id] < self._max_of_agent
+    def _can_start(self, agent_id: str) -> bool:
+        return self._running.total() < self._max_running and self._running[agent_id] < self._max_per_agent
 
-    async def _queue(self, agent_id: str) -> None:
-        expected = self._calls_before(agent_id) * self._interval
+    def _refuse_long_waits(self, agent_id: str) -> None:
+        if not self._queued:
+            return
+        calls = self._queued.get(agent_id)
+        waited = self._clock() - calls[0].since if calls else 0.0
+        expected = max(waited, self._position(agent_id) * self._interval)
         if expected > self._max_wait_seconds:
             raise RateLimited(
                 "The service is overloaded: try again.",
-                data={"retry_after_seconds": round(max(MIN_RETRY_SECONDS, expected), 3)},
+                data={"retry_after_seconds": round(max(MIN_RETRY_AFTER_SECONDS, expected), 3)},
             )
-        if not self._queued:
-            self._ended_at = self._clock()
-        turn = asyncio.get_running_loop().create_future()
-        self._queued.setdefault(agent_id, deque()).append(turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self._release(agent_id)
-            raise
 
-    def _calls_before(self, agent_id: str) -> int:
-        """Returns how many queued calls are served before a new one of this agent, itself included."""
+    def _position(self, agent_id: str) -> int:
+        """Returns the position that a new call of this agent has in the order of the turns, from 1."""
         own = len(self._queued.get(agent_id, ())) + 1
         others = (len(calls) for each, calls in self._queued.items() if each != agent_id)
         return own + sum(min(own, count) for count in others)
 
+    async def _wait_for_turn(self, agent_id: str) -> None:
+        now = self._clock()
+        if not self._queued:
+            self._last_completion = now
+        call = _Queued(asyncio.get_running_loop().create_future(), now)
+        self._queued.setdefault(agent_id, deque()).append(call)
+        try:
+            await call.granted
+        except asyncio.CancelledError:
+            if call.granted.cancelled():
+                self._remove(agent_id, call)
+            else:  # granted just before the cancellation
+                self._release(agent_id)
+            raise
+
+    def _remove(self, agent_id: str, call: _Queued) -> None:
+        calls = self._queued.get(agent_id, deque())
+        if call in calls:
+            calls.remove(call)
+            if not calls:
+                del self._queued[agent_id]
+
     def _release(self, agent_id: str) -> None:
         if self._queued:
             now = self._clock()
-            self._interval += SMOOTHING * (now - self._ended_at - self._interval)
-            self._ended_at = now
+            # Limited: one stall must not reject calls for long afterwards.
+            latest = min(now - self._last_completion, self._max_wait_seconds)
+            self._interval += SMOOTHING * (latest - self._interval)
+            self._last_completion = now
         self._running[agent_id] -= 1
         if not self._running[agent_id]:
             del self._running[agent_id]
-        while (queued := next(filter(self._has_slot, self._queued), None)) is not None:
-            self._start_next(queued)
+        # At most one agent is at its limit and skipped.
+        while (turn := next(filter(self._can_start, self._queued), None)) is not None:
+            self._grant_next(turn)
 
-    def _start_next(self, agent_id: str) -> None:
-        """Starts the agent's first queued call, unless its client is gone, and puts the agent last."""
+    def _grant_next(self, agent_id: str) -> None:
+        """Starts the agent's first queued call and puts the agent last; drops the call if its task was cancelled."""
         calls = self._queued.pop(agent_id)
-        turn = calls.popleft()
+        granted = calls.popleft().granted
+        if granted.done():
+            if calls:
+                self._queued[agent_id] = calls
+                self._queued.move_to_end(agent_id, last=False)
+            return
+        self._running[agent_id] += 1
+        granted.set_result(None)
         if calls:
             self._queued[agent_id] = calls
-        if not turn.done():
-            self._running[agent_id] += 1
-            turn.set_result(None)

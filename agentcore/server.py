@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 
 
 def _open_routes(
-    runtime: EndpointRuntime, stopping: asyncio.Event, exposition: Callable[[], Awaitable[bytes]] | None
+    runtime: EndpointRuntime, stopping: asyncio.Event, read_metrics: Callable[[], Awaitable[bytes]] | None
 ) -> list[Route]:
     async def face(request: Request) -> Response:
         return JSONResponse(
@@ -79,7 +79,7 @@ def _open_routes(
         return JSONResponse({"status": status, "parts": parts}, 200 if ready else 503)
 
     async def metrics(request: Request) -> Response:
-        shown = runtime.metrics.exposition() if exposition is None else await exposition()
+        shown = runtime.metrics.exposition() if read_metrics is None else await read_metrics()
         return Response(shown, headers={"Content-Type": runtime.metrics.content_type})
 
     routes: dict[str, Callable[[Request], Awaitable[Response]]] = {
@@ -109,11 +109,11 @@ def create_app(
     *,
     stopping: asyncio.Event | None = None,
     methods: Sequence[RpcMethod[MemoryCall]] | None = None,
-    exposition: Callable[[], Awaitable[bytes]] | None = None,
+    read_metrics: Callable[[], Awaitable[bytes]] | None = None,
 ) -> Starlette:
     """Returns the ASGI application of an open runtime; once `stopping` is set it rejects calls.
 
-    `exposition` returns the metrics of all processes of the service; None: this process is the only one.
+    `read_metrics` returns the metrics of all processes of the service; None: this process is the only one.
     """
     stopping = stopping or asyncio.Event()
     settings = runtime.settings
@@ -131,7 +131,7 @@ def create_app(
         routes=[
             Route(ENDPOINT, RpcEndpoint(runtime, offered, admission), methods=["POST"]),
             Route(MCP_ENDPOINT, McpEndpoint(runtime, offered, admission), methods=["POST"]),
-            *_open_routes(runtime, stopping, exposition),
+            *_open_routes(runtime, stopping, read_metrics),
         ],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )

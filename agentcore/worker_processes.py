@@ -1,6 +1,7 @@
-"""Further processes of one service: they answer calls on its socket, and share its metrics.
+"""Additional processes of one service: they answer calls on its socket, and share its metrics.
 
-Each ends when its standard input ends, so none outlives the service.
+Each ends at the end of its standard input, so none outlives the service. Background work is done by the first
+process, or by `agentcore worker`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from socket import socket
@@ -21,96 +22,117 @@ from prometheus_client import Metric, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
+WORKER_MODULE = "agentcore.cli.worker_process"
 RESTART_SECONDS = 1.0
-# The time for a process to end after its calls had their grace time, and for one to return its metrics.
-END_SECONDS, METRICS_SECONDS = 5.0, 2.0
-PROGRAM = "agentcore.cli.worker_process"
+# Added to the grace time of calls, for the process to close its resources.
+EXIT_SECONDS = 5.0
+METRICS_SECONDS = 2.0
 
-Exposition = Callable[[], Awaitable[bytes]]
+ReadMetrics = Callable[[], Awaitable[bytes]]
 
 logger = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def worker_processes(
-    count: int, address: socket, directory: Path, grace_seconds: float, forced: asyncio.Event
+    count: int,
+    listener: socket,
+    metrics_directory: Path,
+    grace_seconds: float,
+    *,
+    stopping: asyncio.Event,
+    forced: asyncio.Event,
 ) -> AsyncIterator[None]:
-    """Runs `count` processes that answer calls on this socket until the block ends; restarts those that end.
+    """Runs `count` processes that answer calls on this socket; restarts those that end.
 
-    Then they have `grace_seconds` for running calls, less once `forced` is set. `directory` is for their metrics.
+    Once `stopping` is set, or at the end of the block, they have `grace_seconds` for running calls; once `forced` is
+    set, they are killed.
     """
-    keepers = [asyncio.create_task(_Keeper(address, directory, grace_seconds, forced).run()) for _ in range(count)]
+    supervisor = _Supervisor(listener, metrics_directory, grace_seconds, stopping, forced)
+    supervising = [asyncio.create_task(supervisor.run()) for _ in range(count)]
     try:
         yield
     finally:
-        for each in keepers:
-            each.cancel()
-        await asyncio.gather(*keepers, return_exceptions=True)
+        stopping.set()
+        await asyncio.gather(*supervising)
 
 
 @dataclass(frozen=True)
-class _Keeper:
-    """Keeps one process running."""
+class _Supervisor:
+    """Keeps one process running per call of `run`."""
 
-    address: socket
-    directory: Path
+    listener: socket
+    metrics_directory: Path
     grace_seconds: float
+    stopping: asyncio.Event
     forced: asyncio.Event
 
     async def run(self) -> None:
-        while True:
-            process = await asyncio.shield(self._start())
+        while not self.stopping.is_set():
             try:
-                code = await process.wait()
-            except asyncio.CancelledError:
-                await self._stop(process)
-                raise
-            logger.warning("a worker process ended: it is restarted", extra={"failure": f"exit code {code}"})
-            await asyncio.sleep(RESTART_SECONDS)
+                process = await self._start()
+            except OSError as failure:
+                logger.warning("a worker process could not start", extra={"failure": str(failure)})
+            else:
+                await self._until_exit(process)
+            if not self.stopping.is_set():
+                await _first_of(self.stopping.wait(), timeout=RESTART_SECONDS)
 
     async def _start(self) -> Process:
-        descriptor = self.address.fileno()
-        arguments = ("-m", PROGRAM, str(descriptor), str(self.directory))
+        descriptor = self.listener.fileno()
+        arguments = ("-m", WORKER_MODULE, str(descriptor), str(self.metrics_directory))
         return await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, pass_fds=(descriptor,))
 
-    async def _stop(self, process: Process) -> None:
+    async def _until_exit(self, process: Process) -> None:
+        await _first_of(process.wait(), self.stopping.wait())
+        if not self.stopping.is_set():
+            logger.warning("a worker process ended: restarting", extra={"failure": f"exit code {process.returncode}"})
+            return
         if process.stdin is not None:
             process.stdin.close()
-        ending = {asyncio.create_task(process.wait()), asyncio.create_task(self.forced.wait())}
-        await asyncio.wait(ending, timeout=self.grace_seconds + END_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        with suppress(ProcessLookupError):
+        await _first_of(process.wait(), self.forced.wait(), timeout=self.grace_seconds + EXIT_SECONDS)
+        if process.returncode is None:
             process.kill()
         await process.wait()
-        for each in ending:
-            each.cancel()
+
+
+async def _first_of(*events: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 - of all
+    """Waits for the first of these, or until the timeout."""
+    waits = [asyncio.ensure_future(each) for each in events]
+    await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+    for each in waits:
+        each.cancel()
 
 
 @asynccontextmanager
-async def shared_metrics(own: Callable[[], bytes], directory: Path) -> AsyncIterator[Exposition]:
-    """Serves this process's metrics to the others until the block ends; yields what returns those of all processes."""
+async def shared_metrics(local: Callable[[], bytes], directory: Path) -> AsyncIterator[ReadMetrics]:
+    """Serves this process's metrics to the others until the block ends.
+
+    Yields a function that returns the merged metrics of all processes.
+    """
     name = f"{os.getpid()}.sock"
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(own())
+        writer.write(local())
         writer.close()
 
-    async def exposition() -> bytes:
-        others = await asyncio.to_thread(_sockets, directory, name)
-        return summed([own(), *await asyncio.gather(*map(_read, others))])
+    async def merged() -> bytes:
+        others = await asyncio.to_thread(_other_sockets, directory, name)
+        return merge_metrics([local(), *await asyncio.gather(*map(_read, others))])
 
     async with await asyncio.start_unix_server(answer, directory / name):
         try:
-            yield exposition
+            yield merged
         finally:
             (directory / name).unlink(missing_ok=True)
 
 
-def _sockets(directory: Path, own: str) -> list[Path]:
+def _other_sockets(directory: Path, own: str) -> list[Path]:
     return [each for each in sorted(directory.glob("*.sock")) if each.name != own]
 
 
 async def _read(path: Path) -> bytes:
-    """Returns the metrics of another process; nothing if it has ended."""
+    """Returns the metrics of another process; empty if it has ended or does not answer in time."""
     try:
         async with asyncio.timeout(METRICS_SECONDS):
             reader, writer = await asyncio.open_unix_connection(path)
@@ -122,22 +144,25 @@ async def _read(path: Path) -> bytes:
         return b""
 
 
-def summed(expositions: Iterable[bytes]) -> bytes:
-    """Returns one exposition in Prometheus's text format with the sum of each sample, and the earliest `_created`."""
+def merge_metrics(expositions: Iterable[bytes]) -> bytes:
+    """Returns one exposition in Prometheus's text format with the sum of each sample, and the earliest `_created`.
+
+    Counters of a process that ended are missing from then on: Prometheus takes that as a restart.
+    """
     metrics: dict[str, Metric] = {}
-    values: defaultdict[tuple[str, str, tuple[tuple[str, str], ...]], list[float]] = defaultdict(list)
+    samples: defaultdict[tuple[str, str, tuple[tuple[str, str], ...]], list[float]] = defaultdict(list)
     for text in expositions:
         for family in text_string_to_metric_families(text.decode()):
             metrics.setdefault(family.name, Metric(family.name, family.documentation, family.type))
             for sample in family.samples:
-                values[family.name, sample.name, tuple(sample.labels.items())].append(sample.value)
-    for (family_name, name, labels), found in values.items():
-        value = min(found) if name.endswith("_created") else sum(found)
+                samples[family.name, sample.name, tuple(sample.labels.items())].append(sample.value)
+    for (family_name, name, labels), values in samples.items():
+        value = min(values) if name.endswith("_created") else sum(values)
         metrics[family_name].add_sample(name, dict(labels), value)
-    return generate_latest(_Fixed(metrics.values()))
+    return generate_latest(_StaticCollector(metrics.values()))
 
 
-class _Fixed(Collector):
+class _StaticCollector(Collector):
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = metrics
 

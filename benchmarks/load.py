@@ -1,8 +1,9 @@
-"""Load over HTTP: callers of `agentcore serve`, an agent beside a crowd, and more callers than it can serve.
+"""Load over HTTP: throughput, fairness between agents, and overload of `agentcore serve`.
 
-Fills one agent, then starts the service as a process and sends memory.retrieve over one connection per caller:
-10 and 100 callers with a new query each, 10 with cached query vectors, one caller of another agent beside 100,
-and `--crowd` callers at once. The callers run on the same machine. DESIGN section 7.
+Fills one agent, then starts the service as a process. Each caller sends memory.retrieve over one connection, one
+call at a time: 10 and 100 callers with new queries, 10 with cached query vectors, one caller of another agent
+beside 100, and `--crowd` callers at once. The callers run on the same machine; a connection stays with one
+process of the service. Milliseconds are of answered calls, without waits after a 429. DESIGN section 7.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ import socket
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -42,10 +42,9 @@ Ask = Callable[[], str]
 
 @dataclass
 class Done:
-    """Milliseconds of answered calls by agent, and the numbers of other responses by status."""
+    """Milliseconds of answered calls by agent, and the seconds of each `Retry-After`."""
 
     taken: dict[str, list[float]] = field(default_factory=dict)
-    rejected: Counter[int] = field(default_factory=Counter)
     retry_after: list[int] = field(default_factory=list)
 
 
@@ -82,7 +81,6 @@ async def caller(address: Address, agent_id: str, ask: Ask, ends: float, done: D
         while time.perf_counter() < ends:
             began = time.perf_counter()
             if seconds := await address.post(reader, writer, token, ask()):
-                done.rejected[429] += 1
                 done.retry_after.append(seconds)
                 await asyncio.sleep(min(seconds, max(0.0, ends - time.perf_counter())))
             else:
@@ -92,7 +90,7 @@ async def caller(address: Address, agent_id: str, ask: Ask, ends: float, done: D
 
 
 async def phase(address: Address, callers: dict[str, int], ask: Ask, seconds: float) -> dict[str, Any]:
-    """Runs so many callers of each agent at once; returns the figures of all of them, and of each agent."""
+    """Runs the given number of callers of each agent at once; returns the figures of all, and of each agent."""
     done, began = Done(), time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
         for agent_id, count in callers.items():
@@ -101,9 +99,9 @@ async def phase(address: Address, callers: dict[str, int], ask: Ask, seconds: fl
     elapsed = time.perf_counter() - began
     figures: dict[str, Any] = {"per_second": round(sum(map(len, done.taken.values())) / elapsed, 1)}
     for agent_id, taken in done.taken.items():
-        figures[f"{agent_id}_ms"] = percentiles(taken)
-    if done.rejected:
-        figures |= {"rejected": done.rejected[429], "longest_retry_after": max(done.retry_after)}
+        figures[f"{agent_id}_ms"] = percentiles(taken) if taken else {}
+    if done.retry_after:
+        figures |= {"rejected": len(done.retry_after), "longest_retry_after": max(done.retry_after)}
     return figures
 
 
@@ -145,8 +143,8 @@ async def _answers(address: Address) -> bool:
     return True
 
 
-def memory_of_service(address: Address) -> list[int]:
-    """Returns the resident memory of each process that listens on the port, in MiB."""
+def memory_of_service() -> list[int]:
+    """Returns the resident memory of each Python process of the service, in MiB."""
     own = psutil.Process().children(recursive=True)
     those = [each for each in own if "agentcore" in " ".join(each.cmdline()) and "python" in each.name()]
     return [round(each.memory_info().rss / 2**20) for each in those]
@@ -177,6 +175,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
 
         async with serving(home, options) as address:
             seconds = options.seconds
+            # Loads the model and fills the cache of query vectors.
             await phase(address, {AGENT: 10}, lambda: chance.choice(known), seconds)
             return {
                 "callers_10": await phase(address, {AGENT: 10}, new_query, seconds),
@@ -184,7 +183,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
                 "callers_10_cached": await phase(address, {AGENT: 10}, lambda: chance.choice(known), seconds),
                 "beside_100": await phase(address, {AGENT: 100, OTHER: 1}, new_query, seconds),
                 "crowd": await phase(address, {AGENT: options.crowd, OTHER: 1}, new_query, 2 * seconds),
-                "resident_mib": memory_of_service(address),
+                "resident_mib": memory_of_service(),
             }
 
 

@@ -25,12 +25,12 @@ from agentcore.embedded.postgres import MAX_POSTGRES_CONNECTIONS
 from agentcore.errors import StartupError
 from agentcore.runtime import Runtime, home_of, open_runtime
 from agentcore.server import ENDPOINT, bound, connection_limit, create_app, stop_on_signals
-from agentcore.server import serve as answer
+from agentcore.server import serve as serve_http
 from agentcore.telemetry import configure_logging
-from agentcore.worker_processes import Exposition, shared_metrics, worker_processes
+from agentcore.worker_processes import ReadMetrics, shared_metrics, worker_processes
 
-# Connections of a process outside its pool: two of the owner, one that listens for jobs.
-RESERVED_CONNECTIONS = 3
+# Connections of a process outside its pool: two of the owner's role, one that listens for jobs.
+OTHER_CONNECTIONS = 3
 EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
 
@@ -51,7 +51,8 @@ def serve(
         typer.Option(min=0, max=65_535, help="Port to listen on, 0 for a free one. Default: PORT, else 8080."),
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Processes that answer calls. Default: WORKERS, else 1.")
+        int | None,
+        typer.Option(min=1, max=64, help="Processes that answer calls on the port. Default: WORKERS, else 1."),
     ] = None,
     migrate: Annotated[
         bool, typer.Option("--migrate", help="Bring an external database to this version's schema first.")
@@ -74,31 +75,38 @@ def serve(
     async def work(stop: Stop) -> None:
         async with AsyncExitStack() as stack:
             runtime = await stack.enter_async_context(open_runtime(settings, migrate=migrate))
-            exposition = await _start_workers(runtime, stop, address, stack) if settings.workers > 1 else None
+            read_metrics = await _start_workers(runtime, stop, listener, stack) if settings.workers > 1 else None
             stop.started.set()
-            await answer_calls(runtime, stop, address, lambda url: typer.echo(_welcome(settings, url)), exposition)
+            await answer_calls(runtime, stop, listener, lambda url: typer.echo(_welcome(settings, url)), read_metrics)
 
     # Reports a port in use before a database is created.
-    with bound(settings.host, settings.port) as address:
-        run_until_stopped(work)
-    say("stopped")
+    with bound(settings.host, settings.port) as listener:
+        _run_command(work)
 
 
 def _check_workers(settings: Settings) -> None:
     """Raises StartupError if the embedded PostgreSQL has too few connections for all processes."""
-    each = settings.database_pool_size + RESERVED_CONNECTIONS
-    most = MAX_POSTGRES_CONNECTIONS // each
-    if settings.database_url is None and settings.workers > most:
+    per_process = settings.database_pool_size + OTHER_CONNECTIONS
+    max_workers = MAX_POSTGRES_CONNECTIONS // per_process
+    if settings.database_url is None and settings.workers > max_workers:
         raise StartupError(
-            f"{settings.workers} processes need {settings.workers * each} connections, and the embedded PostgreSQL "
-            f"has {MAX_POSTGRES_CONNECTIONS}: start at most {most}, or lower DATABASE_POOL_SIZE."
+            f"{settings.workers} processes need {settings.workers * per_process} connections, and the embedded "
+            f"PostgreSQL has {MAX_POSTGRES_CONNECTIONS}: start at most {max_workers}, or lower DATABASE_POOL_SIZE."
         )
 
 
-async def _start_workers(runtime: Runtime, stop: Stop, address: socket, stack: AsyncExitStack) -> Exposition:
+async def _start_workers(runtime: Runtime, stop: Stop, listener: socket, stack: AsyncExitStack) -> ReadMetrics:
+    """Starts the other processes, which end with the stack; returns what reads the metrics of all of them."""
     settings = runtime.settings
     directory = Path(stack.enter_context(TemporaryDirectory(prefix="agentcore-")))
-    processes = worker_processes(settings.workers - 1, address, directory, settings.shutdown_grace_seconds, stop.forced)
+    processes = worker_processes(
+        settings.workers - 1,
+        listener,
+        directory,
+        settings.shutdown_grace_seconds,
+        stopping=stop.asked,
+        forced=stop.forced,
+    )
     await stack.enter_async_context(processes)
     return await stack.enter_async_context(shared_metrics(runtime.metrics.exposition, directory))
 
@@ -106,16 +114,16 @@ async def _start_workers(runtime: Runtime, stop: Stop, address: socket, stack: A
 async def answer_calls(
     runtime: Runtime,
     stop: Stop,
-    address: socket,
+    listener: socket,
     on_listening: Callable[[str], None],
-    exposition: Exposition | None = None,
+    read_metrics: ReadMetrics | None = None,
 ) -> None:
-    """Answers calls on the socket until a stop; `exposition` as in `create_app`."""
+    """Answers calls on the socket until a stop; `read_metrics` returns the metrics of all processes of the service."""
     settings = runtime.settings
     await stop.unless_forced(
-        answer(
-            create_app(runtime, stopping=stop.asked, exposition=exposition),
-            address=address,
+        serve_http(
+            create_app(runtime, stopping=stop.asked, read_metrics=read_metrics),
+            address=listener,
             stopping=stop.asked,
             grace_seconds=settings.shutdown_grace_seconds,
             connections=connection_limit(settings.max_connections, settings.database_pool_size),
@@ -145,8 +153,7 @@ def worker() -> None:
             say("background work runs; Ctrl-C ends it")
             await stop.asked.wait()
 
-    run_until_stopped(work)
-    say("stopped")
+    _run_command(work)
 
 
 class Stop:
@@ -157,8 +164,8 @@ class Stop:
         self.asked = asyncio.Event()
         self.forced = asyncio.Event()
 
-    def when_input_ends(self, descriptor: int) -> None:
-        """Stops gracefully once this pipe ends."""
+    def at_end_of_input(self, descriptor: int) -> None:
+        """Stops gracefully at the end of this pipe, to which no data is written."""
         loop = asyncio.get_running_loop()
 
         def ended() -> None:
@@ -203,12 +210,18 @@ class Stop:
 Work = Callable[[Stop], Coroutine[Any, Any, None]]
 
 
-def run_until_stopped(work: Work) -> None:
-    """Runs the work until a signal stops it. Raises Exit if a second signal forced it."""
+def run_until_stopped(work: Work) -> bool:
+    """Runs the work until a signal stops it; returns whether a second signal forced it."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         stop = Stop()
         runner.run(stop.run(work))
-    if stop.forced.is_set():
+    return stop.forced.is_set()
+
+
+def _run_command(work: Work) -> None:
+    was_forced = run_until_stopped(work)
+    say("stopped")
+    if was_forced:
         raise typer.Exit(INTERRUPTED)
 
 

@@ -1,8 +1,8 @@
 """Embeds all memories again with another model, while the service runs.
 
-New vectors are stored next to the old ones, which serve searches meanwhile. Then it builds an index over the
-new ones, switches, and migrates them to the main column. Every step commits its state: after a crash, the
-next run resumes.
+`filling`: new vectors are stored in a second column, while searches use the old ones. Then an index over the new
+ones is built, and searches switch to them. `moving`: they are moved to the main column. `settled`: the model's
+vectors are in the main column, indexed. Every step commits its state: after a crash, the next run resumes.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Reembedding:
             cursor = await connection.execute(query("take_reembedding_lock"), {"key": LOCK_KEY})
             row = await cursor.fetchone()
             if not row or not row["taken"]:
-                raise Conflict("another process embeds the memories anew already")
+                raise Conflict("another process is already re-embedding the memories")
             yield
             await connection.execute(query("release_reembedding_lock"), {"key": LOCK_KEY})
 
@@ -267,10 +267,10 @@ class Reembedding:
 
     def _index_for(self, state: PartitionState) -> VectorIndex:
         rows = state.rows
-        # Every migrated row is inserted into this index again: slow in a graph, which is built in place afterwards.
+        # Moving a row inserts it into this index again, which is slow in HNSW: that is built in place afterwards.
         kind = self._policy.kind if is_of_passages(state.partition) else "ivfflat"
         shape = shape_for(kind, rows)
-        # Not measured: it uses the width of the old model's index, plus a quarter.
+        # Not measured yet: it uses the width of the old model's index, plus a quarter.
         measured = [each.reach / each.shape for each in state.indexes if each.kind == kind]
         reaches = [default_width(kind, shape, rows), *(int(1.25 * share * shape) + 1 for share in measured)]
         model = self._beside_model(state)

@@ -11,11 +11,11 @@ import httpx
 import psutil
 import pytest
 
-from agentcore.worker_processes import PROGRAM, summed
+from agentcore.worker_processes import WORKER_MODULE, merge_metrics
 from tests.fixtures.serving import STOP_SECONDS, Serving
 
 ANSWERS = re.compile("a worker process answers calls")
-RESTARTED = re.compile("a worker process ended: it is restarted")
+RESTARTED = re.compile("a worker process ended: restarting")
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def serving(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
 
 def worker_of(serving: Serving) -> psutil.Process:
     children = psutil.Process(serving.process.pid).children()
-    return next(each for each in children if PROGRAM in each.cmdline())
+    return next(each for each in children if WORKER_MODULE in each.cmdline())
 
 
 async def stored_by(serving: Serving, agent_id: str, content: str) -> None:
@@ -96,6 +96,6 @@ def test_samples_are_summed_and_the_earliest_creation_is_kept() -> None:
         'calls_total{{method="store"}} {count}\n'
         "# HELP calls_created Calls.\n# TYPE calls_created gauge\ncalls_created {created}\n"
     )
-    found = summed([text.format(count=2, created=50).encode(), text.format(count=3, created=40).encode(), b""])
+    found = merge_metrics([text.format(count=2, created=50).encode(), text.format(count=3, created=40).encode(), b""])
     lines = [line for line in found.decode().splitlines() if not line.startswith("#")]
     assert lines == ['calls_total{method="store"} 5.0', "calls_created 40.0"]

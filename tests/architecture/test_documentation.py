@@ -33,6 +33,8 @@ SECTIONS = dict(re.findall(r"^## (\S+)\n(.*?)(?=^## |\Z)", METHODS_PAGE, re.MULT
 # Capitalized names in the documents that are not our settings: variables of make and boto3, constants.
 OTHER_NAMES = {
     "OPENBLAS_NUM_THREADS",
+    "PROMETHEUS_MULTIPROC_DIR",
+    "SO_REUSEPORT",
     "FILE",
     "ARGS",
     "PYTHON",

@@ -13,7 +13,7 @@ import httpx
 import pytest
 from pydantic import BaseModel
 
-from agentcore.call_queue import SMOOTHING, CallQueue
+from agentcore.call_queue import FIRST_INTERVAL_SECONDS, CallQueue
 from agentcore.errors import RateLimited
 from agentcore.memory.jsonrpc import MemoryCall
 from agentcore.rpc import RpcMethod
@@ -70,18 +70,16 @@ async def test_a_request_that_would_wait_too_long_is_rejected_at_once() -> None:
     async with gated(max_running_calls=1, max_queue_seconds=0.0) as (edge, gate), asyncio.TaskGroup() as tasks:
         admitted = [tasks.create_task(edge.post(request("run"))) for _ in range(2)]
         await until_queued(edge.runtime.calls, 1)
-        gate.release(1)
-        await asyncio.wait(admitted, return_when=asyncio.FIRST_COMPLETED)
         rejected = await edge.post(request("run", id="late"))
-        waits = edge.runtime.calls
-        gate.release(1)
+        gate.release(2)
         assert [each.status_code for each in await asyncio.gather(*admitted)] == [200, 200]
-    # The second call runs: a third one is queued, unless its expected time in the queue is above 0 s.
+        # Once no call is queued, the next one is admitted again.
+        gate.release(1)
+        assert (await edge.post(request("run"))).status_code == 200
     error = rejected.json()["error"]
     assert (rejected.status_code, error["code"], rejected.json()["id"]) == (429, -32004, "late")
     assert error["data"]["retryable"] is True
     assert rejected.headers["retry-after"] == str(math.ceil(error["data"]["retry_after_seconds"]))
-    assert len(waits) == 0
 
 
 async def test_slow_calls_of_one_agent_leave_slots_to_the_others() -> None:
@@ -130,29 +128,63 @@ async def test_a_slot_is_passed_on_if_its_call_is_cancelled_with_it() -> None:
         assert len(queue) == 0
 
 
-async def test_the_expected_time_is_by_what_is_served_before_a_call() -> None:
-    now = 100.0
-    queue = CallQueue(1, 0.2, clock=lambda: now)
-    done = asyncio.Semaphore(0)
+async def calls_of(queue: CallQueue, tasks: asyncio.TaskGroup, *agents: str, queued: int) -> asyncio.Semaphore:
+    """Starts a call of each agent, until so many are queued; returns a semaphore that ends them."""
+    ends = asyncio.Semaphore(0)
 
-    async def call(name: str) -> None:
-        async with queue.slot(name):
-            await done.acquire()
+    async def call(agent_id: str) -> None:
+        async with queue.slot(agent_id):
+            await ends.acquire()
 
+    for agent_id in agents:
+        tasks.create_task(call(agent_id))
+    await until_queued(queue, queued)
+    return ends
+
+
+def end(ends: asyncio.Semaphore, count: int) -> None:
+    for _ in range(count):
+        ends.release()
+
+
+async def test_the_expected_time_is_by_the_turns_before_a_call() -> None:
+    queue = CallQueue(1, 5 * FIRST_INTERVAL_SECONDS, clock=lambda: 0.0)
     async with asyncio.TaskGroup() as tasks:
-        for name in ("ada", *["bob"] * 9, "cyd"):
-            tasks.create_task(call(name))
-        await until_queued(queue, 10)
-        now += 1.0
-        done.release()
-        await until_queued(queue, 9)
-        # One call took 1 s, of which SMOOTHING is in the mean. Of bob 8 calls and of cyd 1 are queued.
+        ends = await calls_of(queue, tasks, "ada", "bob", "bob", "bob", "cyd", queued=4)
+        # Of bob three calls and of cyd one are queued: a fifth turn is the last within the limit.
+        another = await calls_of(queue, tasks, "bob", queued=5)
         with pytest.raises(RateLimited) as rejected:
-            await call("bob")
-        assert rejected.value.data["retry_after_seconds"] == pytest.approx(10 * SMOOTHING, abs=0.001)
-        # One call of each other agent is served before the first one of another.
-        waiting = tasks.create_task(call("dan"))
-        await until_queued(queue, 10)
-        for _ in range(12):
-            done.release()
-        await waiting
+            async with queue.slot("bob"):
+                pytest.fail("it would be the sixth turn")
+        assert rejected.value.data["retry_after_seconds"] == pytest.approx(6 * FIRST_INTERVAL_SECONDS)
+        # A call of another agent has the third turn: after one of bob and one of cyd.
+        third = await calls_of(queue, tasks, "dan", queued=6)
+        for each, count in ((ends, 5), (another, 1), (third, 1)):
+            end(each, count)
+
+
+async def test_an_agent_whose_calls_do_not_end_gets_no_longer_queue() -> None:
+    now = 0.0
+    queue = CallQueue(4, 5.0, clock=lambda: now)
+    async with asyncio.TaskGroup() as tasks:
+        ends = await calls_of(queue, tasks, *["ada"] * 4, queued=1)
+        for _ in range(100):
+            async with queue.slot("bob"):
+                now += 0.06
+        with pytest.raises(RateLimited) as rejected:
+            async with queue.slot("ada"):
+                pytest.fail("the first queued call has waited for 6 s")
+        assert rejected.value.data["retry_after_seconds"] == pytest.approx(6.0)
+        end(ends, 4)
+
+
+async def test_one_stall_rejects_no_later_calls() -> None:
+    now = 0.0
+    queue = CallQueue(1, 5.0, clock=lambda: now)
+    async with asyncio.TaskGroup() as tasks:
+        ends = await calls_of(queue, tasks, "ada", "bob", queued=1)
+        now += 1_000.0
+        end(ends, 2)
+    async with asyncio.TaskGroup() as tasks:
+        end(await calls_of(queue, tasks, *["ada"] * 10, queued=9), 10)
+    assert len(queue) == 0
