@@ -159,7 +159,7 @@ class _WithoutFieldTitles(GenerateJsonSchema):
         return False
 
 
-def json_schemas(methods: Iterable[RpcMethod[Any]], ref_template: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def json_schemas(methods: Iterable[RpcMethod[Any]], ref_template: str) -> tuple[JsonObject, JsonObject]:
     """Returns schemas by `<method>.params` and `<method>.result`, and the definitions they reference."""
     listed = list(methods)
     params: list[tuple[str, Any, TypeAdapter[Any]]] = [
@@ -174,7 +174,7 @@ def json_schemas(methods: Iterable[RpcMethod[Any]], ref_template: str) -> tuple[
     return {name: schema for (name, _), schema in found.items()}, shared.get("$defs", {})
 
 
-def schema_document(methods: Iterable[RpcMethod[Any]], title: str) -> dict[str, Any]:
+def schema_document(methods: Iterable[RpcMethod[Any]], title: str) -> JsonObject:
     """Returns one JSON Schema document that defines all params and results."""
     schemas, definitions = json_schemas(methods, "#/$defs/{model}")
     return {"$schema": DIALECT, "title": title, "$defs": {**schemas, **definitions}}
@@ -182,7 +182,7 @@ def schema_document(methods: Iterable[RpcMethod[Any]], title: str) -> dict[str, 
 
 def openrpc_document(
     methods: Sequence[RpcMethod[Any]], errors: Sequence[type[AgentCoreError]], *, title: str, version: str
-) -> dict[str, Any]:
+) -> JsonObject:
     """Returns the OpenRPC document of a method table; every method may return every error."""
     schemas, definitions = json_schemas(methods, "#/components/schemas/{model}")
     return {
@@ -193,13 +193,13 @@ def openrpc_document(
     }
 
 
-def _error(error: type[AgentCoreError]) -> dict[str, Any]:
+def _error(error: type[AgentCoreError]) -> JsonObject:
     return {"code": int(error.code), "message": error().message}
 
 
 def _method(
-    method: RpcMethod[Any], schemas: dict[str, Any], definitions: dict[str, Any], errors: Sequence[type[AgentCoreError]]
-) -> dict[str, Any]:
+    method: RpcMethod[Any], schemas: JsonObject, definitions: JsonObject, errors: Sequence[type[AgentCoreError]]
+) -> JsonObject:
     params = _resolved(schemas[f"{method.name}.params"], definitions)
     needs = {"x-scope": method.scope} if method.scope else {}
     return {
@@ -214,17 +214,17 @@ def _method(
     }
 
 
-def _in_order(method: RpcMethod[Any], params: dict[str, Any]) -> list[str]:
+def _in_order(method: RpcMethod[Any], params: JsonObject) -> list[str]:
     named = [name for name in params.get("properties", {}) if name not in method.positional]
     return [*method.positional, *named]
 
 
-def _descriptor(name: str, params: dict[str, Any]) -> dict[str, Any]:
+def _descriptor(name: str, params: JsonObject) -> JsonObject:
     schema = params["properties"][name]
     said = {"description": schema["description"]} if "description" in schema else {}
     return {"name": name, **said, "required": name in params.get("required", []), "schema": schema}
 
 
-def _resolved(schema: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
+def _resolved(schema: JsonObject, definitions: JsonObject) -> JsonObject:
     reference = schema.get("$ref")
     return schema if reference is None else dict(definitions[reference.rpartition("/")[2]])
