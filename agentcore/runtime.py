@@ -187,7 +187,6 @@ async def open_runtime(
         jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
         await jobs.queue.open()
         maintenance = Maintenance(database, parts, jobs.queue, settings.maintenance_interval_seconds)
-        verifier = assembly.make_verifier(settings, home)
         runtime = Runtime(
             settings=settings,
             home=home,
@@ -195,7 +194,7 @@ async def open_runtime(
             redis=redis,
             parts=parts,
             base_embedder=base_embedder,
-            verifier=verifier,
+            verifier=assembly.make_verifier(settings, home),
             metrics=metrics,
             calls=CallQueue(settings.max_running_calls, settings.max_queue_seconds),
             maintenance=maintenance,

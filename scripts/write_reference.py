@@ -108,6 +108,7 @@ UNITS = {
     "_concurrency": "calls",
     "_timeout_ms": "milliseconds",
     "_recall": "share",
+    "workers": "processes",
 }
 _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.MULTILINE)
 

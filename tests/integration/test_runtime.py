@@ -129,7 +129,7 @@ async def test_an_embedder_that_fails_is_told_until_it_answers_again(services: S
                 api.otherwise = openai_answer
                 await running.maintenance.round()
                 assert (await running.readiness())["embedder"]["ok"]
-                assert queues(running) == {"accesses": 0, "embeddings": 0, "lexical_deltas": 0}
+                assert queues(running) == {"calls": 0, "accesses": 0, "embeddings": 0, "lexical_deltas": 0}
 
 
 def queues(runtime: Runtime) -> dict[str, float]:
