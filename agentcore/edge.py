@@ -10,7 +10,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -93,13 +95,17 @@ class RpcEndpoint:
         principal: Principal | None = None
         try:
             principal = await self._admission.principal(exchange)
+            calls = self._admission.calls
+            calls.refuse_long_waits(principal.agent_id)  # before the body is read
             async with self._admission.body(exchange, receive, principal.agent_id) as body:
                 if body is None:
                     return
                 frame = await self._table.read(body)
                 self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(self._table, frame))
-                async with self._admission.calls.slot(principal.agent_id):
-                    answer = await self._table.answer(frame, self._session(exchange, principal))
+                session = self._session(exchange, principal)
+                # Each call of a batch takes a slot.
+                async with nullcontext() if frame.is_batch else session.slot():
+                    answer = await self._table.answer(frame, session)
         except AgentCoreError as error:
             await self.send_error(exchange, principal, frame, error, started, send)
         else:
@@ -119,7 +125,7 @@ class RpcEndpoint:
         def report(ended: Report) -> None:
             self._report(exchange, principal, ended)
 
-        return Session(principal.scopes, open_context, report)
+        return Session(principal.scopes, open_context, report, partial(self._admission.calls.slot, principal.agent_id))
 
     def _report(self, exchange: Exchange, principal: Principal | None, ended: Report) -> None:
         self._runtime.metrics.call_ended(ended.method, ended.outcome, ended.seconds)

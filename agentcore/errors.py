@@ -122,7 +122,7 @@ class TooLarge(AgentCoreError):
 
 
 class RateLimited(AgentCoreError):
-    """Too many requests; `data.retry_after_seconds` says how long to wait."""
+    """Too many requests, or overload; `data.retry_after_seconds` says how long to wait."""
 
     code = JsonRpcErrorCode.RATE_LIMITED
     retryable = True

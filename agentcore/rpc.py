@@ -13,6 +13,7 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import signature
@@ -137,11 +138,15 @@ class Report:
 
 @dataclass(frozen=True)
 class Session(Generic[ContextT]):
-    """The caller of a body: scopes, a factory of the call context, and a callback for outcomes."""
+    """The caller of a body: scopes, a factory of the call context, and a callback for outcomes.
+
+    `slot`: a context that each call of a batch runs in; it may raise AgentCoreError.
+    """
 
     scopes: frozenset[str]
     open_context: Callable[[Call], ContextT]
     report: Callable[[Report], None]
+    slot: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
 
 
 # --- reading -----------------------------------------------------------------------------------------------
@@ -463,8 +468,12 @@ class MethodTable(Generic[ContextT]):
         places = asyncio.Semaphore(self.limits.batch_concurrency)
 
         async def in_turn(member: Call | NoCall) -> bytes | None:
-            async with places:
-                return await self._answer_member(member, session, frame.is_large, space)
+            try:
+                async with places, session.slot():
+                    return await self._answer_member(member, session, frame.is_large, space)
+            except AgentCoreError as error:
+                session.report(Report("none", _outcome(error.code), 0.0))
+                return error_answer(error, member.id) if isinstance(member, NoCall) or member.id else None
 
         answers = await asyncio.gather(*(in_turn(member) for member in frame.members))
         said = b", ".join(answer for answer in answers if answer is not None)

@@ -109,7 +109,9 @@ class Metrics:
         self._searches = Counter(
             "agentcore_searches", "Searches by how vectors were compared.", ("vectors",), registry=registry
         )
-        self._rate_limited = Counter("agentcore_rate_limited", "Calls refused by the rate limit.", registry=registry)
+        self._rate_limited = Counter(
+            "agentcore_rate_limited", "Calls rejected by the rate limit or because of overload.", registry=registry
+        )
 
     def call_ended(self, method: str, outcome: str, seconds: float) -> None:
         """`method` is bounded: a name of the method table, `unknown`, `invalid` or `none`."""

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import sys
+import time
 from asyncio.subprocess import PIPE, Process
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
@@ -23,7 +24,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 WORKER_MODULE = "agentcore.cli.worker_process"
-RESTART_SECONDS = 1.0
+# Delay of a restart, doubled each time. A process that ran for the longest delay is restarted after the first one.
+FIRST_RESTART_SECONDS, MAX_RESTART_SECONDS = 1.0, 30.0
+PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 # Added to the grace time of calls, for the process to close its resources.
 EXIT_SECONDS = 5.0
 METRICS_SECONDS = 2.0
@@ -48,13 +51,21 @@ async def worker_processes(
     Once `stopping` is set, or at the end of the block, they have `grace_seconds` for running calls; once `forced` is
     set, they are killed.
     """
-    supervisor = _Supervisor(listener, metrics_directory, grace_seconds, stopping, forced)
+    ending = asyncio.Event()
+    supervisor = _Supervisor(listener, metrics_directory, grace_seconds, ending, forced)
     supervising = [asyncio.create_task(supervisor.run()) for _ in range(count)]
+    watching = asyncio.create_task(_set_after(stopping, ending))
     try:
         yield
     finally:
-        stopping.set()
+        ending.set()
+        watching.cancel()
         await asyncio.gather(*supervising)
+
+
+async def _set_after(first: asyncio.Event, then: asyncio.Event) -> None:
+    await first.wait()
+    then.set()
 
 
 @dataclass(frozen=True)
@@ -64,28 +75,42 @@ class _Supervisor:
     listener: socket
     metrics_directory: Path
     grace_seconds: float
-    stopping: asyncio.Event
+    ending: asyncio.Event
     forced: asyncio.Event
 
     async def run(self) -> None:
-        while not self.stopping.is_set():
+        delay = FIRST_RESTART_SECONDS
+        while not self.ending.is_set():
+            started_at = time.monotonic()
             try:
                 process = await self._start()
             except OSError as failure:
                 logger.warning("a worker process could not start", extra={"failure": str(failure)})
             else:
                 await self._until_exit(process)
-            if not self.stopping.is_set():
-                await _first_of(self.stopping.wait(), timeout=RESTART_SECONDS)
+                (self.metrics_directory / f"{process.pid}.sock").unlink(missing_ok=True)
+            if time.monotonic() - started_at > MAX_RESTART_SECONDS:
+                delay = FIRST_RESTART_SECONDS
+            if not self.ending.is_set():
+                await _first_of(self.ending.wait(), timeout=delay)
+            delay = min(2 * delay, MAX_RESTART_SECONDS)
 
     async def _start(self) -> Process:
         descriptor = self.listener.fileno()
-        arguments = ("-m", WORKER_MODULE, str(descriptor), str(self.metrics_directory))
-        return await asyncio.create_subprocess_exec(sys.executable, *arguments, stdin=PIPE, pass_fds=(descriptor,))
+        # -P: no module of the current directory. A session of its own: Ctrl-C stops it through the first process.
+        command = (sys.executable, "-P", "-m", WORKER_MODULE, str(descriptor), str(self.metrics_directory))
+        paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])]
+        return await asyncio.create_subprocess_exec(
+            *command,
+            stdin=PIPE,
+            pass_fds=(descriptor,),
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        )
 
     async def _until_exit(self, process: Process) -> None:
-        await _first_of(process.wait(), self.stopping.wait())
-        if not self.stopping.is_set():
+        await _first_of(process.wait(), self.ending.wait())
+        if not self.ending.is_set():
             logger.warning("a worker process ended: restarting", extra={"failure": f"exit code {process.returncode}"})
             return
         if process.stdin is not None:
@@ -113,12 +138,15 @@ async def shared_metrics(local: Callable[[], bytes], directory: Path) -> AsyncIt
     name = f"{os.getpid()}.sock"
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(local())
-        writer.close()
+        try:
+            writer.write(local())
+        finally:
+            writer.close()
 
     async def merged() -> bytes:
         others = await asyncio.to_thread(_other_sockets, directory, name)
-        return merge_metrics([local(), *await asyncio.gather(*map(_read, others))])
+        texts = [local(), *await asyncio.gather(*map(_read, others))]
+        return await asyncio.to_thread(merge_metrics, texts)
 
     async with await asyncio.start_unix_server(answer, directory / name):
         try:
@@ -147,12 +175,12 @@ async def _read(path: Path) -> bytes:
 def merge_metrics(expositions: Iterable[bytes]) -> bytes:
     """Returns one exposition in Prometheus's text format with the sum of each sample, and the earliest `_created`.
 
-    Counters of a process that ended are missing from then on: Prometheus takes that as a restart.
+    Ignores text that was cut off. Counters of a process that ended are missing from then on.
     """
     metrics: dict[str, Metric] = {}
     samples: defaultdict[tuple[str, str, tuple[tuple[str, str], ...]], list[float]] = defaultdict(list)
     for text in expositions:
-        for family in text_string_to_metric_families(text.decode()):
+        for family in _families(text):
             metrics.setdefault(family.name, Metric(family.name, family.documentation, family.type))
             for sample in family.samples:
                 samples[family.name, sample.name, tuple(sample.labels.items())].append(sample.value)
@@ -160,6 +188,13 @@ def merge_metrics(expositions: Iterable[bytes]) -> bytes:
         value = min(values) if name.endswith("_created") else sum(values)
         metrics[family_name].add_sample(name, dict(labels), value)
     return generate_latest(_StaticCollector(metrics.values()))
+
+
+def _families(text: bytes) -> list[Metric]:
+    try:
+        return list(text_string_to_metric_families(text.decode())) if text.endswith(b"\n") else []
+    except ValueError:
+        return []
 
 
 class _StaticCollector(Collector):

@@ -29,7 +29,7 @@ from agentcore.server import serve as serve_http
 from agentcore.telemetry import configure_logging
 from agentcore.worker_processes import ReadMetrics, shared_metrics, worker_processes
 
-# Connections of a process outside its pool: two of the owner's role, one that listens for jobs.
+# Connections of a process outside its pool: two of the owner's role, and one without a pool.
 OTHER_CONNECTIONS = 3
 EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'

@@ -268,6 +268,7 @@ class Reembedding:
     def _index_for(self, state: PartitionState) -> VectorIndex:
         rows = state.rows
         # Moving a row inserts it into this index again, which is slow in HNSW: that is built in place afterwards.
+        # Passages are not moved.
         kind = self._policy.kind if is_of_passages(state.partition) else "ivfflat"
         shape = shape_for(kind, rows)
         # Not measured yet: it uses the width of the old model's index, plus a quarter.

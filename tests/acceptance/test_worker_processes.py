@@ -6,6 +6,7 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import httpx
 import psutil
@@ -33,6 +34,10 @@ def worker_of(serving: Serving) -> psutil.Process:
     return next(each for each in children if WORKER_MODULE in each.cmdline())
 
 
+def mode_of(directory: Path) -> int | None:
+    return directory.stat().st_mode & 0o777 if directory.exists() else None
+
+
 async def stored_by(serving: Serving, agent_id: str, content: str) -> None:
     async with serving.client(agent_id) as memory:
         await memory.store(content)
@@ -47,15 +52,20 @@ def stores_in(serving: Serving) -> float:
 @pytest.mark.shows("issue16-2-workers")
 async def test_each_process_answers_calls_and_returns_the_metrics_of_all(serving: Serving, agent_id: str) -> None:
     service, worker = psutil.Process(serving.process.pid), worker_of(serving)
+    directory = Path(worker.cmdline()[-1])
+    assert mode_of(directory) == 0o700
     for number, suspended in enumerate((service, worker)):
         suspended.suspend()
-        await stored_by(serving, agent_id, f"Note {number}.")
-        suspended.resume()
+        try:
+            await stored_by(serving, agent_id, f"Note {number}.")
+        finally:
+            suspended.resume()
     assert [stores_in(serving) for _ in range(4)] == [2.0] * 4
     async with serving.client(agent_id) as memory:
         assert (await memory.count()).count == 2
     assert serving.stop() == 0
     assert not worker.is_running()
+    assert mode_of(directory) is None
     assert serving.left_over() == []
 
 
@@ -96,6 +106,13 @@ def test_samples_are_summed_and_the_earliest_creation_is_kept() -> None:
         'calls_total{{method="store"}} {count}\n'
         "# HELP calls_created Calls.\n# TYPE calls_created gauge\ncalls_created {created}\n"
     )
-    found = merge_metrics([text.format(count=2, created=50).encode(), text.format(count=3, created=40).encode(), b""])
+    found = merge_metrics(
+        [
+            text.format(count=2, created=50).encode(),
+            text.format(count=3, created=40).encode(),
+            b"",
+            b"calls_total{cut off",
+        ]
+    )
     lines = [line for line in found.decode().splitlines() if not line.startswith("#")]
     assert lines == ['calls_total{method="store"} 5.0', "calls_created 40.0"]

@@ -66,20 +66,32 @@ async def test_an_agent_with_many_requests_does_not_delay_the_others() -> None:
 
 
 @pytest.mark.shows("issue16-2-shedding")
-async def test_a_request_that_would_wait_too_long_is_rejected_at_once() -> None:
-    async with gated(max_running_calls=1, max_queue_seconds=0.0) as (edge, gate), asyncio.TaskGroup() as tasks:
-        admitted = [tasks.create_task(edge.post(request("run"))) for _ in range(2)]
-        await until_queued(edge.runtime.calls, 1)
-        rejected = await edge.post(request("run", id="late"))
-        gate.release(2)
-        assert [each.status_code for each in await asyncio.gather(*admitted)] == [200, 200]
-        # Once no call is queued, the next one is admitted again.
-        gate.release(1)
+async def test_a_request_that_would_wait_too_long_is_rejected_and_costs_nothing() -> None:
+    async with gated(max_running_calls=1, max_queue_seconds=0.0, rate_limit_per_minute=2) as (edge, gate):
+        async with asyncio.TaskGroup() as tasks:
+            admitted = tasks.create_task(edge.post(request("run")))
+            await eventually(lambda: gate.started == ["ada"])
+            rejected = await edge.post(request("run", id="late"), agent="bob")
+            gate.release(3)
+            assert (await admitted).status_code == 200
+        # Once the service is idle, the next ones are admitted again.
         assert (await edge.post(request("run"))).status_code == 200
     error = rejected.json()["error"]
     assert (rejected.status_code, error["code"], rejected.json()["id"]) == (429, -32004, "late")
     assert error["data"]["retryable"] is True
     assert rejected.headers["retry-after"] == str(math.ceil(error["data"]["retry_after_seconds"]))
+
+
+@pytest.mark.shows("issue16-2-fair")
+async def test_each_call_of_a_batch_takes_a_slot() -> None:
+    async with gated(max_running_calls=2, max_queue_seconds=0.0) as (edge, gate), asyncio.TaskGroup() as tasks:
+        batch = tasks.create_task(edge.post([request("run", id=number) for number in range(3)]))
+        await eventually(lambda: len(gate.started) == 2)
+        gate.release(2)
+        answer = await batch
+    members = {each["id"]: each for each in answer.json()}
+    assert answer.status_code == 200
+    assert sorted(each.get("error", {}).get("code", 0) for each in members.values()) == [-32004, 0, 0]
 
 
 async def test_slow_calls_of_one_agent_leave_slots_to_the_others() -> None:
@@ -147,44 +159,38 @@ def end(ends: asyncio.Semaphore, count: int) -> None:
         ends.release()
 
 
-async def test_the_expected_time_is_by_the_turns_before_a_call() -> None:
-    queue = CallQueue(1, 5 * FIRST_INTERVAL_SECONDS, clock=lambda: 0.0)
+async def test_the_expected_wait_is_by_the_queued_calls_of_the_agent() -> None:
+    queue = CallQueue(1, 3 * FIRST_INTERVAL_SECONDS, clock=lambda: 0.0)
     async with asyncio.TaskGroup() as tasks:
-        ends = await calls_of(queue, tasks, "ada", "bob", "bob", "bob", "cyd", queued=4)
-        # Of bob three calls and of cyd one are queued: a fifth turn is the last within the limit.
-        another = await calls_of(queue, tasks, "bob", queued=5)
+        ends = await calls_of(queue, tasks, "ada", "bob", "bob", "bob", queued=3)
         with pytest.raises(RateLimited) as rejected:
-            async with queue.slot("bob"):
-                pytest.fail("it would be the sixth turn")
-        assert rejected.value.data["retry_after_seconds"] == pytest.approx(6 * FIRST_INTERVAL_SECONDS)
-        # A call of another agent has the third turn: after one of bob and one of cyd.
-        third = await calls_of(queue, tasks, "dan", queued=6)
-        for each, count in ((ends, 5), (another, 1), (third, 1)):
-            end(each, count)
-
-
-async def test_an_agent_whose_calls_do_not_end_gets_no_longer_queue() -> None:
-    now = 0.0
-    queue = CallQueue(4, 5.0, clock=lambda: now)
-    async with asyncio.TaskGroup() as tasks:
-        ends = await calls_of(queue, tasks, *["ada"] * 4, queued=1)
-        for _ in range(100):
-            async with queue.slot("bob"):
-                now += 0.06
-        with pytest.raises(RateLimited) as rejected:
-            async with queue.slot("ada"):
-                pytest.fail("the first queued call has waited for 6 s")
-        assert rejected.value.data["retry_after_seconds"] == pytest.approx(6.0)
+            queue.refuse_long_waits("bob")
+        assert rejected.value.data["retry_after_seconds"] == pytest.approx(0.1)
+        queue.refuse_long_waits("cyd")
         end(ends, 4)
 
 
-async def test_one_stall_rejects_no_later_calls() -> None:
+async def test_a_call_is_queued_no_longer_than_the_limit() -> None:
+    queue = CallQueue(1, 0.05)
+    async with queue.slot("ada"):
+        with pytest.raises(RateLimited):
+            async with queue.slot("bob"):
+                pytest.fail("there is no free slot")
+        assert len(queue) == 0
+    async with queue.slot("bob"):
+        assert len(queue) == 0
+
+
+async def test_a_stall_of_one_agent_rejects_no_calls_of_another_and_is_forgotten() -> None:
     now = 0.0
-    queue = CallQueue(1, 5.0, clock=lambda: now)
+    queue = CallQueue(4, 5.0, clock=lambda: now)
     async with asyncio.TaskGroup() as tasks:
-        ends = await calls_of(queue, tasks, "ada", "bob", queued=1)
+        ends = await calls_of(queue, tasks, *["ada"] * 5, queued=2)
         now += 1_000.0
-        end(ends, 2)
-    async with asyncio.TaskGroup() as tasks:
-        end(await calls_of(queue, tasks, *["ada"] * 10, queued=9), 10)
-    assert len(queue) == 0
+        end(ends, 1)
+        await until_queued(queue, 1)
+        with pytest.raises(RateLimited):
+            queue.refuse_long_waits("ada")
+        queue.refuse_long_waits("bob")
+        end(ends, 4)
+    queue.refuse_long_waits("ada")

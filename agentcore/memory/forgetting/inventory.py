@@ -264,6 +264,7 @@ CACHES: Mapping[str, KeyedBy] = {
     "agentcore.admission:RateLimit._recent": KeyedBy.AGENT,
     "agentcore.call_queue:CallQueue._queued": KeyedBy.AGENT,
     "agentcore.call_queue:CallQueue._running": KeyedBy.AGENT,
+    "agentcore.call_queue:_Waiting.calls": KeyedBy.AGENT,
     "agentcore.auth:JwksKeys._keys": KeyedBy.NO_DATA,
     "agentcore.auth:TokenVerifier._seen": KeyedBy.CALLER,
     "agentcore.database:query()": KeyedBy.NO_DATA,

@@ -66,7 +66,7 @@ export class TooLarge extends MemoryError {
 export class RateLimited extends MemoryError {
   static code = -32004;
   static retryable = true;
-  static said = "Too many requests; `data.retry_after_seconds` says how long to wait.";
+  static said = "Too many requests, or overload; `data.retry_after_seconds` says how long to wait.";
 }
 
 export class DependencyUnavailable extends MemoryError {

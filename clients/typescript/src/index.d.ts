@@ -1115,7 +1115,7 @@ export declare class TooLarge extends MemoryError {
   readonly code: -32003;
 }
 
-/** Too many requests; `data.retry_after_seconds` says how long to wait. */
+/** Too many requests, or overload; `data.retry_after_seconds` says how long to wait. */
 export declare class RateLimited extends MemoryError {
   static readonly code: -32004;
   readonly code: -32004;
