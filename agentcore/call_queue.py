@@ -43,7 +43,7 @@ class CallQueue:
 
     def __len__(self) -> int:
         """Returns the number of queued calls."""
-        return sum(len(each.calls) for each in self._queued.values())
+        return sum(len(each.calls) for each in list(self._queued.values()))
 
     def refuse_long_waits(self, agent_id: str) -> None:
         """Raises RateLimited if a new call of this agent would probably be queued for too long."""
@@ -51,7 +51,8 @@ class CallQueue:
         if waiting is not None:
             expected = (len(waiting.calls) + 1) * waiting.interval
             if expected > self._max_wait_seconds:
-                raise _overloaded(expected)
+                # By then every call that is queued now has left the queue.
+                raise _overloaded(self._max_wait_seconds)
 
     @asynccontextmanager
     async def slot(self, agent_id: str) -> AsyncIterator[None]:

@@ -101,10 +101,10 @@ class RpcEndpoint:
                 if body is None:
                     return
                 frame = await self._table.read(body)
-                self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(self._table, frame))
                 session = self._session(exchange, principal)
                 # Each call of a batch takes a slot.
                 async with nullcontext() if frame.is_batch else session.slot():
+                    self._admission.rate_limit.admit(principal.agent_id, cost_of_frame(self._table, frame))
                     answer = await self._table.answer(frame, session)
         except AgentCoreError as error:
             await self.send_error(exchange, principal, frame, error, started, send)
@@ -153,8 +153,8 @@ class RpcEndpoint:
         statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
     ) -> None:
         """Sends one error for the whole request, and logs and counts it like a call."""
-        if isinstance(error, RateLimited) and frame is not None:
-            self._runtime.metrics.rate_limited(len(frame.members))
+        if isinstance(error, RateLimited):
+            self._runtime.metrics.rate_limited(1 if frame is None else len(frame.members))
         seconds = time.perf_counter() - started
         self._report(exchange, principal, Report("none", error.code.name.lower(), seconds))
         await send_error(exchange, frame, error, send, statuses)

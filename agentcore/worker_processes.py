@@ -30,6 +30,8 @@ PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 # Added to the grace time of calls, for the process to close its resources.
 EXIT_SECONDS = 5.0
 METRICS_SECONDS = 2.0
+# A comment: text without it was cut off.
+END_OF_METRICS = b"# EOF\n"
 
 ReadMetrics = Callable[[], Awaitable[bytes]]
 
@@ -139,7 +141,7 @@ async def shared_metrics(local: Callable[[], bytes], directory: Path) -> AsyncIt
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            writer.write(local())
+            writer.write(local() + END_OF_METRICS)
         finally:
             writer.close()
 
@@ -160,12 +162,13 @@ def _other_sockets(directory: Path, own: str) -> list[Path]:
 
 
 async def _read(path: Path) -> bytes:
-    """Returns the metrics of another process; empty if it has ended or does not answer in time."""
+    """Returns the metrics of another process; empty if it ends meanwhile or does not answer in time."""
     try:
         async with asyncio.timeout(METRICS_SECONDS):
             reader, writer = await asyncio.open_unix_connection(path)
             try:
-                return await reader.read()
+                text = await reader.read()
+                return text if text.endswith(END_OF_METRICS) else b""
             finally:
                 writer.close()
     except (OSError, TimeoutError):
@@ -175,12 +178,12 @@ async def _read(path: Path) -> bytes:
 def merge_metrics(expositions: Iterable[bytes]) -> bytes:
     """Returns one exposition in Prometheus's text format with the sum of each sample, and the earliest `_created`.
 
-    Ignores text that was cut off. Counters of a process that ended are missing from then on.
+    Counters of a process that ended are missing from then on.
     """
     metrics: dict[str, Metric] = {}
     samples: defaultdict[tuple[str, str, tuple[tuple[str, str], ...]], list[float]] = defaultdict(list)
     for text in expositions:
-        for family in _families(text):
+        for family in text_string_to_metric_families(text.decode()):
             metrics.setdefault(family.name, Metric(family.name, family.documentation, family.type))
             for sample in family.samples:
                 samples[family.name, sample.name, tuple(sample.labels.items())].append(sample.value)
@@ -188,13 +191,6 @@ def merge_metrics(expositions: Iterable[bytes]) -> bytes:
         value = min(values) if name.endswith("_created") else sum(values)
         metrics[family_name].add_sample(name, dict(labels), value)
     return generate_latest(_StaticCollector(metrics.values()))
-
-
-def _families(text: bytes) -> list[Metric]:
-    try:
-        return list(text_string_to_metric_families(text.decode())) if text.endswith(b"\n") else []
-    except ValueError:
-        return []
 
 
 class _StaticCollector(Collector):

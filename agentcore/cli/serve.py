@@ -31,6 +31,8 @@ from agentcore.worker_processes import ReadMetrics, shared_metrics, worker_proce
 
 # Connections of a process outside its pool: two of the owner's role, and one without a pool.
 OTHER_CONNECTIONS = 3
+# For superusers (PostgreSQL's default), and for other commands.
+RESERVED_CONNECTIONS = 3 + 5
 EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
 
@@ -85,13 +87,14 @@ def serve(
 
 
 def _check_workers(settings: Settings) -> None:
-    """Raises StartupError if the embedded PostgreSQL has too few connections for all processes."""
+    """Raises StartupError if the embedded PostgreSQL has too few connections for several processes."""
     per_process = settings.database_pool_size + OTHER_CONNECTIONS
-    max_workers = MAX_POSTGRES_CONNECTIONS // per_process
+    available = MAX_POSTGRES_CONNECTIONS - RESERVED_CONNECTIONS
+    max_workers = max(1, available // per_process)
     if settings.database_url is None and settings.workers > max_workers:
         raise StartupError(
             f"{settings.workers} processes need {settings.workers * per_process} connections, and the embedded "
-            f"PostgreSQL has {MAX_POSTGRES_CONNECTIONS}: start at most {max_workers}, or lower DATABASE_POOL_SIZE."
+            f"PostgreSQL has {available} for them: start at most {max_workers}, or lower DATABASE_POOL_SIZE."
         )
 
 
