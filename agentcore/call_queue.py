@@ -43,16 +43,15 @@ class CallQueue:
 
     def __len__(self) -> int:
         """Returns the number of queued calls."""
-        return sum(len(each.calls) for each in list(self._queued.values()))
+        return sum(len(each.calls) for each in self._queued.values())
 
-    def refuse_long_waits(self, agent_id: str) -> None:
+    def reject_long_waits(self, agent_id: str) -> None:
         """Raises RateLimited if a new call of this agent would probably be queued for too long."""
         waiting = self._queued.get(agent_id)
         if waiting is not None:
             expected = (len(waiting.calls) + 1) * waiting.interval
             if expected > self._max_wait_seconds:
-                # By then every call that is queued now has left the queue.
-                raise _overloaded(self._max_wait_seconds)
+                raise self._overloaded()
 
     @asynccontextmanager
     async def slot(self, agent_id: str) -> AsyncIterator[None]:
@@ -60,7 +59,7 @@ class CallQueue:
         if self._can_start(agent_id):
             self._running[agent_id] += 1
         else:
-            self.refuse_long_waits(agent_id)
+            self.reject_long_waits(agent_id)
             await self._wait_for_turn(agent_id)
         try:
             yield
@@ -84,7 +83,7 @@ class CallQueue:
             else:  # granted just before
                 self._release(agent_id)
             if isinstance(cause, TimeoutError):
-                raise _overloaded(self._max_wait_seconds) from cause
+                raise self._overloaded() from cause
             raise
 
     def _remove(self, agent_id: str, granted: asyncio.Future[None]) -> None:
@@ -121,9 +120,7 @@ class CallQueue:
         if not waiting.calls:
             del self._queued[agent_id]
 
-
-def _overloaded(seconds: float) -> RateLimited:
-    return RateLimited(
-        "The service is overloaded: try again.",
-        data={"retry_after_seconds": round(max(MIN_RETRY_AFTER_SECONDS, seconds), 3)},
-    )
+    def _overloaded(self) -> RateLimited:
+        # After that time every call that is queued now has left the queue.
+        seconds = max(MIN_RETRY_AFTER_SECONDS, self._max_wait_seconds)
+        return RateLimited("The service is overloaded: try again.", data={"retry_after_seconds": seconds})

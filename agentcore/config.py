@@ -206,12 +206,12 @@ class Settings(BaseSettings):
         MAX_CONNECTIONS, ge=1, description="Open connections at most; fewer where ulimit -n is low."
     )
     max_running_calls: int = Field(
-        RUNNING_CALLS, ge=1, description="Requests that run at once; more are queued, and agents take turns."
+        RUNNING_CALLS, ge=1, description="Calls that run at once; more are queued, and agents take turns."
     )
     max_queue_seconds: float = Field(
         float(QUEUE_SECONDS),
         ge=0,
-        description="Longest expected wait in that queue; a request beyond it gets HTTP 429.",
+        description="Longest time that a call is queued; one that would wait longer gets HTTP 429.",
     )
     request_timeout_seconds: float = Field(
         float(REQUEST_SECONDS),

@@ -96,7 +96,7 @@ class RpcEndpoint:
         try:
             principal = await self._admission.principal(exchange)
             calls = self._admission.calls
-            calls.refuse_long_waits(principal.agent_id)  # before the body is read
+            calls.reject_long_waits(principal.agent_id)  # before the body is read
             async with self._admission.body(exchange, receive, principal.agent_id) as body:
                 if body is None:
                     return

@@ -19,7 +19,7 @@ from agentcore.memory.jsonrpc import MemoryCall
 from agentcore.rpc import RpcMethod
 from agentcore.server import create_app
 from tests.fixtures.edge import Edge, edge_runtime, request
-from tests.fixtures.embedded_parts import eventually
+from tests.fixtures.embedded_parts import eventually, until
 from tests.fixtures.rpc_methods import Nothing
 
 
@@ -49,7 +49,10 @@ async def gated(**settings: Any) -> AsyncIterator[tuple[Edge, Gate]]:
 
 
 async def until_queued(queue: CallQueue, count: int) -> None:
-    await eventually(lambda: len(queue) == count)
+    async def is_queued() -> bool:
+        return len(queue) == count
+
+    await until(is_queued)
 
 
 @pytest.mark.shows("issue16-2-fair")
@@ -106,7 +109,7 @@ async def test_slow_calls_of_one_agent_leave_slots_to_the_others() -> None:
     assert gate.started == ["ada", "ada", "ada", "bob", "ada"]
 
 
-async def test_a_client_that_is_gone_leaves_the_queue() -> None:
+async def test_a_call_whose_task_is_cancelled_leaves_the_queue() -> None:
     queue, order = CallQueue(1, 5.0), list[str]()
 
     async def call(name: str) -> None:
@@ -115,8 +118,9 @@ async def test_a_client_that_is_gone_leaves_the_queue() -> None:
 
     async with asyncio.TaskGroup() as tasks, queue.slot("ada"):
         calls = [tasks.create_task(call(name)) for name in ("bob", "cyd", "dan")]
-        await asyncio.sleep(0)
+        await until_queued(queue, 3)
         calls[0].cancel()
+        await until_queued(queue, 2)
     assert order == ["cyd", "dan"]
     async with asyncio.timeout(1), queue.slot("bob"):
         assert len(queue) == 0
@@ -163,12 +167,12 @@ async def test_the_expected_wait_is_by_the_queued_calls_of_the_agent() -> None:
     queue, count = CallQueue(1, 60.0, clock=lambda: 0.0), round(60.0 / FIRST_INTERVAL_SECONDS)
     async with asyncio.TaskGroup() as tasks:
         ends = await calls_of(queue, tasks, "ada", *["bob"] * (count - 1), queued=count - 1)
-        queue.refuse_long_waits("bob")
+        queue.reject_long_waits("bob")
         last = await calls_of(queue, tasks, "bob", queued=count)
         with pytest.raises(RateLimited) as rejected:
-            queue.refuse_long_waits("bob")
+            queue.reject_long_waits("bob")
         assert rejected.value.data["retry_after_seconds"] == 60.0
-        queue.refuse_long_waits("cyd")
+        queue.reject_long_waits("cyd")
         end(ends, count)
         end(last, 1)
 
@@ -193,7 +197,7 @@ async def test_a_stall_of_one_agent_rejects_no_calls_of_another_and_is_forgotten
         end(ends, 1)
         await until_queued(queue, 1)
         with pytest.raises(RateLimited):
-            queue.refuse_long_waits("ada")
-        queue.refuse_long_waits("bob")
+            queue.reject_long_waits("ada")
+        queue.reject_long_waits("bob")
         end(ends, 4)
-    queue.refuse_long_waits("ada")
+    queue.reject_long_waits("ada")
