@@ -74,7 +74,7 @@ from agentcore.structured_settings import (
 )
 from agentcore.telemetry import Metrics
 
-# Default thresholds of abstention, and of what a context omits; decisions 20 and 53.
+# Default thresholds of abstention, and of what a context omits; decision 53.
 RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.2)
 CONTEXT_CUT_OFFS = CutOffs(min_fit=0.2, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
 # Lexical scores alone cannot decide answerability: with these models only a caller's `min_fit` applies.

@@ -28,7 +28,7 @@ SEALED_PAIRS = """\
 The sealed half was opened on 2026-11-22, after the rules were frozen: 62 of 69 contradicting pairs were
 superseded (recall .899) and no other. Afterwards rules were changed for the service's tests and the
 stream, not for a sealed pair. The plain wordings of the stream were in view: its first run had 45.2 %
-contradictory answers. Since decision 63, a short correction supersedes nothing; that alone lowered the
+contradictory answers. Since 7eacde3, a short correction supersedes nothing; that alone lowered the
 recall to .783 (development: .941 to .882)."""
 FREE_WORDINGS = """\
 The author of the rules also wrote the free wordings. The sealed half was opened on 2026-11-22, after the

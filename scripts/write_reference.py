@@ -346,6 +346,20 @@ def _row(*cells: str) -> str:
 # --- decisions ---------------------------------------------------------------------------------------------
 
 
+# Records that others include, by the number that includes them.
+MERGED_DECISIONS = {
+    6: (50,),
+    25: (63,),
+    42: (64,),
+    51: (12, 52, 68),
+    54: (56, 61, 67),
+    60: (16, 19, 20, 21, 22, 57, 58, 59),
+    69: (14, 17),
+}
+# The architecture page has the packages; three typed conversations were a record, not a decision.
+REMOVED_DECISIONS = (13, 41, 62)
+
+
 def decisions_page() -> str:
     """Returns every decision by number, with its status."""
     rows = []
@@ -354,7 +368,8 @@ def decisions_page() -> str:
         number, _, title = text.partition("\n")[0].removeprefix("# ").partition(". ")
         [status] = re.findall(r"^Status: (.+)$", text, re.MULTILINE)
         rows.append(_row(number, f"[{title}]({path.name})", status))
-    return DECISIONS_HEAD + "".join(rows)
+    merged = "; ".join(f"{', '.join(map(str, old))} in {new}" for new, old in MERGED_DECISIONS.items())
+    return f"{DECISIONS_HEAD}{''.join(rows)}\nMerged: {merged}.\n"
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ def relations() -> Iterator[Example]:
 def streams() -> Iterator[Example]:
     """Yields the questions of five files of streams; the other messages of a stream do not answer.
 
-    Training on all 16 files changed nothing beyond noise (decision 56).
+    Training on all 16 files changed nothing beyond noise.
     """
     for path in sorted((DATA / "streams").glob("[a-e].jsonl")):
         rows = _rows(path)

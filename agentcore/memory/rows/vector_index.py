@@ -16,7 +16,7 @@ MIN_LISTS, MAX_LISTS = 32, 1_000
 HNSW_CONNECTIONS, HNSW_CONSTRUCTION = 16, 64
 # The maximum of pgvector.
 HNSW_MOST_REACH = 1_000
-# The default before a measurement: enough for 100,000 memories (docs/decisions/0017).
+# The default before a measurement: enough for 100,000 memories (decision 69).
 FIRST_SHARE = 0.12
 HNSW_FIRST_REACH = 120
 # The minimum: costs two milliseconds, and finds queries unlike the sample.
