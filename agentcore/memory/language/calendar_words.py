@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
@@ -21,8 +21,7 @@ GRAINS: tuple[Grain, ...] = ("day", "weekend", "week", "month", "quarter", "seas
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 SATURDAY = 5
-# 29 February recurs within eight years.
-YEARS_ROUND = 8
+_MONTHS_IN: Mapping[Unit, int] = {"month": 1, "quarter": 3, "year": 12}
 _HALF_DAYS: Mapping[Unit, int] = {"week": 3, "weekend": 3, "month": 15, "quarter": 45, "year": 183}
 # The first month of each, in the northern hemisphere.
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -32,8 +31,7 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 class Period:
     """Days from `start` up to, not including, `end`.
 
-    `floating`: the text does not fix it ("in May", without a year). `present`: it only names the present
-    ("today", "this week").
+    `floating`: the text does not fix it ("in May", without a year). `present`: it only names the present ("today").
     """
 
     start: date
@@ -44,7 +42,6 @@ class Period:
 
 
 def day(of: date) -> Period:
-    """Returns that day."""
     return Period(of, of + DAY, "day")
 
 
@@ -55,34 +52,29 @@ def week(of: date) -> Period:
 
 
 def weekend(of: date) -> Period:
-    """Returns Saturday and Sunday of the week of that day."""
     saturday = of + (SATURDAY - of.weekday()) * DAY
     return Period(saturday, saturday + 2 * DAY, "weekend")
 
 
 def months(year: int, first: int, count: int, grain: Grain) -> Period:
-    """Returns `count` months from the first day of a month."""
     start = date(year, first, 1)
     return Period(start, shifted(start, count), grain)
 
 
 def month(year: int, number: int) -> Period:
-    """Returns a month, 1 to 12."""
     return months(year, number, 1, "month")
 
 
 def quarter(year: int, number: int) -> Period:
-    """Returns a quarter, 1 to 4."""
     return months(year, 3 * number - 2, 3, "quarter")
 
 
 def season(year: int, name: str) -> Period:
-    """Returns a season by its name; a winter belongs to the year in which it begins."""
+    """Returns a season; a winter belongs to the year in which it begins."""
     return months(year, SEASONS[name], 3, "season")
 
 
 def whole_year(number: int) -> Period:
-    """Returns a year."""
     return months(number, 1, 12, "year")
 
 
@@ -95,12 +87,9 @@ def unit(of: date, name: Unit) -> Period:
             return weekend(of)
         case "week":
             return week(of)
-        case "month":
-            return month(of.year, of.month)
-        case "quarter":
-            return quarter(of.year, (of.month + 2) // 3)
         case _:
-            return whole_year(of.year)
+            count = _MONTHS_IN[name]
+            return months(of.year, (of.month - 1) // count * count + 1, count, name)
 
 
 def shifted(of: date, count: int) -> date:
@@ -113,17 +102,9 @@ def shifted(of: date, count: int) -> date:
 
 def moved(of: date, count: int, name: Unit) -> date:
     """Returns the day `count` units later; negative for earlier."""
-    match name:
-        case "day":
-            return of + count * DAY
-        case "week" | "weekend":
-            return of + count * WEEK
-        case "month":
-            return shifted(of, count)
-        case "quarter":
-            return shifted(of, 3 * count)
-        case _:
-            return shifted(of, 12 * count)
+    if name in _MONTHS_IN:
+        return shifted(of, count * _MONTHS_IN[name])
+    return of + count * (DAY if name == "day" else WEEK)
 
 
 def around(today: date, nearest: int, farthest: int, name: Unit) -> Period:
@@ -144,46 +125,43 @@ def rolling(today: date, count: int, name: Unit) -> Period:
 
 
 def beside(today: date, name: Unit, count: int) -> Period:
-    """Returns the unit `count` units before (negative) or after today's."""
+    """Returns the unit `count` units after today's; negative for before."""
     return unit(moved(unit(today, name).start, count, name), name)
 
 
 def weekday(today: date, number: int, which: Which) -> Period:
     """Returns a weekday, 0 to 6: the nearest before or after today; "next" is in the next week."""
-    back = (today.weekday() - number) % 7
+    ahead = (number - today.weekday()) % 7
     match which:
         case "latest" | "last":
-            return day(today - (back or 7) * DAY)
+            return day(today + (ahead - 7) * DAY)
         case "this":
-            return day(today + (-back % 7) * DAY)
+            return day(today + ahead * DAY)
         case "next":
             return day(week(today).start + WEEK + number * DAY)
         case _:
-            return day(today + (-back % 7 or 7) * DAY)
+            return day(today + (ahead or 7) * DAY)
 
 
-def recurring(make: Callable[[int], Period | None], today: date, which: Which) -> Period | None:
+def recurring(make: Callable[[int], Period], today: date, which: Which) -> Period:
     """Returns a yearly occurrence: latest begun, last ended, this year's, next to begin or next to end."""
     if which == "this":
         return make(today.year)
     back = which in ("latest", "last")
-    for period in _occurrences(make, today.year, -1 if back else 1):
-        fits = {
-            "latest": period.start <= today,
-            "last": period.end <= today,
-            "next": period.start > today,
-            "coming": period.end > today,
-        }
-        if fits[which]:
-            return period
-    return None
+    years = range(today.year + 1, today.year - 3, -1) if back else range(today.year - 1, today.year + 2)
+    return next(period for period in map(make, years) if _fits(period, today, which))
 
 
-def _occurrences(make: Callable[[int], Period | None], year: int, step: int) -> Iterator[Period]:
-    for distance in range(-1, YEARS_ROUND + 1):
-        period = make(year + distance * step)
-        if period is not None:
-            yield period
+def _fits(period: Period, today: date, which: Which) -> bool:
+    match which:
+        case "latest":
+            return period.start <= today
+        case "last":
+            return period.end <= today
+        case "next":
+            return period.start > today
+        case _:
+            return period.end > today
 
 
 def part(whole: Period, name: str) -> Period:
@@ -200,7 +178,6 @@ def part(whole: Period, name: str) -> Period:
 
 
 def word_set(words: str) -> frozenset[str]:
-    """Splits a list of words."""
     return frozenset(words.split())
 
 
@@ -292,15 +269,13 @@ class Said:
         return self._count
 
     def word(self, at: int) -> Word:
-        """Returns the word at that position."""
         return self._words[at] if 0 <= at < self._count else self._nothing
 
     def lower(self, at: int) -> str:
-        """Returns the word at that position in lower case."""
         return self._words[at].lower if 0 <= at < self._count else ""
 
     def number(self, at: int, digits: int = 4) -> int | None:
-        """Returns the number at that position; None if there is none, or a longer one."""
+        """Returns the number at that position, None for a longer one."""
         lower = self.lower(at)
         return int(lower) if lower.isdecimal() and lower.isascii() and len(lower) <= digits else None
 
@@ -309,7 +284,6 @@ class Said:
         return at > 0 and self.word(at - 1).end == self.word(at).start != self.word(at).end
 
     def capital(self, at: int) -> bool:
-        """Returns whether the word begins with a capital."""
         return self.text[self.word(at).start : self.word(at).start + 1].isupper()
 
     def before(self, at: int) -> str:
@@ -317,8 +291,7 @@ class Said:
         return self.lower(at - 2) if self.lower(at - 1) == "the" else self.lower(at - 1)
 
     def after_time(self, at: int) -> bool:
-        """Returns whether a number before this position can be a date: no counted noun follows ("in 2022
-        files")."""
+        """Returns whether a number before this position can be a date: no counted noun follows ("in 2022 files")."""
         word = self.word(at)
         if self.glued(at) and word.lower in (".", "-", "/", ":", "%", ","):
             return not (self.word(at + 1).start == word.end and self.lower(at + 1).isalnum())
@@ -342,7 +315,7 @@ class Said:
         return _COMING.search(self._plain, *bounds) is not None and _DONE.search(self._plain, *bounds) is None
 
     def is_past(self, at: int) -> bool:
-        """Returns whether the sentence around the word is past: by the last verb before it, else by any."""
+        """Returns whether the sentence is past: by the last verb before the word, else by any."""
         (start, end), place = self._sentence(at), self.word(at).start
         past, present = (
             max((found.start() for found in tense.finditer(self._plain, start, place)), default=-1)

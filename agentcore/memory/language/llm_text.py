@@ -27,7 +27,7 @@ _HARMONY_FRAME = re.compile(r"<\|start\|>assistant|<\|channel\|>\w{1,20}|<\|(?:m
 
 
 def strip_all_reasoning(text: str) -> str:
-    """Removes reasoning from a model's text: closed blocks anywhere, and unclosed blocks at the start and end."""
+    """Removes closed reasoning blocks anywhere, and unclosed ones at the start and end."""
     text = _without_analysis(text)
     said = _without(text, _closed_blocks(text))
     return _strip_cut_off(said, has_reasoning=said != text).strip()
@@ -48,11 +48,9 @@ def strip_leading_reasoning(text: str, *, cut_off: bool = False) -> str:
 def _strip_cut_off(text: str, *, has_reasoning: bool) -> str:
     """Removes the text before a closing tag that was never opened, and after an opening tag that is never closed.
 
-    - Closing tag: it must start or end a line, or follow a sentence outside of a quotation, because JSON and code
-      may quote it. Templates that open the block themselves cause it.
-    - Opening tag: it must start a line; if the text `has_reasoning` elsewhere, the start of a sentence is enough.
-
-    A text about such tags is cut too if it places them so.
+    The closing tag (some templates open the block themselves) must start or end a line, or follow a sentence outside of
+    a quotation: JSON and code may quote it. The opening tag must start a line; if the text `has_reasoning` elsewhere,
+    the start of a sentence is enough.
     """
     marks, start = _marks_of_blocks(text), 0
     if marks and marks[0]["closes"]:
@@ -142,7 +140,6 @@ def truncate_bytes(text: str, max_bytes: int = MEMORY_BYTES) -> str:
 
 
 def size_bytes(text: str) -> int:
-    """Returns the length of the text in UTF-8 bytes."""
     return len(text.encode("utf-8", "replace"))
 
 
@@ -158,7 +155,7 @@ def truncate_sentences(text: str, max_tokens: int, count: Callable[[str], int]) 
 
 
 def truncate_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Returns the longest prefix that fits, by bisection."""
+    """Returns the longest prefix that fits."""
     fits, too_long = 0, len(text) + 1
     while too_long - fits > 1:
         middle = (fits + too_long) // 2

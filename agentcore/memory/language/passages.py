@@ -33,8 +33,6 @@ _NONE, _SPACE, _SENTENCE, _TURN_END = range(4)
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a text, by its offsets in characters."""
-
     start: int
     end: int
 
@@ -42,8 +40,8 @@ class Passage:
 def passages(text: str) -> list[Passage]:
     """Returns passages of at most MOST_TOKENS tokens that cover the text, in order; each overlaps the next.
 
-    Passages after the first have about half as many. Takes linear time. Token counts are upper estimates;
-    text in no language, such as random letters, may exceed them.
+    Those after the first have about half as many. Token counts are upper estimates, which text in no language may
+    exceed.
     """
     starts, grades, costs = _boundaries(text)
     found: list[Passage] = []

@@ -91,15 +91,14 @@ _WRAPPED_CHARS = 40
 
 
 def collapse(text: str) -> str:
-    """Returns the text on one line, each run of white space replaced by one blank."""
     return " ".join(text.split())
 
 
 def normalize(form: NormalForm, text: str) -> str:
-    """Returns the text in a Unicode normal form; the only caller of `unicodedata.normalize` in the package.
+    """Returns the text in a Unicode normal form, in linear time; releases the GIL between slices.
 
-    Takes linear time and releases the GIL between slices. Runs of more than `MAX_MARK_RUN` non-starters are
-    broken by a grapheme joiner (Stream-Safe Text Format, UAX #15): sorting them takes quadratic time.
+    The only caller of `unicodedata.normalize` in the package: runs of more than `MAX_MARK_RUN` non-starters are broken
+    by a grapheme joiner (Stream-Safe Text Format, UAX #15), since sorting them takes quadratic time.
     """
     if text.isascii():
         return text
@@ -148,7 +147,7 @@ def normal_form(text: str) -> str:
 
 
 def fold(word: str) -> str:
-    """Removes case and accents: "Café" and "CAFE" become the same word."""
+    """Removes case and accents."""
     if word.isascii():
         return word.lower()
     bare = _ACCENTS.sub("", normalize("NFKD", word).casefold())
@@ -156,7 +155,7 @@ def fold(word: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Returns the text's words as written; identifiers, addresses, versions and compounds stay whole."""
+    """Returns the words as written; identifiers, addresses, versions and compounds stay whole."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     plain = INVISIBLE.sub("", normalize("NFKC", text))
@@ -166,8 +165,7 @@ def tokens(text: str) -> list[str]:
 def words(text: str) -> list[str]:
     """Returns folded words in order, each compound followed by its parts; never stemmed.
 
-    "getUserName" yields getusername, get, user, name; "1,200" yields 1200; unspaced scripts yield pairs of
-    characters. A word is at most `MAX_WORD_CHARS` long.
+    "getUserName" yields getusername, get, user, name; unspaced scripts yield pairs of characters.
     """
     found: list[str] = []
     for token in tokens(text):
@@ -236,7 +234,7 @@ def _parts(token: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Returns the text's sentences, list items and headings in order, verbatim except for list markers.
+    """Returns sentences, list items and headings in order, verbatim except for list markers.
 
     Drops those without a letter or digit. A fenced code block is one piece (`is_code`).
     """
@@ -253,7 +251,6 @@ def sentences(text: str) -> list[str]:
 
 
 def is_code(sentence: str) -> bool:
-    """Returns whether a piece of `sentences` is a fenced code block."""
     return sentence.startswith(_FENCE)
 
 

@@ -1,7 +1,7 @@
 """Estimates whether anything found answers a query, and what kind of query it is. Pure.
 
-Cosines of unrelated texts differ between languages and models. The baseline of a memory is its cosine with
-unrelated prompts; the cosine of a query that is about the memory exceeds it (cf. CSLS, Conneau et al. 2018).
+Cosines of unrelated texts differ between languages and models. The baseline of a memory is its cosine with unrelated
+prompts; the cosine of a query about the memory exceeds it (cf. CSLS, Conneau et al. 2018).
 """
 
 from __future__ import annotations
@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Signals:
-    """Features of answerability: whether any candidate answers the query.
+    """Features of answerability.
 
-    `excess`: by how much the best cosine exceeds its memory's cosine with unrelated prompts, and
-    `generality`: how near the query is to such a prompt, both as in `OffTopicPrompts`. `words`: the best BM25
-    score as a share of that of the query itself as a text, in [0, 1].
+    `excess` of the best cosine and `generality` as in `OffTopicPrompts`. `words`: the best BM25 score as a share of
+    that of the query itself as a text, in [0, 1].
     """
 
     excess: float
@@ -39,7 +38,7 @@ class FitModel:
     words: float = 0.36
 
     def probability(self, signals: Signals) -> float:
-        """Returns the probability that any candidate answers, in [0, 1]."""
+        """Returns the probability that any candidate answers."""
         return logistic(
             self.bias + self.excess * signals.excess + self.generality * signals.generality + self.words * signals.words
         )
@@ -59,10 +58,10 @@ def logistic(value: float) -> float:
 class CutOffs:
     """Thresholds for abstention, and for hits too far below the best.
 
-    A search abstains if the probability of an answer is below `min_fit`. Other hits need `least_share` of the
-    best score, and `least_rise` of the way from the store's typical score to the best. The ranking ends at a
-    drop of more than `widest_gap` between adjacent scores. 0, 0, 0 and 1 drop no hits. Below `full_fit`,
-    hits get only a part of a context's budget.
+    A search abstains if the probability of an answer is below `min_fit`. Other hits need `least_share` of the best
+    score, and `least_rise` of the way from the store's typical score to the best. The ranking ends at a drop of more
+    than `widest_gap` between adjacent scores. Below `full_fit`, hits get only a part of a context's budget. The
+    defaults drop no hits.
     """
 
     min_fit: float = 0.0
@@ -77,18 +76,14 @@ class CutOffs:
 
     def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
         """Returns how many of the descending scores to keep, at least one; `memory_count`: of the store."""
-        least = self._least(scores, memory_count)
+        if not scores:
+            return 0
+        foot = typical(scores, memory_count) if self.least_rise else 0.0
+        least = max(self.least_share * scores[0], foot + self.least_rise * (scores[0] - foot))
         for place in range(1, len(scores)):
             if scores[place] < least or scores[place - 1] - scores[place] > self.widest_gap:
                 return place
         return len(scores)
-
-    def _least(self, scores: Sequence[float], memory_count: int) -> float:
-        if not scores:
-            return 0.0
-        share = self.least_share * scores[0]
-        foot = typical(scores, memory_count) if self.least_rise else 0.0
-        return max(share, foot + self.least_rise * (scores[0] - foot))
 
 
 def typical(scores: Sequence[float], memory_count: int) -> float:
@@ -109,8 +104,8 @@ Vectors: TypeAlias = NDArray[np.float32]
 class OffTopicPrompts:
     """Vectors of the prompts, a unit row each, as queries.
 
-    `spread`: the standard deviation of the cosines between prompts. `typical`: the mean cosine of a prompt
-    with its nearest one. Both make the figures of different embedding models comparable.
+    `spread`: the standard deviation of their cosines; `typical`: the mean cosine of a prompt with its nearest one. Both
+    make figures of different embedding models comparable.
     """
 
     vectors: Vectors
@@ -125,9 +120,9 @@ class OffTopicPrompts:
         return cls(vectors, float(between.std()), float(between.max(axis=1).mean()))
 
     def generality(self, queries: Vectors) -> float:
-        """Returns how near the queries (a row each) are to a prompt; the least general one counts.
+        """Returns how near the queries (a row each) are to a prompt, in units of `spread`, 0 for a typical prompt.
 
-        In units of `spread`, 0 for a typical prompt.
+        The least general query counts.
         """
         return float(((_unit(queries) @ self.vectors.T).max(axis=1).min() - self.typical) / self.spread)
 
@@ -190,10 +185,9 @@ class QueryDetector:
         return cls(weights, float(bias))
 
     def scores(self, queries: Vectors) -> NDArray[np.float64]:
-        """Returns the log odds, (n,), of queries, (n, dimensions)."""
+        """Returns the log odds of queries, (n, dimensions)."""
         return np.asarray(queries @ self.weights + self.bias)
 
     def probability(self, query: Vectors) -> float:
         """Returns the probability that the query, (dimensions,), is of this kind."""
-        score = float(self.scores(query[None])[0])
-        return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))
+        return logistic(float(self.scores(query[None])[0]))

@@ -29,14 +29,14 @@ Span = tuple[datetime, datetime]
 class Candidate(NamedTuple):
     """A memory that a retriever found, with the features for ranking.
 
-    `words`: its BM25 score, not scaled. `text`: the digest of its words with speaker, user and namespace; the
-    same words of another person are another statement. `asks`: it ends with a question. `is_exchange`: it
-    contains a request and its response. `event`: the time it mentions. `term_keys`: its terms as digests.
-    `is_summary`: it summarizes others, to which it is linked. `held`: its validity, if it is superseded and
-    the query is historical.
-    `session_match`: the share of the query's terms, by their weights in BM25, that the candidates of its
-    session contain together, if people talk there.
-    `passage`: the offsets of a later passage, if that is nearer to the query than the memory's own vector.
+    - `words`: its BM25 score, not scaled.
+    - `text`: the digest of its words with speaker, user and namespace.
+    - `asks`: it ends with a question. `is_exchange`: it contains a request and its response.
+    - `event`: the time it mentions. `term_keys`: its terms as digests.
+    - `is_summary`: it summarizes others, to which it is linked.
+    - `held`: its validity, if it is superseded and the query is historical.
+    - `session_match`: the share of the query's terms, by BM25 weight, in the candidates of its session between people.
+    - `passage`: the offsets of a later passage, if that is nearer to the query than the memory's own vector.
     """
 
     memory_id: UUID
@@ -59,7 +59,7 @@ class Candidate(NamedTuple):
 
     @property
     def is_turn(self) -> bool:
-        """Whether it is a person's turn in a conversation; adjacent turns may be its question or answer."""
+        """Whether it is a person's turn in a conversation."""
         return is_person(self.speaker) and not self.is_exchange
 
     def of_then(self, window: Span) -> bool:
@@ -71,10 +71,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateLink:
-    """A link between two memories; it counts in both directions.
-
-    `by_caller`: its relation is not reserved for the service.
-    """
+    """A link between two memories, in both directions. `by_caller`: its relation is not reserved for the service."""
 
     source_id: UUID
     target_id: UUID
@@ -82,7 +79,6 @@ class CandidateLink:
     by_caller: bool = False
 
     def scaled(self, factor: float) -> CandidateLink:
-        """Returns the link with its weight times this factor."""
         return CandidateLink(self.source_id, self.target_id, self.weight * factor, self.by_caller)
 
 
@@ -98,16 +94,15 @@ class MatchScale:
 class Question:
     """The query, as the ranking uses it; `now`: the time it is asked at.
 
-    `words`: of the query, which may name a speaker. `windows`: the times that it names; `seeks_time`: it asks
-    when something was.
-    `min_score` applies to the similarity only: a fused score is not a cosine. Without vectors the other terms
-    share its weight. `distinct`: deduplicate. `memory_count`: of the agent, 0 if unknown. `own`: memories
-    that are the query itself, stored before it was asked; `own_text`: the digest of its words, to find such
-    turns. `text`: the digest of the query's words; a stored question with these words repeats no memory.
-    `excess` of the nearest and `generality` as in `OffTopicPrompts`. `changes` lead from a memory to one that it makes
-    outdated, with the probability; none if the query is probably historical. `change_factor`: the probability that
-    the query asks for a current state. `about_assistant`: the probability that the query asks for what the assistant
-    said.
+    - `words`: may name a speaker. `windows`: the times that it names. `seeks_time`: it asks when something was.
+    - `min_score` applies to the similarity only: a fused score is not a cosine.
+    - `distinct`: deduplicate. `memory_count`: of the agent, 0 if unknown.
+    - `own`: memories that are the query itself; `own_text`: the digest of its words, to find such turns.
+    - `text`: the digest of the query's words; a stored question with these words repeats no memory.
+    - `excess` of the nearest and `generality` as in `OffTopicPrompts`.
+    - `changes` lead from a memory to one that it makes outdated, with the probability; none in a historical query.
+    - `change_factor`, `about_assistant`: probability that the query asks for a current state, for the assistant's
+    words.
     """
 
     now: datetime
@@ -144,7 +139,7 @@ class SearchLimits:
     several_vector_candidates: int = 150
 
     def times(self, breadth: int) -> SearchLimits:
-        """Returns limits with the candidates of every retriever multiplied."""
+        """Multiplies the candidates of every retriever."""
         return replace(
             self,
             vector_candidates=breadth * self.vector_candidates,
@@ -169,8 +164,6 @@ MOST_CHOSEN = 20
 SKETCHED_TERMS = 128
 SAME_TEXT = "same_text_as_newer"
 
-StandsFor = dict[UUID, list[Candidate]]
-
 
 @dataclass(frozen=True)
 class Distinct:
@@ -185,53 +178,34 @@ def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: 
 
     Keeps the newest; if the query names a time, the newest said in that time.
     """
-    stands_for: StandsFor = {}
-    kept = _newest(candidates, windows, stands_for)
+
+    def preference(candidate: Candidate) -> tuple[bool, tuple[float, UUID]]:
+        return any(start <= candidate.timestamp < end for start, end in windows), _age(candidate)
+
+    groups: dict[Hashable, list[Candidate]] = {}
+    for each in candidates:
+        groups.setdefault((each.text, each.held), []).append(each)
+    kept, stands_for = [], {}
+    for alike in groups.values():
+        newest = max(alike, key=preference)
+        kept.append(newest)
+        if len(alike) > 1:
+            others = sorted((each for each in alike if each is not newest), key=_age, reverse=True)
+            stands_for[newest.memory_id] = [each.memory_id for each in others]
     if len(kept) < len(candidates):
         dropped[SAME_TEXT] = len(candidates) - len(kept)
-    return Distinct(
-        kept,
-        {
-            memory_id: [each.memory_id for each in sorted(others, key=_age, reverse=True)]
-            for memory_id, others in stands_for.items()
-        },
-    )
+    return Distinct(kept, stands_for)
 
 
 def _age(candidate: Candidate) -> tuple[float, UUID]:
     return candidate.timestamp.timestamp(), candidate.memory_id
 
 
-def _newest(candidates: Sequence[Candidate], windows: Sequence[Span], stands_for: StandsFor) -> list[Candidate]:
-    keys = [(each.text, each.held) for each in candidates]
-    if len(set(keys)) == len(keys):
-        return list(candidates)
-    staying: dict[Hashable, Candidate] = {}
-    for alike, each in zip(keys, candidates, strict=True):
-        other = staying.setdefault(alike, each)
-        if other is each:
-            continue
-        stays, goes = (each, other) if _before(each, other, windows) else (other, each)
-        staying[alike] = stays
-        stands_for.setdefault(stays.memory_id, []).extend((goes, *stands_for.pop(goes.memory_id, ())))
-    return list(staying.values())
-
-
-def _before(one: Candidate, other: Candidate, windows: Sequence[Span]) -> bool:
-    if not windows:
-        return _age(one) > _age(other)
-    return (_said_in(one, windows), _age(one)) > (_said_in(other, windows), _age(other))
-
-
-def _said_in(candidate: Candidate, windows: Sequence[Span]) -> bool:
-    return any(start <= candidate.timestamp < end for start, end in windows)
-
-
 def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
     """Returns how much each memory, best first, repeats one ranked higher, in [0, 1].
 
-    The Jaccard coefficient of their distinct terms with the most similar such memory, 0 up to LEAST_LIKENESS.
-    Ranks by the reduced score; only the first MOST_CHOSEN lower others.
+    The Jaccard coefficient of their distinct terms with the most similar such memory, 0 up to LEAST_LIKENESS. Ranks by
+    the reduced score; only the first MOST_CHOSEN lower others.
     """
     repeated = np.zeros(len(scores))
     alike = _jaccard(term_keys)

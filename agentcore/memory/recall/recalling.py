@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
@@ -51,18 +51,15 @@ _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
 class TaskMemory:
     """A task's current working memory, newest first, with importances.
 
-    `memory_ids`: all of the task's newest, also those beyond the working memory's budget; `goes_on`: there
-    may be older ones.
+    `importances`: of all of the task's newest, also those beyond the budget; `goes_on`: there may be older ones.
     """
 
     entries: Sequence[WorkingEntry] = ()
     importances: Mapping[UUID, float] = field(default_factory=dict)
-    memory_ids: Set[UUID] = frozenset()
     goes_on: bool = False
 
     def holds(self, memory: MemorySummary, task_id: str | None) -> bool:
-        """Returns whether a hit belongs to the task."""
-        return memory.memory_id in self.memory_ids or (self.goes_on and memory.task_id == task_id)
+        return memory.memory_id in self.importances or (self.goes_on and memory.task_id == task_id)
 
 
 async def working_memory(
@@ -76,7 +73,8 @@ async def working_memory(
     if copied is not None:
         rows = await _rows(parts, caller, task_id, conditions, whole=False)
         newest = _inside_budget(rows, parts.working.budget_tokens)
-        if _is_whole(copied, newest):
+        versions = [(row["memory_id"], row["version"]) for row in newest]
+        if versions == [(each.memory_id, each.version) for each in copied]:
             matching = [each for each, row in zip(copied, newest, strict=True) if row["matches"]]
             return _task_memory(rows, matching)
         await parts.working.forget(caller.agent_id, [task_id])
@@ -92,12 +90,7 @@ async def working_memory(
 
 def _task_memory(rows: Sequence[Row], entries: Sequence[WorkingEntry]) -> TaskMemory:
     importances = {row["memory_id"]: 1.0 if row["pinned"] else row["relevance_score"] for row in rows}
-    return TaskMemory(entries, importances, importances.keys(), len(rows) == MAX_ENTRIES)
-
-
-def _is_whole(copied: Sequence[WorkingEntry], rows: Sequence[Row]) -> bool:
-    held = [(each.memory_id, each.version) for each in copied]
-    return held == [(row["memory_id"], row["version"]) for row in rows]
+    return TaskMemory(entries, importances, len(rows) == MAX_ENTRIES)
 
 
 async def _rows(
@@ -160,19 +153,20 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
     if not params.include_flagged:
         flagged = await parts.storage.count_flagged(caller.agent_id, conditions)
         conditions["unflagged"] = True
+    then: dict[str, Any] = {} if params.as_of is None else {"as_of": params.as_of.isoformat()}
     if params.task_id is not None:
-        matching = conditions if params.as_of is None else {**conditions, "as_of": params.as_of.isoformat()}
         with steps("working"):
-            task = await working_memory(parts, caller, params.task_id, matching, degraded)
+            task = await working_memory(parts, caller, params.task_id, {**conditions, **then}, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
     chars = len(params.query) + sum(len(each.content) for each in task.entries)
     talk = await read_text(lambda: _talk(params, task.entries), chars)
-    found = await _search(parts, caller, params, conditions, steps, k, talk)
+    search = Search(parts, caller, params, conditions, steps, talk)
+    found = await search.run(k, _cut_offs(parts, params), breadth_for(k))
     manner = _manner(parts, params, found.receipt)
     entries = _entries(params, task, found)
     with steps("summaries"):
-        holding = _holding(params, conditions)
-        summaries = await replacements(parts, caller, entries, holding, params.max_tokens)
+        matching = {**conditions, **(then or {"current": True})}
+        summaries = await replacements(parts, caller, entries, matching, params.max_tokens)
     with steps("format"):
         built = await _built(entries, params.max_tokens, count, manner, summaries)
     used = [line.entry.memory_id for line in built.lines]
@@ -247,28 +241,9 @@ def _receipt(
     )
 
 
-async def _search(
-    parts: MemoryParts,
-    caller: Caller,
-    params: GetContextParams,
-    conditions: Mapping[str, Any],
-    steps: Steps,
-    k: int,
-    talk: Talk,
-) -> SearchResult:
-    search = Search(parts, caller, params, conditions, steps, talk)
-    return await search.run(k, _cut_offs(parts, params), breadth_for(k))
-
-
 def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
     """Returns the default cut-offs; none in a task, whose requests resemble few of the memories they need."""
     return parts.policy.context_cut_offs if params.task_id is None else CutOffs()
-
-
-def _holding(params: GetContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
-    if params.as_of is not None:
-        return {**conditions, "as_of": params.as_of.isoformat()}
-    return {**conditions, "current": True}
 
 
 def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
@@ -298,8 +273,7 @@ def _entries(params: GetContextParams, task: TaskMemory, result: SearchResult) -
         entries.append(_task_entry(entry, rank, worth, task.importances[entry.memory_id]))
     for rank, memory in enumerate(found):
         if memory.memory_id not in held:
-            of_task = task.holds(memory, params.task_id)
-            entries.append(_found_entry(memory, rank, worths[rank], of_task=of_task))
+            entries.append(_found_entry(memory, rank, worths[rank], of_task=task.holds(memory, params.task_id)))
     return [replace(entry, passage=result.passages.get(entry.memory_id)) for entry in entries]
 
 

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm_limits import LimitedReranker
-from agentcore.memory.models import Dropped, JsonObject, MemoryRecord, MemorySummary, ScoreTerm
+from agentcore.memory.models import Dropped, JsonObject, MemorySummary, ScoreTerm
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.candidates import CandidateLink
-from agentcore.memory.ranking.opposition import CONTRADICTED, contradicted, instead_of
+from agentcore.memory.ranking.opposition import CONTRADICTED, contradicted
 from agentcore.memory.retrieval import Ranked, Ranking
 from agentcore.memory.scoring import is_person
 from agentcore.telemetry import Steps
@@ -22,7 +22,7 @@ from agentcore.telemetry import Steps
 
 @dataclass(frozen=True)
 class Notes:
-    """The timer of a call's steps, degraded features, and details of the search for the receipt."""
+    """Degraded features and details of a search for the receipt, and the timer of its steps."""
 
     steps: Steps
     degraded: list[str] = field(default_factory=list)
@@ -90,10 +90,8 @@ async def _texts(parts: MemoryParts, agent_id: str, starts: Mapping[UUID, int], 
 
 
 def reordered(ranking: Ranking, relevances: Sequence[float]) -> Ranking:
-    """Sorts the top hits by relevance; stable for equal ones.
-
-    Each takes the score of its new position; the term `reranker` records the difference.
-    """
+    """Sorts the top hits by relevance. Each takes the score of its new position; the term `reranker` records the
+    difference."""
     leading = ranking.ranked[: len(relevances)]
     order = sorted(range(len(leading)), key=lambda place: (-relevances[place], place))
     moved = [_moved(leading[old], leading[new].score, relevances[old]) for new, old in enumerate(order)]
@@ -126,8 +124,7 @@ CLOSE_SHARE = 0.75
 
 
 def with_linked(ranking: Ranking, k: int) -> Ranking:
-    """Moves memories with strong links to the first three hits up to follow these, also memories that were
-    cut off.
+    """Moves memories with strong links to the first three hits up to follow these, also memories that were cut off.
 
     Each takes the score of the memory before it. Returns at most `k` memories.
     """
@@ -192,7 +189,7 @@ async def settled(
         against = await _upheld(parts, agent_id, contradicted(agent_id, memories))
         ranking = _without_contradicted(ranking, against)
         memories = [
-            each.model_copy(update={"instead_of": instead_of(against, each.memory_id)})
+            each.model_copy(update={"instead_of": [old for old, new in against.items() if new == each.memory_id]})
             for each in memories
             if each.memory_id not in against
         ][:k]
@@ -202,8 +199,8 @@ async def settled(
 async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) -> dict[UUID, UUID]:
     """Returns the contradictions that apply.
 
-    Keeps memories that are pinned, that were changed or confirmed after the newer one was stored, or whose
-    newer one was stored with `supersede: false`.
+    Keeps memories that are pinned, that were changed or confirmed after the newer one was stored, or whose newer one
+    was stored with `supersede: false`.
     """
     records = await parts.storage.get(agent_id, [*against, *against.values()])
     return {
@@ -213,12 +210,8 @@ async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) 
         and new in records
         and not records[old].pinned
         and records[new].provenance.get("supersede") is not False
-        and not _confirmed_since(records[old], records[new])
+        and not (records[old].version > 1 and records[old].updated_at > records[new].created_at)
     }
-
-
-def _confirmed_since(old: MemoryRecord, new: MemoryRecord) -> bool:
-    return old.version > 1 and old.updated_at > new.created_at
 
 
 def _without_contradicted(ranking: Ranking, against: dict[UUID, UUID]) -> Ranking:

@@ -63,10 +63,7 @@ Vectors = NDArray[np.float32] | None
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The memories, best first, and the receipt of how they were found.
-
-    `passages`: of long memories that matched by a later passage, its offsets.
-    """
+    """The memories, best first, the receipt, and the offsets of the passages by which long memories matched."""
 
     memories: list[MemorySummary]
     receipt: Receipt
@@ -118,11 +115,13 @@ class Search:
         """
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named = await self._understood(now)
-        times = _times_in(named)
+        windows = [(each.start, each.end) for each in named]
+        phrases = [each.phrase for each in named]
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
-        windows = [time for _, time in times]
         historical = self._historical(vectors)
-        back = self._historical_scope(times, now, historical)
+        times = list(zip(phrases, windows, strict=True))
+        is_now = self._params.as_of is None
+        back = historical_scope(self._params.query, times, now, historical) if is_now else None
         request = SearchRequest(
             self._conditions(back),
             vectors,
@@ -140,7 +139,6 @@ class Search:
         settles = self._resolves_contradictions(windows, back)
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, back, historical)
-        phrases = [phrase for phrase, _ in times]
         ranking = await self._ranked(found, question, wanted, self._effective_cut_offs(cut_offs, found, phrases))
         passages = found.passages
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
@@ -153,12 +151,10 @@ class Search:
         return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
 
     def _resolves_contradictions(self, windows: Sequence[Span], back: HistoricalScope | None) -> bool:
-        """Returns whether contradicted memories are left out: not if the query concerns the past."""
         is_past = windows or back or asks_of_the_past(self._params.query)
         return self._params.distinct and not is_past
 
     async def _ranked(self, found: Found, question: Question, wanted: int, cut_offs: CutOffs) -> Ranking:
-        """Ranks the candidates, in a thread if they have many terms."""
         arguments = (
             found.candidates,
             found.links,
@@ -171,13 +167,6 @@ class Search:
         with self._steps("rank"):
             is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
             return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
-
-    def _historical_scope(
-        self, named: Sequence[tuple[str, Span]], now: datetime, historical: float
-    ) -> HistoricalScope | None:
-        if self._params.as_of is not None:
-            return None
-        return historical_scope(self._params.query, named, now, historical)
 
     def _historical(self, vectors: Vectors) -> float:
         """Returns the probability that a query without `as_of` asks for an earlier state."""
@@ -196,7 +185,7 @@ class Search:
         return 1.0 - historical if probability is None else probability
 
     def _about_assistant(self, vectors: Vectors) -> float:
-        """Returns the probability that the query asks for what the assistant said; 0 if it is below the threshold."""
+        """Returns the probability that the query asks for what the assistant said; 0 below the threshold."""
         samples = self._parts.samples
         probability = None if samples is None else self._detected(samples.about_assistant, vectors)
         if probability is None or probability < ABOUT_ASSISTANT_THRESHOLD:
@@ -229,12 +218,9 @@ class Search:
             return CutOffs()
         if any(each.similarity is None and each.words for each in found.candidates):
             return CutOffs(min_fit=given or 0.0)
-        if given is None and self._asks_only_for(phrases, found):
+        if given is None and found.counts.get("temporal") and asks_only_for(self._params.query, phrases):
             given = 0.0
         return cut_offs if given is None else replace(cut_offs, min_fit=given)
-
-    def _asks_only_for(self, phrases: Sequence[str], found: Found) -> bool:
-        return found.counts.get("temporal", 0) > 0 and asks_only_for(self._params.query, phrases)
 
     def _question(
         self,
@@ -385,17 +371,10 @@ class Search:
         )
 
 
-def _times_in(named: Sequence[Window]) -> list[tuple[str, Span]]:
-    return [(each.phrase, (each.start, each.end)) for each in named]
-
-
 async def rewritten(
     parts: MemoryParts, agent_id: str, query: str, text: str, history: Sequence[Turn], notes: Notes
 ) -> list[str]:
-    """Returns the texts to embed: `text` first, then rewritten queries.
-
-    Returns `text` alone without a rewriter, or when it fails; `notes` record the number of rewrites.
-    """
+    """Returns the texts to embed: `text`, then rewritten queries, if there is a rewriter and it answers."""
     if parts.rewriter is None:
         return [text]
     try:
