@@ -31,7 +31,7 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 class Period:
     """Days from `start` up to, not including, `end`.
 
-    `floating`: the text does not fix it ("in May", without a year). `present`: it only names the present ("today").
+    `floating`: not fixed by the text ("in May"). `present`: it only names the present ("today").
     """
 
     start: date
@@ -46,7 +46,7 @@ def day(of: date) -> Period:
 
 
 def week(of: date) -> Period:
-    """Returns the week of that day, from Monday."""
+    """From Monday."""
     monday = of - of.weekday() * DAY
     return Period(monday, monday + WEEK, "week")
 
@@ -70,7 +70,7 @@ def quarter(year: int, number: int) -> Period:
 
 
 def season(year: int, name: str) -> Period:
-    """Returns a season; a winter belongs to the year in which it begins."""
+    """A winter belongs to the year in which it begins."""
     return months(year, SEASONS[name], 3, "season")
 
 
@@ -79,7 +79,6 @@ def whole_year(number: int) -> Period:
 
 
 def unit(of: date, name: Unit) -> Period:
-    """Returns the day, weekend, week, month, quarter or year that contains the day."""
     match name:
         case "day":
             return day(of)
@@ -93,7 +92,7 @@ def unit(of: date, name: Unit) -> Period:
 
 
 def shifted(of: date, count: int) -> date:
-    """Returns the day `count` months later; the month's last day if the month is shorter."""
+    """Returns the day `count` months later, or the month's last day."""
     ordinal = of.year * 12 + of.month - 1 + count
     year, number = divmod(ordinal, 12)
     last = calendar.monthrange(year, number + 1)[1]
@@ -101,14 +100,13 @@ def shifted(of: date, count: int) -> date:
 
 
 def moved(of: date, count: int, name: Unit) -> date:
-    """Returns the day `count` units later; negative for earlier."""
     if name in _MONTHS_IN:
         return shifted(of, count * _MONTHS_IN[name])
     return of + count * (DAY if name == "day" else WEEK)
 
 
 def around(today: date, nearest: int, farthest: int, name: Unit) -> Period:
-    """Returns the span of "three weeks ago": that day, plus and minus half a unit."""
+    """Returns the span of "three weeks ago": plus and minus half a unit."""
     first, last = moved(today, farthest, name), moved(today, nearest, name)
     first, last = min(first, last), max(first, last)
     if name == "day":
@@ -118,19 +116,19 @@ def around(today: date, nearest: int, farthest: int, name: Unit) -> Period:
 
 
 def rolling(today: date, count: int, name: Unit) -> Period:
-    """Returns the last `count` units up to today, or the next ones from today if negative."""
+    """Returns the last `count` units up to today, or the next ones if negative."""
     if count >= 0:
         return Period(moved(today, -count, name), today + DAY, "range")
     return Period(today, moved(today, -count, name) + DAY, "range")
 
 
 def beside(today: date, name: Unit, count: int) -> Period:
-    """Returns the unit `count` units after today's; negative for before."""
+    """Returns the unit `count` units after today's."""
     return unit(moved(unit(today, name).start, count, name), name)
 
 
 def weekday(today: date, number: int, which: Which) -> Period:
-    """Returns a weekday, 0 to 6: the nearest before or after today; "next" is in the next week."""
+    """Returns a weekday, 0 to 6; "next" is in the next week."""
     ahead = (number - today.weekday()) % 7
     match which:
         case "latest" | "last":
@@ -144,7 +142,7 @@ def weekday(today: date, number: int, which: Which) -> Period:
 
 
 def recurring(make: Callable[[int], Period], today: date, which: Which) -> Period:
-    """Returns a yearly occurrence: latest begun, last ended, this year's, next to begin or next to end."""
+    """Returns the yearly occurrence that has begun last, ended last, is this year's, begins or ends next."""
     if which == "this":
         return make(today.year)
     back = which in ("latest", "last")
@@ -165,7 +163,6 @@ def _fits(period: Period, today: date, which: Which) -> bool:
 
 
 def part(whole: Period, name: str) -> Period:
-    """Returns the early, mid or late third of a period."""
     days = (whole.end - whole.start).days
     first, second = whole.start + days // 3 * DAY, whole.start + 2 * days // 3 * DAY
     match name:
@@ -256,7 +253,7 @@ def _bare(word: str) -> str:
 
 
 class Said:
-    """A text as a list of words. A position out of range returns an empty word."""
+    """A text as a list of words; out of range they are empty."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -275,12 +272,10 @@ class Said:
         return self._words[at].lower if 0 <= at < self._count else ""
 
     def number(self, at: int, digits: int = 4) -> int | None:
-        """Returns the number at that position, None for a longer one."""
         lower = self.lower(at)
         return int(lower) if lower.isdecimal() and lower.isascii() and len(lower) <= digits else None
 
     def glued(self, at: int) -> bool:
-        """Returns whether the word follows the one before it without a blank."""
         return at > 0 and self.word(at - 1).end == self.word(at).start != self.word(at).end
 
     def capital(self, at: int) -> bool:
@@ -291,7 +286,7 @@ class Said:
         return self.lower(at - 2) if self.lower(at - 1) == "the" else self.lower(at - 1)
 
     def after_time(self, at: int) -> bool:
-        """Returns whether a number before this position can be a date: no counted noun follows ("in 2022 files")."""
+        """Returns whether a number before this position can be a date, not a count ("in 2022 files")."""
         word = self.word(at)
         if self.glued(at) and word.lower in (".", "-", "/", ":", "%", ","):
             return not (self.word(at + 1).start == word.end and self.lower(at + 1).isalnum())
@@ -300,22 +295,19 @@ class Said:
         return not self.glued(at) and word.lower in _GOING_ON
 
     def place_from(self, at: int, end: int) -> int:
-        """Returns the position of the first word, from `at` on, that begins at this offset or later."""
         while at < len(self._words) and self._words[at].start < end:
             at += 1
         return at
 
     def phrase(self, at: int, end: int) -> str:
-        """Returns the text from one word up to, not including, another."""
         return self.text[self.word(at).start : self.word(end - 1).end]
 
     def ahead(self, at: int) -> bool:
-        """Returns whether the sentence around the word is about the future."""
         bounds = self._sentence(at)
         return _COMING.search(self._plain, *bounds) is not None and _DONE.search(self._plain, *bounds) is None
 
     def is_past(self, at: int) -> bool:
-        """Returns whether the sentence is past: by the last verb before the word, else by any."""
+        """Judges by the last verb before the word, else by any of the sentence."""
         (start, end), place = self._sentence(at), self.word(at).start
         past, present = (
             max((found.start() for found in tense.finditer(self._plain, start, place)), default=-1)
@@ -324,7 +316,7 @@ class Said:
         return past >= present and _PAST.search(self._plain, start, end) is not None
 
     def is_set_for(self, at: int) -> bool:
-        """Returns whether something is scheduled for the date at this position ("moved to 4 May")."""
+        """Returns whether something is scheduled for this date ("moved to 4 May")."""
         return self.before(at) in _TOWARDS and _DONE.search(self._plain, *self._sentence(at)) is None
 
     def _sentence(self, at: int) -> tuple[int, int]:

@@ -49,8 +49,8 @@ def _strip_cut_off(text: str, *, has_reasoning: bool) -> str:
     """Removes the text before a closing tag that was never opened, and after an opening tag that is never closed.
 
     The closing tag (some templates open the block themselves) must start or end a line, or follow a sentence outside of
-    a quotation: JSON and code may quote it. The opening tag must start a line; if the text `has_reasoning` elsewhere,
-    the start of a sentence is enough.
+    a quotation: JSON and code may quote it. The opening tag must start a line; a sentence is enough if the text
+    `has_reasoning`.
     """
     marks, start = _marks_of_blocks(text), 0
     if marks and marks[0]["closes"]:
@@ -104,7 +104,7 @@ def _marks_in_context(text: str) -> Iterator[tuple[re.Match[str], int | None, bo
 
 
 def _closed_blocks(text: str, marks: Sequence[re.Match[str]] | None = None) -> Iterator[tuple[int, int]]:
-    """Yields the bounds of closed reasoning blocks in order; linear, whatever tags the text has."""
+    """Yields the bounds of closed reasoning blocks in order, in linear time."""
     ends: dict[str, int] = {}
     closed: list[tuple[int, int]] = []
     for mark in reversed([*_MARK.finditer(text)] if marks is None else marks):
@@ -135,7 +135,7 @@ def _past_blanks(text: str, at: int) -> int:
 
 
 def truncate_bytes(text: str, max_bytes: int = MEMORY_BYTES) -> str:
-    """Truncates the text to a maximum of UTF-8 bytes, at a character boundary."""
+    """Truncates at a character boundary."""
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
@@ -144,7 +144,7 @@ def size_bytes(text: str) -> int:
 
 
 def truncate_sentences(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Returns the first sentences that fit; if even the first does not, its longest prefix that fits."""
+    """Returns the first sentences that fit, or the longest prefix of the first."""
     kept = ""
     for sentence in sentences(text):
         longer = f"{kept} {sentence}".strip()
@@ -155,7 +155,6 @@ def truncate_sentences(text: str, max_tokens: int, count: Callable[[str], int]) 
 
 
 def truncate_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Returns the longest prefix that fits."""
     fits, too_long = 0, len(text) + 1
     while too_long - fits > 1:
         middle = (fits + too_long) // 2

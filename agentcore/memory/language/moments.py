@@ -1,9 +1,8 @@
 """Turns times in a text ("last week", "in May 2023", "between the 3rd and Friday") into spans. English; pure.
 
 Ambiguous forms are ignored: 7/5/2023 (two days), 1.2.2023 (a version), a bare "may" or "march".
-A month or weekday without a year or week is the latest begun; in a sentence about the future, the next. A day of a
-month without a year is the nearer one, unless the sentence is about the past. A weekday in a statement is the next one,
-unless the sentence is about the past.
+A month or weekday alone is the latest begun; in a sentence about the future, the next. Unless the sentence is about the
+past, a day of a month without a year is the nearer one, and a weekday in a statement the next one.
 """
 
 from __future__ import annotations
@@ -296,8 +295,8 @@ def windows(query: str, now: datetime) -> tuple[Window, ...]:
 def mentioned(content: str, timestamp: datetime) -> tuple[datetime, datetime] | None:
     """Returns the span, in UTC, that words said at `timestamp` mention; None if they mention none.
 
-    Several times near each other are one span; of a few others the most precise is used, then the first. Words for the
-    present ("today", "this week") do not count.
+    Times near each other are one span; of a few others the most precise is used, then the first. Words for the present
+    ("today") do not count.
     """
     said, stance = Said(content[:READ_CHARS]), Stance(timestamp.date(), states=True)
     periods = [

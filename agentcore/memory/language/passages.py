@@ -69,7 +69,6 @@ def is_long(text: str) -> bool:
 
 
 def _boundaries(text: str) -> tuple[list[int], list[int], list[float]]:
-    """Returns the boundaries between pieces: offset, grade, and number of tokens before each."""
     starts, grades, costs = [], [], []
     tokens, grade = 0.0, _TURN_END
     for piece in _PIECE.finditer(text):

@@ -97,8 +97,8 @@ def collapse(text: str) -> str:
 def normalize(form: NormalForm, text: str) -> str:
     """Returns the text in a Unicode normal form, in linear time; releases the GIL between slices.
 
-    The only caller of `unicodedata.normalize` in the package: runs of more than `MAX_MARK_RUN` non-starters are broken
-    by a grapheme joiner (Stream-Safe Text Format, UAX #15), since sorting them takes quadratic time.
+    The only caller of `unicodedata.normalize`. A grapheme joiner breaks runs of more than `MAX_MARK_RUN` non-starters
+    (Stream-Safe Text Format, UAX #15): sorting them takes quadratic time.
     """
     if text.isascii():
         return text
@@ -147,7 +147,6 @@ def normal_form(text: str) -> str:
 
 
 def fold(word: str) -> str:
-    """Removes case and accents."""
     if word.isascii():
         return word.lower()
     bare = _ACCENTS.sub("", normalize("NFKD", word).casefold())
@@ -318,7 +317,7 @@ def _abbreviated(before: Sequence[str], after: re.Match[str] | None) -> bool:
 
 
 def _is_letter_of_several(bare: str, before: Sequence[str], after: re.Match[str] | None) -> bool:
-    """Returns whether a letter is part of an abbreviation of spaced letters, as in "z. b."."""
+    """Returns whether a letter is part of an abbreviation such as "z. b."."""
     if len(bare) != 1 or not bare.isalpha():
         return False
     begins = after is not None and _LETTER_BEFORE_STOP.match(after.string, after.start(1)) is not None

@@ -76,8 +76,8 @@ HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
 class Stance:
     """The speaker's point in time. `coming`: floating times are in the future; None: decide by the sentence.
 
-    `named`: a preceding word announced a time, so "may" and "2023" are times. `states`: the text is no question, so a
-    weekday is the next one, unless its sentence is about the past.
+    `named`: a preceding word announced a time, so "may" and "2023" are times. `states`: no question, so a weekday is
+    the next one, unless the sentence is about the past.
     """
 
     today: date
@@ -91,7 +91,6 @@ Rule = Callable[[Said, int, Stance], Found | None]
 
 
 def which_one(said: Said, at: int, stance: Stance) -> Which:
-    """Returns which occurrence a name without a year refers to."""
     coming = said.ahead(at) if stance.coming is None else stance.coming
     return "coming" if coming else "latest"
 
@@ -114,7 +113,6 @@ def _once(make: Callable[[int], Period], stance: Stance, which: Which, after: in
 
 
 def _holiday_at(said: Said, at: int) -> tuple[Callable[[int], Period], int] | None:
-    """Returns the holiday that begins at this word, by year, and the position after its name."""
     for words, dates in HOLIDAYS.items():
         if all(said.lower(at + place) == word for place, word in enumerate(words)):
             return partial(_holiday, dates=dates), at + len(words)
@@ -138,7 +136,7 @@ def day_of_month(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _days_of_month(number: int, today: date, count: int) -> list[date]:
-    """Returns the days of this number in the `count` months around today, in order."""
+    """Returns the days of this number in the `count` months around today."""
     first, found = today.year * 12 + today.month - 1, []
     for month_at in range(first - count + 1, first + count):
         with suppress(ValueError):
@@ -147,7 +145,7 @@ def _days_of_month(number: int, today: date, count: int) -> list[date]:
 
 
 def _nearest(days: Sequence[date], said: Said, at: int, stance: Stance) -> date | None:
-    """Selects one of the ordered days: the next, the latest, or, without a tense, the nearer."""
+    """Selects the next, the latest, or, without a tense, the nearer day."""
     coming = next((each for each in days if each >= stance.today), None)
     latest = next((each for each in reversed(days) if each <= stance.today), None)
     if which_one(said, at, stance) == "coming":
@@ -211,7 +209,7 @@ def _range_of(first: Found, last: tuple[int, int] | None) -> Found | None:
 
 
 def _last_of_range(said: Said, at: int) -> tuple[int, int] | None:
-    """Returns the number after "to" and the position after it: of "May 7 to 9" the 9."""
+    """Returns the number after "to" and the position after it."""
     number = said.number(at + 1, digits=2)
     after = at + 2 + _is_ordinal(said, at + 2)
     is_month = said.lower(after + (said.lower(after) == "of")) in MONTHS
@@ -240,7 +238,7 @@ def _year_at(said: Said, at: int) -> int | None:
 
 
 def _year_after(said: Said, at: int, signs: tuple[str, ...]) -> tuple[int, int] | None:
-    """Returns the year at this position, or after one of these signs, and the position after the year."""
+    """Returns the year here or after one of these signs, and the position after it."""
     year_at = at + 1 if said.lower(at) in signs else at
     year = _year_at(said, year_at)
     return None if year is None else (year, year_at + 1)

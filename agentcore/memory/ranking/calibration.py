@@ -38,7 +38,6 @@ class FitModel:
     words: float = 0.36
 
     def probability(self, signals: Signals) -> float:
-        """Returns the probability that any candidate answers."""
         return logistic(
             self.bias + self.excess * signals.excess + self.generality * signals.generality + self.words * signals.words
         )
@@ -50,18 +49,16 @@ FEWEST = 12
 
 
 def logistic(value: float) -> float:
-    """Returns 1 / (1 + exp(-value)) without overflow."""
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
 @dataclass(frozen=True)
 class CutOffs:
-    """Thresholds for abstention, and for hits too far below the best.
+    """Thresholds for abstention, and for hits too far below the best. The defaults drop no hits.
 
-    A search abstains if the probability of an answer is below `min_fit`. Other hits need `least_share` of the best
-    score, and `least_rise` of the way from the store's typical score to the best. The ranking ends at a drop of more
-    than `widest_gap` between adjacent scores. Below `full_fit`, hits get only a part of a context's budget. The
-    defaults drop no hits.
+    A search abstains below `min_fit`. Other hits need `least_share` of the best score, and `least_rise` of the way from
+    the store's typical score to the best. The ranking ends at a drop of more than `widest_gap`. Below `full_fit`, hits
+    get only a part of a context's budget.
     """
 
     min_fit: float = 0.0
@@ -71,11 +68,11 @@ class CutOffs:
     full_fit: float = 0.0
 
     def room(self, fit: float | None) -> float:
-        """Returns the share of a context's budget for hits, by the probability of an answer."""
+        """Returns the share of a context's budget for hits."""
         return 1.0 if fit is None or fit >= self.full_fit else fit / self.full_fit
 
     def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
-        """Returns how many of the descending scores to keep, at least one; `memory_count`: of the store."""
+        """Returns how many of the descending scores to keep, at least one."""
         if not scores:
             return 0
         foot = typical(scores, memory_count) if self.least_rise else 0.0
@@ -87,7 +84,7 @@ class CutOffs:
 
 
 def typical(scores: Sequence[float], memory_count: int) -> float:
-    """Returns the score that half of the store's memories do not exceed; `scores` descend.
+    """Returns the score that half of the store's memories do not exceed, of descending scores.
 
     Returns 0 if fewer than half were found, or the store is too small.
     """
@@ -127,17 +124,13 @@ class OffTopicPrompts:
         return float(((_unit(queries) @ self.vectors.T).max(axis=1).min() - self.typical) / self.spread)
 
     def excess(self, similarities: NDArray[np.float64], memories: Vectors) -> NDArray[np.float64]:
-        """Returns by how much each similarity exceeds the baseline of its memory, in units of `spread`.
-
-        `similarities`: (n,), cosines with the query; `memories`: (n, dimensions).
-        """
+        """Returns by how much each similarity, (n,), exceeds the baseline of its memory, in units of `spread`."""
         cosines = _unit(memories) @ self.vectors.T
         baselines = np.partition(cosines, -NEAREST, axis=1)[:, -NEAREST:].mean(axis=1)
         return np.asarray((similarities - baselines) / self.spread)
 
 
 def _unit(rows: Vectors) -> Vectors:
-    """Returns rows of length 1: vectors of callers may have any length."""
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), np.float32)
 
 
@@ -161,7 +154,7 @@ class QueryDetector:
     def of(cls, vectors: Vectors, labels: Labels, shrinkage: float = SHRINKAGE) -> QueryDetector | None:
         """Fits the discriminant to vectors, (n, dimensions), and n labels.
 
-        Returns None if these vectors do not separate the classes in two-fold cross-validation.
+        Returns None if two-fold cross-validation does not separate the classes.
         """
         halves = ((vectors[half::2], labels[half::2]) for half in (0, 1))
         first, second = (cls._fitted(*half, shrinkage) for half in halves)
@@ -189,5 +182,4 @@ class QueryDetector:
         return np.asarray(queries @ self.weights + self.bias)
 
     def probability(self, query: Vectors) -> float:
-        """Returns the probability that the query, (dimensions,), is of this kind."""
         return logistic(float(self.scores(query[None])[0]))

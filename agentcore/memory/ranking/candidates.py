@@ -29,14 +29,12 @@ Span = tuple[datetime, datetime]
 class Candidate(NamedTuple):
     """A memory that a retriever found, with the features for ranking.
 
-    - `words`: its BM25 score, not scaled.
-    - `text`: the digest of its words with speaker, user and namespace.
+    - `words`: its BM25 score, not scaled. `text`: the digest of its words with speaker, user and namespace.
     - `asks`: it ends with a question. `is_exchange`: it contains a request and its response.
-    - `event`: the time it mentions. `term_keys`: its terms as digests.
-    - `is_summary`: it summarizes others, to which it is linked.
-    - `held`: its validity, if it is superseded and the query is historical.
+    - `event`: the time it mentions. `held`: its validity, if it is superseded and the query is historical.
+    - `term_keys`: its terms as digests. `is_summary`: it summarizes others, to which it is linked.
     - `session_match`: the share of the query's terms, by BM25 weight, in the candidates of its session between people.
-    - `passage`: the offsets of a later passage, if that is nearer to the query than the memory's own vector.
+    - `passage`: the offsets of a later passage that is nearer to the query than the memory's own vector.
     """
 
     memory_id: UUID
@@ -59,7 +57,6 @@ class Candidate(NamedTuple):
 
     @property
     def is_turn(self) -> bool:
-        """Whether it is a person's turn in a conversation."""
         return is_person(self.speaker) and not self.is_exchange
 
     def of_then(self, window: Span) -> bool:
@@ -96,13 +93,11 @@ class Question:
 
     - `words`: may name a speaker. `windows`: the times that it names. `seeks_time`: it asks when something was.
     - `min_score` applies to the similarity only: a fused score is not a cosine.
-    - `distinct`: deduplicate. `memory_count`: of the agent, 0 if unknown.
     - `own`: memories that are the query itself; `own_text`: the digest of its words, to find such turns.
-    - `text`: the digest of the query's words; a stored question with these words repeats no memory.
+    - `text`: the digest of the query; a stored question with these words repeats no memory.
+    - `changes` lead from a memory to one that it makes outdated, with the probability.
+    - `change_factor`, `about_assistant`: probability that it asks for a current state, for the assistant's words.
     - `excess` of the nearest and `generality` as in `OffTopicPrompts`.
-    - `changes` lead from a memory to one that it makes outdated, with the probability; none in a historical query.
-    - `change_factor`, `about_assistant`: probability that the query asks for a current state, for the assistant's
-    words.
     """
 
     now: datetime
@@ -139,7 +134,6 @@ class SearchLimits:
     several_vector_candidates: int = 150
 
     def times(self, breadth: int) -> SearchLimits:
-        """Multiplies the candidates of every retriever."""
         return replace(
             self,
             vector_candidates=breadth * self.vector_candidates,
@@ -152,7 +146,7 @@ class SearchLimits:
 
 
 def breadth_for(k: int) -> int:
-    """Returns the factor by which a search for the best `k` multiplies its candidates."""
+    """Returns the factor on the candidates of a search for the best `k`."""
     return min(BROADEST, max(1, -(-k // MEMORIES_A_BREADTH)))
 
 
@@ -204,8 +198,8 @@ def _age(candidate: Candidate) -> tuple[float, UUID]:
 def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
     """Returns how much each memory, best first, repeats one ranked higher, in [0, 1].
 
-    The Jaccard coefficient of their distinct terms with the most similar such memory, 0 up to LEAST_LIKENESS. Ranks by
-    the reduced score; only the first MOST_CHOSEN lower others.
+    The Jaccard coefficient of their terms with the most similar such memory, 0 up to LEAST_LIKENESS. Ranks by the
+    reduced score; only the first MOST_CHOSEN lower others.
     """
     repeated = np.zeros(len(scores))
     alike = _jaccard(term_keys)
@@ -221,7 +215,6 @@ def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
 
 
 def left(scores: Floats, likeness: Floats) -> Floats:
-    """Returns the scores reduced by repetition."""
     return np.asarray(scores * (1.0 - REPETITION_LOSS * likeness))
 
 

@@ -260,7 +260,6 @@ def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
 
 
 def _entries(params: GetContextParams, task: TaskMemory, result: SearchResult) -> list[ContextEntry]:
-    """Returns the task's memories, newest first, with their ranks if found, then the other hits."""
     found = result.memories
     held = {entry.memory_id for entry in task.entries}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}

@@ -22,8 +22,6 @@ from agentcore.telemetry import Steps
 
 @dataclass(frozen=True)
 class Notes:
-    """Degraded features and details of a search for the receipt, and the timer of its steps."""
-
     steps: Steps
     degraded: list[str] = field(default_factory=list)
     searched: JsonObject = field(default_factory=dict)
@@ -104,7 +102,6 @@ def _moved(ranked: Ranked, score: float, relevance: float) -> Ranked:
 
 
 def shortened(ranking: Ranking, k: int) -> Ranking:
-    """Returns the top `k`, and counts the rest as dropped."""
     beyond = len(ranking.ranked) - k
     if beyond <= 0:
         return ranking

@@ -72,9 +72,9 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class Talk:
-    """The conversation of a query: the turns before it, and the memories that are the query itself.
+    """The conversation of a query: its turns complete a vague query, as the caller's `history` would.
 
-    `own` and `own_text` as in `Question`; `turns` complete a vague query, as the caller's `history` would.
+    `own` and `own_text` as in `Question`.
     """
 
     own: Collection[UUID] = ()
@@ -86,8 +86,6 @@ NO_TALK = Talk()
 
 
 class Search:
-    """One query of one agent."""
-
     def __init__(
         self,
         parts: MemoryParts,
@@ -169,7 +167,7 @@ class Search:
             return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
 
     def _historical(self, vectors: Vectors) -> float:
-        """Returns the probability that a query without `as_of` asks for an earlier state."""
+        """Returns the probability that the query asks for an earlier state."""
         samples = self._parts.samples
         if samples is None or self._params.as_of is not None:
             return 0.0
@@ -194,7 +192,7 @@ class Search:
         return probability
 
     def _detected(self, detector: QueryDetector | None, vectors: Vectors) -> float | None:
-        """Returns the probability that a query is of a kind, by its vector; None for a long or split query."""
+        """Returns the probability that a query is of a kind; None for a long or split query."""
         is_whole = is_short(self._params.query) and "queries" not in self._notes.searched
         if detector is None or vectors is None or self._params.query_vector is not None or not is_whole:
             return None
@@ -208,8 +206,8 @@ class Search:
     def _effective_cut_offs(self, cut_offs: CutOffs, found: Found, phrases: Sequence[str]) -> CutOffs:
         """Returns the cut-offs with the caller's threshold, if it is set; none without vectors.
 
-        The default does not apply either if words found a memory without a vector, or if the query names times and no
-        subject and there are memories of these times: it resembles none.
+        The default does not apply if words found a memory without a vector, or if the query names only times and there
+        are memories of these times: it resembles none.
         """
         given = self._params.min_fit
         if found.mode == "words":
@@ -267,7 +265,6 @@ class Search:
         return dict(zip(ids, excess.tolist(), strict=True)), samples.off_topic.generality(vectors)
 
     async def _vectors(self, text: str) -> Vectors:
-        """Returns a row for each text of the query, or the caller's vector."""
         if self._params.query_vector is not None:
             return self._given_vector(self._params.query_vector)
         if self._parts.embedder is None:

@@ -54,8 +54,8 @@ class Wording:
         """Returns the scale of a full match: the best BM25 score found, with a lower bound.
 
         The bound is half the score of a text of the query's rarest terms, so that one shared common word is no match.
-        In a small store it is the whole of that score, and at least that of TELLING_TERMS new terms (of one term for a
-        query of one word).
+        In a small store it is the whole of that score, and at least that of TELLING_TERMS new terms (of one for a query
+        of one word).
         """
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
@@ -100,7 +100,6 @@ async def read_text(read: Callable[[], Read], chars: int) -> Read:
 
 
 def _slips(agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics) -> dict[int, dict[int, str]]:
-    """Returns spellings near the first terms that no memory contains."""
     if not statistics.memory_count:
         return {}
     unknown = (each for each in keys.items() if not statistics.document_frequency.get(each[0]))
@@ -110,7 +109,7 @@ def _slips(agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics
 
 
 def _corrected(slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]) -> dict[int, tuple[int, str]]:
-    """Returns the most frequent spelling of each term, if a memory contains it."""
+    """Returns the most frequent spelling of each term."""
     best: dict[int, tuple[int, str]] = {}
     for key, near in slips.items():
         count, meant = max((frequencies.get(slip, 0), slip) for slip in near)

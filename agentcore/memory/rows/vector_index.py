@@ -31,7 +31,7 @@ _STEP = 1.05
 
 @dataclass(frozen=True)
 class IndexPolicy:
-    """Kind of index, and target recall at 50 for choosing the search width."""
+    """Kind of index, and target recall at 50."""
 
     kind: IndexKind = "hnsw"
     recall: float = 0.95
@@ -96,14 +96,14 @@ def max_width(kind: IndexKind, shape: int) -> int:
 
 
 def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
-    """Returns the search widths to choose from, each 5 % larger than the one before."""
+    """Returns search widths to choose from, each 5 % larger."""
     least, most = min_width(kind, shape, rows), max_width(kind, shape)
     steps = range(math.ceil(math.log(most / least, _STEP)) + 1)
     return sorted({min(most, math.ceil(least * _STEP**step)) for step in steps})
 
 
 def fastest_exact(rows: int) -> int:
-    """Returns up to how many memories exact search is faster than a graph over so many rows."""
+    """Returns up to how many memories exact search is faster than a graph."""
     return math.isqrt(COMPARISONS_A_VISIT * CANDIDATES * rows)
 
 
@@ -136,7 +136,6 @@ class ServingIndex:
         return min(self.most_probes, self.probes * FILTERED_REACH) if filtered else self.probes
 
     def ef_search_for(self, *, filtered: bool) -> int:
-        """Returns the start of an iterative scan, or the width of another."""
         factor = FILTERED_REACH if filtered and not self.iterative else 1
         return min(HNSW_MOST_REACH, self.ef_search * factor)
 
@@ -146,7 +145,6 @@ class ServingIndex:
 
 
 def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingIndex | None:
-    """Returns the settings of a transaction that searches both indexes."""
     if one is None or other is None:
         return one or other
     return ServingIndex(

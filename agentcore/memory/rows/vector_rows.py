@@ -42,7 +42,7 @@ class KnownModel:
         return self.stage == "moving"
 
     def arguments(self) -> str:
-        """Returns the options of `agentcore reembed` that select it."""
+        """Returns the options of `agentcore reembed`."""
         name = f" --name {self.model_name}" if self.model_name else ""
         return f"--model {self.provider}{name} --dimensions {self.dimensions}"
 
