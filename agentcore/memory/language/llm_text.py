@@ -88,7 +88,7 @@ def _marks_of_blocks(text: str) -> list[re.Match[str]]:
 
 
 def _marks_in_context(text: str) -> Iterator[tuple[re.Match[str], int | None, bool]]:
-    """Yields each tag, the start of the code that contains it, and whether it is inside a quotation."""
+    """Yields each tag, the start of the code around it, and whether it is quoted."""
     code = [found.span() for found in _CODE.finditer(text)] if "`" in text else []
     at = past = quotes = 0
     for mark in _MARK.finditer(text):

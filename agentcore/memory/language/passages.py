@@ -40,8 +40,7 @@ class Passage:
 def passages(text: str) -> list[Passage]:
     """Returns passages of at most MOST_TOKENS tokens that cover the text, in order; each overlaps the next.
 
-    Those after the first have about half as many. Token counts are upper estimates, which text in no language may
-    exceed.
+    Token counts are upper estimates, which text in no language may exceed.
     """
     starts, grades, costs = _boundaries(text)
     found: list[Passage] = []
@@ -59,7 +58,7 @@ def passages(text: str) -> list[Passage]:
 
 
 def is_long(text: str) -> bool:
-    """Returns whether the text has more than one passage; scans at most the first."""
+    """Returns whether the text has more than one passage."""
     tokens = 0.0
     for piece in _PIECE.finditer(text):
         tokens += _tokens(piece)
@@ -99,5 +98,5 @@ def _grade_after(text: str, piece: re.Match[str]) -> int:
 
 
 def _best(grades: Sequence[int], places: range, most: int = _TURN_END) -> int:
-    """Returns the first place of the highest grade; grades above `most` count as it."""
+    """Returns the first place of the highest grade, at most `most`."""
     return max(places, key=lambda place: min(grades[place], most))

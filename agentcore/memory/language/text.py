@@ -154,7 +154,7 @@ def fold(word: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Returns the words as written; identifiers, addresses, versions and compounds stay whole."""
+    """Returns words as written; identifiers, addresses, versions and compounds stay whole."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     plain = INVISIBLE.sub("", normalize("NFKC", text))
@@ -173,7 +173,7 @@ def words(text: str) -> list[str]:
 
 
 def unspaced(text: str) -> bool:
-    """Returns whether the text begins in a script without spaces between words."""
+    """Returns whether the text begins in a script without spaces."""
     return not text.isascii() and _UNSPACED_RUN.match(text) is not None
 
 

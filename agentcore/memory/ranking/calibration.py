@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Signals:
-    """Features of answerability.
+    """Features of answerability; `excess` of the best cosine and `generality` as in `OffTopicPrompts`.
 
-    `excess` of the best cosine and `generality` as in `OffTopicPrompts`. `words`: the best BM25 score as a share of
-    that of the query itself as a text, in [0, 1].
+    `words`: the best BM25 score as a share of that of the query itself as a text, in [0, 1].
     """
 
     excess: float
@@ -117,10 +116,7 @@ class OffTopicPrompts:
         return cls(vectors, float(between.std()), float(between.max(axis=1).mean()))
 
     def generality(self, queries: Vectors) -> float:
-        """Returns how near the queries (a row each) are to a prompt, in units of `spread`, 0 for a typical prompt.
-
-        The least general query counts.
-        """
+        """Returns how near the least general query (a row each) is to a prompt, in units of `spread`."""
         return float(((_unit(queries) @ self.vectors.T).max(axis=1).min() - self.typical) / self.spread)
 
     def excess(self, similarities: NDArray[np.float64], memories: Vectors) -> NDArray[np.float64]:
@@ -145,7 +141,7 @@ MIN_AUC = 0.85
 
 @dataclass(frozen=True)
 class QueryDetector:
-    """Detects one kind of query: a linear discriminant over query vectors, (dimensions,), and its bias."""
+    """Detects one kind of query: a linear discriminant over query vectors, (dimensions,)."""
 
     weights: NDArray[np.float64]
     bias: float

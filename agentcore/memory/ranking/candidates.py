@@ -81,7 +81,7 @@ class CandidateLink:
 
 @dataclass(frozen=True)
 class MatchScale:
-    """The BM25 score that counts as a full match, and that of the query itself as a text."""
+    """BM25 scores: of a full match, and of the query itself as a text."""
 
     words: float
     query_words: float
@@ -121,8 +121,6 @@ class Question:
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """Numbers of candidates per retriever, and of rows scanned."""
-
     exact_search_limit: int = 1_000
     vector_candidates: int = 60
     lexical_candidates: int = 90
@@ -161,7 +159,7 @@ SAME_TEXT = "same_text_as_newer"
 
 @dataclass(frozen=True)
 class Distinct:
-    """Kept candidates in the input's order, and the ids of each one's dropped duplicates, newest first."""
+    """Kept candidates in the input's order, and the ids of their duplicates, newest first."""
 
     kept: Sequence[Candidate]
     stands_for: dict[UUID, list[UUID]]

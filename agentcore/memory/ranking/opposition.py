@@ -1,7 +1,6 @@
 """Finds memories of one answer that a newer one of it contradicts. Pure.
 
-An error hides a memory from one answer and changes no stored data, so the rules are less strict than those
-for superseding.
+An error hides a memory from one answer only, so the rules are less strict than those for superseding.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class _Said:
 
 
 def asks_of_the_past(query: str) -> bool:
-    """Returns whether the query may ask for earlier states, so that none may be dropped."""
+    """Returns whether the query may ask for earlier states."""
     return _OF_THE_PAST.search(query) is not None
 
 

@@ -49,7 +49,7 @@ _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
 
 @dataclass(frozen=True)
 class TaskMemory:
-    """A task's current working memory, newest first, with importances.
+    """A task's current working memory, newest first.
 
     `importances`: of all of the task's newest, also those beyond the budget; `goes_on`: there may be older ones.
     """
@@ -203,7 +203,7 @@ async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, C
 
 
 def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> Manner:
-    """Returns the options of a context; if the query seems unanswerable, hits get less of the budget."""
+    """Returns the options of a context; hits of an unanswerable query get less of the budget."""
     cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
     return Manner(
@@ -242,7 +242,7 @@ def _receipt(
 
 
 def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
-    """Returns the default cut-offs; none in a task, whose requests resemble few of the memories they need."""
+    """Returns none in a task, whose requests resemble few of the memories they need."""
     return parts.policy.context_cut_offs if params.task_id is None else CutOffs()
 
 

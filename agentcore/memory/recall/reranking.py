@@ -35,7 +35,7 @@ BEYOND_K = "beyond_k"
 
 
 def depth(parts: MemoryParts, k: int) -> int:
-    """Returns how many hits must be ranked for the best `k`: a reranker needs more candidates."""
+    """Returns the number of hits to rank: a reranker needs more candidates."""
     return k if parts.reranker is None else max(k, parts.reranker.candidates)
 
 
@@ -47,7 +47,7 @@ async def reranked(
     notes: Notes,
     passages: Mapping[UUID, tuple[int, int]],
 ) -> Ranking:
-    """Returns the top hits in the reranker's order; `notes` record how many it scored within its timeout.
+    """Returns the top hits in the reranker's order; `notes` record how many it scored in time.
 
     `passages`: offsets of the match in long memories; the reranker reads from there.
     """
@@ -121,9 +121,9 @@ CLOSE_SHARE = 0.75
 
 
 def with_linked(ranking: Ranking, k: int) -> Ranking:
-    """Moves memories with strong links to the first three hits up to follow these, also memories that were cut off.
+    """Moves memories with strong links to the first three hits up to follow these, also those that were cut off.
 
-    Each takes the score of the memory before it. Returns at most `k` memories.
+    Each takes the score of the memory before it.
     """
     ranked = [*ranking.ranked]
     others = {each.memory_id: each for each in (*ranked, *ranking.linkable)}
@@ -164,7 +164,7 @@ def _moved_behind(ranked: Ranked, score: float, linked_to: UUID, weight: float) 
 
 
 def _uncounted(dropped: Sequence[Dropped], count: int) -> list[Dropped]:
-    """Subtracts memories that are in the ranking again; a ranking is cut off for one reason."""
+    """Subtracts memories that are in the ranking again."""
     cut = {"beyond_k", "far_below_the_best"}
     left = [each.model_copy(update={"count": each.count - count}) if each.reason in cut else each for each in dropped]
     return [each for each in left if each.count]
@@ -179,7 +179,7 @@ Read = Callable[[Sequence[Ranked]], Awaitable[list[MemorySummary]]]
 async def settled(
     parts: MemoryParts, agent_id: str, ranking: Ranking, k: int, read: Read
 ) -> tuple[list[MemorySummary], Ranking]:
-    """Returns the top `k` without contradicted memories, and the ranking that counts these as dropped."""
+    """Returns the top `k` without contradicted memories, and their ranking."""
     memories = await read(ranking.ranked[:k])
     if contradicted(agent_id, memories):
         memories += await read(ranking.ranked[k:])
@@ -194,11 +194,8 @@ async def settled(
 
 
 async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) -> dict[UUID, UUID]:
-    """Returns the contradictions that apply.
-
-    Keeps memories that are pinned, that were changed or confirmed after the newer one was stored, or whose newer one
-    was stored with `supersede: false`.
-    """
+    """Drops contradictions of memories that are pinned or were changed after the newer one was stored, and by memories
+    stored with `supersede: false`."""
     records = await parts.storage.get(agent_id, [*against, *against.values()])
     return {
         old: new

@@ -63,7 +63,7 @@ Vectors = NDArray[np.float32] | None
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The memories, best first, the receipt, and the offsets of the passages by which long memories matched."""
+    """Memories, best first, and the offsets of the passages by which long ones matched."""
 
     memories: list[MemorySummary]
     receipt: Receipt
@@ -107,10 +107,7 @@ class Search:
         self._digest = b""
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
-        """Returns the `k` best memories; `breadth` multiplies the number of candidates.
-
-        Raises InvalidParams (a vector of another length), DependencyUnavailable.
-        """
+        """Returns the `k` best memories. Raises InvalidParams, DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named = await self._understood(now)
         windows = [(each.start, each.end) for each in named]
@@ -174,10 +171,7 @@ class Search:
         return self._detected(samples.historical, vectors) or 0.0
 
     def _current(self, vectors: Vectors, historical: float) -> float:
-        """Returns the probability that the query asks for a current state.
-
-        If the model does not separate such queries: that it does not ask for an earlier one.
-        """
+        """Returns the probability that the query asks for a current state, or at least for no earlier one."""
         samples = self._parts.samples
         probability = None if samples is None else self._detected(samples.current, vectors)
         return 1.0 - historical if probability is None else probability
@@ -371,7 +365,7 @@ class Search:
 async def rewritten(
     parts: MemoryParts, agent_id: str, query: str, text: str, history: Sequence[Turn], notes: Notes
 ) -> list[str]:
-    """Returns the texts to embed: `text`, then rewritten queries, if there is a rewriter and it answers."""
+    """Returns the texts to embed: `text`, then rewritten queries, if a rewriter answers."""
     if parts.rewriter is None:
         return [text]
     try:

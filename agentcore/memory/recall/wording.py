@@ -43,7 +43,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Wording:
-    """The query's terms as keys, their BM25 scorer, the terms to look up with their weights, corrected typos."""
+    """The query's terms as keys, their scorer, the terms to look up with weights, corrected typos."""
 
     keys: Sequence[int]
     bm25: Bm25
@@ -66,10 +66,7 @@ class Wording:
 
 
 async def read_words(vectors: VectorStore, agent_id: str, text: str, *, with_vectors: bool) -> Wording:
-    """Returns the terms of a text, by the statistics of the agent's memories.
-
-    With vectors, words that nearly every memory contains are not looked up.
-    """
+    """Looks the terms of a text up; with vectors, not those that nearly every memory contains."""
     keys = await read_text(lambda: _read(agent_id, text), len(text))
     statistics = await vectors.statistics(agent_id, list(keys))
     slips = _slips(agent_id, keys, statistics)
@@ -95,7 +92,7 @@ def _read(agent_id: str, text: str) -> dict[int, str]:
 
 
 async def read_text(read: Callable[[], Read], chars: int) -> Read:
-    """Returns the result of a pure parser; runs it in a thread for a long text."""
+    """Returns the result of a pure parser; in a thread for a long text."""
     return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
 
 

@@ -55,7 +55,6 @@ class ArchiveRows(OwnedRows):
             await self._run("insert_tombstones", rows=Jsonb(rows))
 
     async def record_copies(self, memory_ids: Iterable[UUID], archive_id: UUID) -> None:
-        """Records that these memories have, or will have, a copy in that archive."""
         await self._run("record_copies", memory_ids=list(memory_ids), archive_id=archive_id)
 
     async def claim(
@@ -117,7 +116,7 @@ class ArchiveRows(OwnedRows):
 
 
 class EraseRows(OwnedRows):
-    """Rows to be erased; tables and columns are those of the inventory."""
+    """Rows to be erased: all, or a user's (of archives also those without one); tables are those of the inventory."""
 
     async def lock_layers(self, layers: Sequence[str]) -> None:
         await self._rows("lock_layers", layers=list(layers))
@@ -126,11 +125,9 @@ class EraseRows(OwnedRows):
         return await self._ids("erasable_memories", user_id=user_id)
 
     async def tombstones(self, user_id: str | None) -> dict[UUID, Row]:
-        """Returns archived memories: all, or a user's and those without a user."""
         return {row["memory_id"]: row for row in await self._rows("erasable_tombstones", user_id=user_id)}
 
     async def copies(self, user_id: str | None) -> list[Row]:
-        """Returns copies in archives: all, or a user's and those without a user."""
         return await self._rows("erasable_copies", user_id=user_id)
 
     async def known(self, memory_ids: Iterable[UUID]) -> set[UUID]:
@@ -147,11 +144,9 @@ class EraseRows(OwnedRows):
             await self._run(statement, memory_ids=list(memory_ids), user_id=user_id)
 
     async def hold(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Locks and returns these memories, with every content they ever had as `texts`."""
         return await self._rows("lock_erasable", memory_ids=list(memory_ids))
 
     async def erase(self, table: str, column: str, memory_ids: Sequence[UUID]) -> int:
-        """Deletes these memories' rows of a table; returns the number."""
         shape = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         return await self._count(shaped_query("erase_rows", **shape), memory_ids=list(memory_ids))
 

@@ -32,8 +32,6 @@ QUEUE_HEAD_ROWS = 256
 
 @dataclass(frozen=True)
 class Pending:
-    """A memory pending for the work of a model."""
-
     memory_id: UUID
     work: LlmWork
     session_id: str | None = None
@@ -41,8 +39,6 @@ class Pending:
 
 
 class LlmRows(RuledRows):
-    """Usage of models, settings for them, and pending work."""
-
     async def reserve(
         self, tokens: int, cost_micros: Decimal, *, most_tokens: int, most_micros: Decimal
     ) -> date | None:
@@ -70,10 +66,7 @@ class LlmRows(RuledRows):
         await self._run("set_model_settings", models=Jsonb(settings))
 
     async def enqueue(self, waiting: Sequence[Pending], *, extract_facts: bool) -> list[Row]:
-        """Enqueues memories for the work that is switched on; returns work, session and summary rules of each.
-
-        `extract_facts` is the default of agents without a setting.
-        """
+        """Returns work, session and summary rules of each; `extract_facts`: default of agents without a setting."""
         return await self._ruled(
             "enqueue_for_models",
             memory_ids=[each.memory_id for each in waiting],
@@ -98,10 +91,8 @@ class LlmRows(RuledRows):
     async def pending_messages(
         self, session_id: str, limit: int, *, only_again: bool = False, within: Sequence[Span] | None = None
     ) -> list[Row]:
-        """Returns the pending messages of a session, oldest first.
-
-        `only_again`: only those whose summary was deleted; `within`: only those in one of these time spans.
-        """
+        """Returns pending messages: all, with `only_again` those whose summary was deleted, or those `within` time
+        spans."""
         return await self._rows(
             "pending_messages",
             session_id=session_id,
@@ -115,10 +106,7 @@ class LlmRows(RuledRows):
         return await self._rows("compactions", session_id=session_id)
 
     async def pending_for_facts(self, limit: int) -> list[Row]:
-        """Returns memories of one user and namespace pending for fact extraction, longest pending first.
-
-        Memories that failed alone come last, and are returned alone. `waiting`: the number pending, up to `limit` + 1.
-        """
+        """Returns the longest pending memories; `waiting`: the number pending, up to `limit` + 1."""
         return await self._rows("pending_for_facts", limit=limit, head=QUEUE_HEAD_ROWS)
 
     async def record_failure(self, work: LlmWork, memory_ids: Sequence[UUID], *, alone: bool = False) -> None:
@@ -144,13 +132,10 @@ class UnreadMemory:
 
 
 class FactRows(OwnedRows):
-    """Facts that a model extracted from memories."""
-
     async def lock_facts_of(self, successors: Mapping[UUID, UUID | None]) -> list[Row]:
         return await self._rows("lock_facts_of", memory_ids=[*successors], successors=[*successors.values()])
 
     async def supersede(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> None:
-        """Supersedes locked facts: (fact, successor, end of validity)."""
         memory_ids, successors, moments = ([fact[at] for fact in facts] for at in range(3))
         await self._rows("supersede_memories", memory_ids=memory_ids, successors=successors, moments=moments)
 
@@ -171,7 +156,7 @@ class FactRows(OwnedRows):
         return [Superseded(**row) for row in rows]
 
     async def reworded_since(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> dict[UUID, UUID]:
-        """Returns the facts (fact, memory, time of extraction) whose memory was reworded since, with it."""
+        """Returns facts (fact, memory, time of extraction) whose memory was reworded since, with the memory."""
         memory_ids, parents, moments = ([fact[at] for fact in facts] for at in range(3))
         rows = await self._rows("reworded_since", memory_ids=memory_ids, parents=parents, moments=moments)
         return {row["memory_id"]: row["parent_memory_id"] for row in rows}
@@ -210,7 +195,7 @@ class SummaryRows(RuledRows):
         return rows
 
     async def mark_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
-        """Marks the summaries of these memories stale; returns the kinds of work enqueued."""
+        """Returns the kinds of work enqueued."""
         return _works(await self.run_as_agent("mark_summaries_stale", memory_ids=list(memory_ids)))
 
     async def mark_restored_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
@@ -220,7 +205,7 @@ class SummaryRows(RuledRows):
         return _works(await self._ruled("enqueue_for_period", memory_ids=list(memory_ids)))
 
     async def enqueue_page_for_period(self, after: UUID | None, limit: int) -> tuple[int, UUID | None]:
-        """Does the same for a page of memories; returns the number, and the last id if there may be more."""
+        """Enqueues a page of session summaries; returns the number, and the last id if there may be more."""
         [row] = await self._rows("enqueue_page_for_period", after=after or _FIRST_ID, limit=limit)
         return int(row["queued"]), row["last_id"]
 
@@ -232,9 +217,9 @@ class SummaryRows(RuledRows):
         no_change: Iterable[UUID] = (),
         no_delete: Iterable[UUID] = (),
     ) -> Mapping[UUID, int]:
-        """Locks all memories that this transaction deletes, changes or refers to, in id order; returns their versions.
+        """Locks all memories that this transaction deletes, changes or refers to; returns their versions.
 
-        `no_change`, `no_delete`: others cannot change or delete them. Call it before any other locking statement.
+        `no_change`, `no_delete`: by others. Call it before any other locking statement: locks are taken in id order.
         """
         rows = await self.run_as_agent(
             shaped_query("lock_in_order", going=query("going")),
@@ -272,7 +257,6 @@ class SummaryRows(RuledRows):
         return await self._rows("pending_for_periods", limit=limit, without=list(without))
 
     async def pending(self, work: LlmWork, memory_id: UUID) -> list[Row]:
-        """Returns `failing_since` of a pending memory; no row if it is not pending."""
         return await self._rows("pending_summary", work=work, memory_id=memory_id)
 
     async def summary_row(self, memory_id: UUID) -> Row | None:

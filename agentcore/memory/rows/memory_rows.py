@@ -58,7 +58,6 @@ class RuledRows(OwnedRows):
         return rows[0]["models"] if rows else {}
 
     async def summary_rules(self) -> SummaryRules | None:
-        """Returns the summary rules in force, None if session summaries are off."""
         return rules_in_force((await self.own_settings()).get("summaries"), self._service)
 
     async def _ruled(self, name: str, /, **values: Any) -> list[Row]:
@@ -96,7 +95,6 @@ class HistoryRows(OwnedRows):
         await self.append_all([change])
 
     async def append_all(self, changes: Sequence[Change]) -> None:
-        """Appends changes in this order."""
         await self._run(
             "append_history",
             memory_ids=[each.memory_id for each in changes],
@@ -148,7 +146,7 @@ class LinkRows(OwnedRows):
 
 @dataclass(slots=True, kw_only=True)
 class PendingRelation(RuleColumns):
-    """A memory pending for the comparison; without a vector if the model refused its text."""
+    """Without a vector if the model refused the text."""
 
     memory_id: UUID
     version: int
@@ -180,8 +178,6 @@ class RelationRows(OwnedRows):
 
 
 class LifeRows(OwnedRows):
-    """Expiry and access counts."""
-
     async def renew(self, memory_id: UUID) -> Row | None:
         rows = await self._rows("renew_memory", memory_id=memory_id)
         return rows[0] if rows else None
@@ -216,8 +212,6 @@ class LifeRows(OwnedRows):
 
 
 class RuleRows(OwnedRows):
-    """Layer rules of the agent."""
-
     async def hold(self) -> OwnRules:
         return cast(OwnRules, (await self._rows("lock_agent_rules"))[0]["layers"])
 
@@ -231,7 +225,7 @@ LINE_STEPS, IN_A_LINE = 8, 32
 
 @dataclass(frozen=True)
 class Lookup:
-    """Subjects by key, and sessions, each with the time before which a message must be."""
+    """Subjects by key, and sessions with the time before which a message must be."""
 
     subject_keys: Sequence[int]
     sessions: Sequence[tuple[str, datetime]] = ()
@@ -285,8 +279,8 @@ class SubjectRows(OwnedRows):
     async def supersede(self, taken: Sequence[Row]) -> list[Row]:
         """Supersedes memories; returns a row for each one done.
 
-        Each row of `taken` has `memory_id`, `version` and `superseded_by` as read, `successor`, the required
-        `successor_version` (None: any), and `moment`, the end of validity.
+        Rows of `taken`: `memory_id`, `version`, `superseded_by` as read, `successor`, the required `successor_version`
+        (None: any), `moment` of the end of validity.
         """
         held = await self._rows(
             "lock_supersessions",

@@ -78,7 +78,6 @@ def shape_for(kind: IndexKind, rows: int) -> int:
 
 
 def default_width(kind: IndexKind, shape: int, rows: int) -> int:
-    """Returns the search width before a measurement."""
     if kind == "hnsw":
         return HNSW_FIRST_REACH
     return max(min_width(kind, shape, rows), math.ceil(FIRST_SHARE * shape))
@@ -111,8 +110,8 @@ def fastest_exact(rows: int) -> int:
 class ServingIndex:
     """How an agent's searches use the indexes of its partition.
 
-    Both `probes` and `ef_search` are set: while one kind replaces the other, the planner may use either.
-    `iterative`: pgvector 0.8 or newer reads on until enough rows pass the filters. `rows`: of the partition.
+    Both widths are set: while one kind replaces the other, the planner may use either. `iterative`: pgvector 0.8 reads
+    on until enough rows pass the filters.
     """
 
     probes: int
@@ -123,7 +122,7 @@ class ServingIndex:
     rows: int
 
     def is_faster_for(self, count: int) -> bool:
-        """Returns whether the index is faster than an exact search of an agent with `count` memories.
+        """Returns whether the index is faster than an exact search of `count` memories.
 
         Without iterative scans a graph must also find CANDIDATES of the agent among `ef_search` rows.
         """
@@ -158,7 +157,7 @@ def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingInd
 
 
 def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex | None:
-    """Returns how the indexes of one partition and model are searched; the widest of a kind applies to all of it."""
+    """Returns how the indexes of one partition and model are searched, by the widest of a kind."""
     if not indexes:
         return None
     lists = [index for index in indexes if index.kind == "ivfflat"]

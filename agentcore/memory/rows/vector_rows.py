@@ -25,8 +25,8 @@ Stage = Literal["filling", "moving", "settled"]
 class KnownModel:
     """An embedding model: its stored name, and the settings that select it.
 
-    `filling`: memories are being embedded with it. `moving`: in force, its vectors are being moved into the main
-    column. `seconds`: time in this stage.
+    `filling`: memories are being embedded with it. `moving`: in force, its vectors move into the main column.
+    `seconds`: time in this stage.
     """
 
     model: str
@@ -87,7 +87,7 @@ async def kept_model(database: Database, wanted: str) -> KnownModel | None:
 
 @dataclass(frozen=True)
 class VectorPlace:
-    """SQL fragments: a memory's vector, and the condition that it has one of the model searched.
+    """SQL of a memory's vector, and of the condition that it has one of the model searched.
 
     `index_prefix` precedes the model in the comment of an index: an index covers one column only.
     """
@@ -118,8 +118,6 @@ MAX_AGENTS = 10_000
 
 
 class ServingIndexes:
-    """Cache of the indexes that serve each agent, at most LIFE_SECONDS old."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[tuple[str, str, str], tuple[float, ServingIndex | None]] = {}
