@@ -33,7 +33,7 @@ from agentcore.memory.query import (
     is_short,
     split,
 )
-from agentcore.memory.ranking.calibration import CutOffs, QueryDetector
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
@@ -113,10 +113,10 @@ class Search:
         windows = [(each.start, each.end) for each in named]
         phrases = [each.phrase for each in named]
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
-        historical = self._historical(vectors)
-        times = list(zip(phrases, windows, strict=True))
-        is_now = self._params.as_of is None
-        back = historical_scope(self._params.query, times, now, historical) if is_now else None
+        kinds = self._kinds(vectors)
+        back = None
+        if self._params.as_of is None:
+            back = historical_scope(self._params.query, list(zip(phrases, windows, strict=True)), now, kinds[0])
         request = SearchRequest(
             self._conditions(back),
             vectors,
@@ -133,7 +133,7 @@ class Search:
             self._parts.metrics.searched(found.mode)
         settles = self._resolves_contradictions(windows, back)
         wanted = k + SPARE if settles else k
-        question = self._question(now, windows, found, wording, vectors, back, historical)
+        question = self._question(now, windows, found, wording, vectors, kinds)
         ranking = await self._ranked(found, question, wanted, self._effective_cut_offs(cut_offs, found, phrases))
         passages = found.passages
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
@@ -163,34 +163,26 @@ class Search:
             is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
             return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
 
-    def _historical(self, vectors: Vectors) -> float:
-        """Returns the probability that the query asks for an earlier state."""
-        samples = self._parts.samples
-        if samples is None or self._params.as_of is not None:
-            return 0.0
-        return self._detected(samples.historical, vectors) or 0.0
+    def _kinds(self, vectors: Vectors) -> tuple[float, float, float]:
+        """Returns the probabilities that the query asks for an earlier state, a current state, the assistant's words.
 
-    def _current(self, vectors: Vectors, historical: float) -> float:
-        """Returns the probability that the query asks for a current state, or at least for no earlier one."""
-        samples = self._parts.samples
-        probability = None if samples is None else self._detected(samples.current, vectors)
-        return 1.0 - historical if probability is None else probability
-
-    def _about_assistant(self, vectors: Vectors) -> float:
-        """Returns the probability that the query asks for what the assistant said; 0 below the threshold."""
-        samples = self._parts.samples
-        probability = None if samples is None else self._detected(samples.about_assistant, vectors)
-        if probability is None or probability < ABOUT_ASSISTANT_THRESHOLD:
-            return 0.0
-        self._notes.searched["about_assistant"] = {"probability": round(probability, 2)}
-        return probability
-
-    def _detected(self, detector: QueryDetector | None, vectors: Vectors) -> float | None:
-        """Returns the probability that a query is of a kind; None for a long or split query."""
-        is_whole = is_short(self._params.query) and "queries" not in self._notes.searched
-        if detector is None or vectors is None or self._params.query_vector is not None or not is_whole:
-            return None
-        return detector.probability(vectors[0])
+        Not detected in long or split queries. A model that does not separate queries for a current state counts
+        those for no earlier one.
+        """
+        samples, params = self._parts.samples, self._params
+        is_whole = is_short(params.query) and "queries" not in self._notes.searched
+        if samples is None or vectors is None or params.query_vector is not None or not is_whole:
+            return 0.0, 1.0, 0.0
+        detectors = (samples.historical, samples.current, samples.about_assistant)
+        historical, current, about_assistant = (
+            None if each is None else each.probability(vectors[0]) for each in detectors
+        )
+        historical = 0.0 if historical is None or params.as_of is not None else historical
+        if about_assistant is None or about_assistant < ABOUT_ASSISTANT_THRESHOLD:
+            about_assistant = 0.0
+        else:
+            self._notes.searched["about_assistant"] = {"probability": round(about_assistant, 2)}
+        return historical, 1.0 - historical if current is None else current, about_assistant
 
     def _conditions(self, back: HistoricalScope | None) -> Mapping[str, Any]:
         if self._params.as_of is not None:
@@ -221,10 +213,10 @@ class Search:
         found: Found,
         wording: Wording,
         vectors: Vectors,
-        back: HistoricalScope | None,
-        historical: float,
+        kinds: tuple[float, float, float],
     ) -> Question:
         excess, generality = self._relatedness(found, vectors)
+        historical, current, about_assistant = kinds
         return Question(
             now=now,
             scale=wording.full_match(found.candidates),
@@ -239,8 +231,8 @@ class Search:
             own_text=self._talk.own_text,
             text=self._digest,
             changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
-            change_factor=self._current(vectors, historical),
-            about_assistant=self._about_assistant(vectors),
+            change_factor=current,
+            about_assistant=about_assistant,
             excess=excess,
             generality=generality,
         )
