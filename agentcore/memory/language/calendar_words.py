@@ -195,7 +195,7 @@ COUNTS = {
     "six": (6, 6), "seven": (7, 7), "eight": (8, 8), "nine": (9, 9), "ten": (10, 10), "eleven": (11, 11),
     "twelve": (12, 12), "couple": (2, 2), "few": (2, 5), "several": (3, 8),
 }  # fmt: skip
-# Month names that are also other words or names: alone they are months only after MONTH_PREPOSITIONS.
+# Alone they are months only after MONTH_PREPOSITIONS.
 DOUBTFUL_MONTHS = frozenset({"march", "april", "may", "june", "august"})
 # In lower case, other words even next to a number: "march 10 miles", "the 7 may go".
 DOUBTFUL_WORDS = frozenset({"march", "may"})
@@ -228,7 +228,7 @@ _PRESENT = re.compile(r"\b(?:is|are|it's|that's|there's|starts?|begins?)\b", re.
 _TOWARDS = frozenset({"for", "to", "by", "until", "till"})
 # A question about the past, despite future words: "which runs did I miss that will count?"
 _DONE = re.compile(r"\bdid\b", re.IGNORECASE)
-# Words that may follow a date; any other lower-case word is what the number counts: "in 2022 files".
+# Words that may follow a date; others are what the number counts: "in 2022 files".
 _GOING_ON = word_set("""
 a about after also am an and are as at because been before between but by can could did do does for from had
 has have he her his how i if in into is it its just last left like may me my no not on or our over she should

@@ -96,7 +96,7 @@ def find_entities(
     """Returns each sentence's named entities, in order, as written.
 
     A capitalized word that only opens sentences is no name unless it is in `known_names`, does what people do, or is
-    spelled like a name (an acronym, "iPhone"). `ordinary_words`, lower-case, never begin a name.
+    spelled like a name. `ordinary_words`, lower-case, never begin a name.
     """
     found = [_in_sentence(sentence, ordinary_words) for sentence in sentences]
     certain = {name.casefold() for name in known_names}

@@ -48,9 +48,8 @@ def strip_leading_reasoning(text: str, *, cut_off: bool = False) -> str:
 def _strip_cut_off(text: str, *, has_reasoning: bool) -> str:
     """Removes the text before a closing tag that was never opened, and after an opening tag that is never closed.
 
-    The closing tag (some templates open the block themselves) must start or end a line, or follow a sentence outside of
-    a quotation: JSON and code may quote it. The opening tag must start a line; a sentence is enough if the text
-    `has_reasoning`.
+    The closing tag must start or end a line, or follow a sentence: JSON and code may quote it. The opening tag must
+    start a line, or a sentence if the text `has_reasoning`.
     """
     marks, start = _marks_of_blocks(text), 0
     if marks and marks[0]["closes"]:

@@ -277,7 +277,7 @@ class Window:
 
 
 def windows(query: str, now: datetime) -> tuple[Window, ...]:
-    """Returns the first times that a question names, at most `MOST_WINDOWS`; days are in the zone of `now`.
+    """Returns the first times that a question names, in UTC; days are in the zone of `now`.
 
     "Since", "before", "after" and "until" open a window to one side: to today, `EARLIEST` or `LATEST`.
     """

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agentcore.memory.language.text import UNSPACED
 
-# The local model truncates at 256 tokens. Its prefix, its special tokens and the speaker's name take some.
+# The local model truncates at 256 tokens, some of which its prefix and the speaker's name take.
 # Later passages of half the length improve retrieval of single facts: decision 55.
 MOST_TOKENS = 256
 FIRST_TOKENS, PASSAGE_TOKENS, OVERLAP_TOKENS = 236, 118, 24

@@ -192,7 +192,7 @@ class Screen:
     """Names the patterns of injected instructions that a text matches.
 
     `changes`: patterns by name that add to `screening.json` or replace one; an empty one removes it. Raises ValueError
-    for a pattern that is no regular expression.
+    for an invalid pattern.
     """
 
     def __init__(self, changes: Mapping[str, str] | None = None) -> None:

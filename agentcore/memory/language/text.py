@@ -48,8 +48,7 @@ INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]")
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i"})
 
-# Word characters, joined by single connectors: no two parts can match the same character, so the pattern does
-# not backtrack. `_parts` splits joined words.
+# Word characters, joined by single connectors: no two parts match the same character, so it does not backtrack.
 _CONNECTOR = r"(?:://|::|[.\-'\u2019@+:/&]|,(?=\d{3}(?!\d)))"
 _TOKEN = re.compile(rf"[\w{_MARKS}]+(?:{_CONNECTOR}[\w{_MARKS}]+)*(?:\+\+|#(?!\w))?")
 _ASCII_TOKEN = re.compile(rf"\w+(?:{_CONNECTOR}\w+)*(?:\+\+|#(?!\w))?", re.ASCII)

@@ -49,8 +49,7 @@ _BEFORE_DAYS = word_set("on since before after until till by from to for")
 _BEFORE_SEASONS = word_set("in since before until by early mid late")
 # Between the first and the last day of a range.
 _TO = HYPHENS | word_set("\u2013 \u2014 to until till through")
-# A day without a year is the next one if that is within this many days, nearer than the latest, and the
-# sentence is not about the past.
+# A day without a year may be a coming one up to this many days ahead.
 NEAR_DAYS = 100
 MONTHS_OF_YEAR = 12
 # 29 February recurs within eight years.
@@ -269,7 +268,8 @@ def day_first(said: Said, at: int, stance: Stance, named_at: int | None = None) 
         return None
     end = _after_month(said, after)
     dated = _dated(said, end, (MONTHS[name], number), stance, at if named_at is None else named_at)
-    if dated is None or dated[1] > end or ordinal or _is_surely_month(said, after, stance):
+    is_month = stance.named or said.capital(after) or name not in DOUBTFUL_WORDS
+    if dated is None or dated[1] > end or ordinal or is_month:
         return dated
     return dated if said.before(at) in PREPOSITIONS else None
 
@@ -285,10 +285,6 @@ def days_first(said: Said, at: int, stance: Stance) -> Found | None:
     if last is None or last[0].start.day <= number:
         return None
     return replace(last[0], start=last[0].start.replace(day=number), grain="range"), last[1]
-
-
-def _is_surely_month(said: Said, at: int, stance: Stance) -> bool:
-    return stance.named or said.capital(at) or said.lower(at) not in DOUBTFUL_WORDS
 
 
 def bare_year(said: Said, at: int, stance: Stance) -> Found | None:

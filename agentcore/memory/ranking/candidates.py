@@ -144,7 +144,6 @@ class SearchLimits:
 
 
 def breadth_for(k: int) -> int:
-    """Returns the factor on the candidates of a search for the best `k`."""
     return min(BROADEST, max(1, -(-k // MEMORIES_A_BREADTH)))
 
 
@@ -168,7 +167,7 @@ class Distinct:
 def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: Counter[str]) -> Distinct:
     """Deduplicates by text, speaker, user, namespace and validity; counts in `dropped`.
 
-    Keeps the newest; if the query names a time, the newest said in that time.
+    Keeps the newest; of those said in a time that the query names, if there are any.
     """
 
     def preference(candidate: Candidate) -> tuple[bool, tuple[float, UUID]]:

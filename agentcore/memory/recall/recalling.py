@@ -33,7 +33,7 @@ from agentcore.telemetry import Steps
 # With fewer characters per token of the budget, everything may fit.
 LEAST_CHARACTERS_PER_TOKEN = 2
 MOST_STAND_INS = 16
-# Tokens of a short turn, to estimate how many memories to search; longer ones leave a choice.
+# Tokens of a short turn, to estimate how many memories to search.
 TOKENS_A_MEMORY = 20
 MIN_MEMORIES, MAX_MEMORIES = 12, 400
 THREAD_ABOVE_CHARS = 50_000
@@ -211,7 +211,7 @@ def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> M
         frozenset(terms(params.query[:QUERY_CHARS])),
         1.0 if asks_for_all else cut_offs.room(receipt.fit),
         params.distinct,
-        # A completed query contains the task's own words, so it matches them whatever it asks.
+        # A completed query matches the task's own words whatever it asks.
         (receipt.fit or 0.0) >= CLEAR_FIT and "completed_from_history" not in receipt.searched,
         parts.policy.summaries_share or 0.0,
     )

@@ -92,13 +92,13 @@ def reordered(ranking: Ranking, relevances: Sequence[float]) -> Ranking:
     difference."""
     leading = ranking.ranked[: len(relevances)]
     order = sorted(range(len(leading)), key=lambda place: (-relevances[place], place))
-    moved = [_moved(leading[old], leading[new].score, relevances[old]) for new, old in enumerate(order)]
+    moved = [_moved(leading[old], leading[new].score, RERANKER, relevances[old]) for new, old in enumerate(order)]
     return replace(ranking, ranked=[*moved, *ranking.ranked[len(leading) :]])
 
 
-def _moved(ranked: Ranked, score: float, relevance: float) -> Ranked:
-    term = ScoreTerm(value=relevance, weight=1.0, contribution=score - ranked.score)
-    return replace(ranked, score=score, terms={**ranked.terms, RERANKER: term})
+def _moved(ranked: Ranked, score: float, name: str, value: float) -> Ranked:
+    term = ScoreTerm(value=value, weight=1.0, contribution=score - ranked.score)
+    return replace(ranked, score=score, terms={**ranked.terms, name: term})
 
 
 def shortened(ranking: Ranking, k: int) -> Ranking:
@@ -114,9 +114,9 @@ def shortened(ranking: Ranking, k: int) -> Ranking:
 LINKED = "linked"
 # The maximum number of linked memories moved up.
 MOST_LINKED = 3
-# Target positions, from 0: for memories linked to the best hit; for those linked to the second and third.
+# Target positions, from 0, of memories linked to the best hit, and to the second and third.
 BEHIND_BEST, BEHIND_NEXT = 3, 5
-# Of the first three, hits below this share of the best score are ranked after memories linked to the best.
+# Below this share of the best score, memories linked to the best hit are ranked first.
 CLOSE_SHARE = 0.75
 
 
@@ -138,7 +138,8 @@ def with_linked(ranking: Ranking, k: int) -> Ranking:
                 continue
             moved.add(other.memory_id)
             ranked = [each for each in ranked if each is not other]
-            ranked.insert(place, _moved_behind(other, ranked[place - 1].score, seed.memory_id, link.weight))
+            behind = _moved(other, ranked[place - 1].score, LINKED, link.weight)
+            ranked.insert(place, replace(behind, linked_to=seed.memory_id))
     brought = sum(each.memory_id in moved for each in ranking.linkable)
     return shortened(replace(ranking, ranked=ranked, dropped=_uncounted(ranking.dropped, brought)), k)
 
@@ -156,11 +157,6 @@ def _ends(
             if other is not None and end != seed and other.outdated_by is None:
                 found.append((link, other))
     yield from sorted(found, key=lambda each: (-each[0].weight, -each[1].score, each[1].memory_id))
-
-
-def _moved_behind(ranked: Ranked, score: float, linked_to: UUID, weight: float) -> Ranked:
-    term = ScoreTerm(value=weight, weight=1.0, contribution=score - ranked.score)
-    return replace(ranked, score=score, terms={**ranked.terms, LINKED: term}, linked_to=linked_to)
 
 
 def _uncounted(dropped: Sequence[Dropped], count: int) -> list[Dropped]:

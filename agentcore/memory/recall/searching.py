@@ -131,7 +131,8 @@ class Search:
             found = await self._parts.vectors.search(self._agent_id, request)
         if self._parts.metrics is not None:
             self._parts.metrics.searched(found.mode)
-        settles = self._resolves_contradictions(windows, back)
+        is_past = windows or back or asks_of_the_past(self._params.query)
+        settles = self._params.distinct and not is_past
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, kinds)
         ranking = await self._ranked(found, question, wanted, self._effective_cut_offs(cut_offs, found, phrases))
@@ -144,10 +145,6 @@ class Search:
             else:
                 memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
-
-    def _resolves_contradictions(self, windows: Sequence[Span], back: HistoricalScope | None) -> bool:
-        is_past = windows or back or asks_of_the_past(self._params.query)
-        return self._params.distinct and not is_past
 
     async def _ranked(self, found: Found, question: Question, wanted: int, cut_offs: CutOffs) -> Ranking:
         arguments = (
@@ -166,8 +163,8 @@ class Search:
     def _kinds(self, vectors: Vectors) -> tuple[float, float, float]:
         """Returns the probabilities that the query asks for an earlier state, a current state, the assistant's words.
 
-        Not detected in long or split queries. A model that does not separate queries for a current state counts
-        those for no earlier one.
+        Long and split queries are not classified. Without a detector, queries for no earlier state ask for the current
+        one.
         """
         samples, params = self._parts.samples, self._params
         is_whole = is_short(params.query) and "queries" not in self._notes.searched

@@ -53,9 +53,8 @@ class Wording:
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
         """Returns the scale of a full match: the best BM25 score found, with a lower bound.
 
-        The bound is half the score of a text of the query's rarest terms, so that one shared common word is no match.
-        In a small store it is the whole of that score, and at least that of TELLING_TERMS new terms (of one for a query
-        of one word).
+        The bound is half the score of the query's rarest terms, so that one shared common word is no match. In a small
+        store it is the whole of it, and at least that of TELLING_TERMS new terms (one for a query of one word).
         """
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)

@@ -66,9 +66,9 @@ async def model_in_force(database: Database) -> KnownModel | None:
 
 
 async def kept_model(database: Database, wanted: str) -> KnownModel | None:
-    """Returns the model in force; if `wanted` is another local model than that of all stored vectors, theirs.
+    """Returns the model in force; that of the stored vectors if it is another local one than `wanted`.
 
-    Their vectors have the same length: a search with the other model would find nothing, without an error.
+    Their vectors have the same length: a search with the other would find nothing, without an error.
     """
     in_force = await model_in_force(database)
     if in_force is not None or wanted not in SHIPPED_MODELS.values():
