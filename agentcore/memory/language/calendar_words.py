@@ -116,7 +116,7 @@ def around(today: date, nearest: int, farthest: int, name: Unit) -> Period:
 
 
 def rolling(today: date, count: int, name: Unit) -> Period:
-    """Returns the last `count` units up to today, or the next ones if negative."""
+    """Negative `count`: the next units from today."""
     if count >= 0:
         return Period(moved(today, -count, name), today + DAY, "range")
     return Period(today, moved(today, -count, name) + DAY, "range")
@@ -282,7 +282,7 @@ class Said:
         return self.text[self.word(at).start : self.word(at).start + 1].isupper()
 
     def before(self, at: int) -> str:
-        """Returns the word before, skipping "the"."""
+        """Skips "the"."""
         return self.lower(at - 2) if self.lower(at - 1) == "the" else self.lower(at - 1)
 
     def after_time(self, at: int) -> bool:

@@ -67,7 +67,6 @@ class CutOffs:
     full_fit: float = 0.0
 
     def room(self, fit: float | None) -> float:
-        """Returns the share of a context's budget for hits."""
         return 1.0 if fit is None or fit >= self.full_fit else fit / self.full_fit
 
     def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
@@ -85,7 +84,7 @@ class CutOffs:
 def typical(scores: Sequence[float], memory_count: int) -> float:
     """Returns the score that half of the store's memories do not exceed, of descending scores.
 
-    Returns 0 if fewer than half were found, or the store is too small.
+    0 if fewer than half were found, or in a small store.
     """
     place = max(FEWEST, memory_count // 2)
     return scores[place] if place < min(len(scores), memory_count) else 0.0
@@ -110,7 +109,7 @@ class OffTopicPrompts:
 
     @classmethod
     def of(cls, vectors: Vectors) -> OffTopicPrompts:
-        """Measures the sample; NEAREST + 1 rows at least."""
+        """Measures NEAREST + 1 rows or more."""
         cosines = vectors @ vectors.T
         between = cosines[~np.eye(len(vectors), dtype=bool)].reshape(len(vectors), -1)
         return cls(vectors, float(between.std()), float(between.max(axis=1).mean()))

@@ -60,7 +60,7 @@ class Candidate(NamedTuple):
         return is_person(self.speaker) and not self.is_exchange
 
     def of_then(self, window: Span) -> bool:
-        """Returns whether it was said in that span, or is superseded and was valid in it."""
+        """Returns whether it was said or, if superseded, valid in that span."""
         start, end = window
         held = self.held is not None and self.held[0] < end and self.held[1] > start
         return held or start <= self.timestamp < end
@@ -158,7 +158,7 @@ SAME_TEXT = "same_text_as_newer"
 
 @dataclass(frozen=True)
 class Distinct:
-    """Kept candidates in the input's order, and the ids of their duplicates, newest first."""
+    """Kept candidates in the input's order, and the ids of their duplicates."""
 
     kept: Sequence[Candidate]
     stands_for: dict[UUID, list[UUID]]

@@ -65,7 +65,7 @@ class TaskMemory:
 async def working_memory(
     parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], degraded: list[str]
 ) -> TaskMemory:
-    """Returns a task's current working memory: its newest memories within the budget, then filtered.
+    """Returns a task's newest memories within the budget, then filtered.
 
     PostgreSQL decides which they are; an up-to-date copy in Redis saves reading their contents.
     """
@@ -140,7 +140,7 @@ def _inside_budget(rows: Sequence[Row], budget_tokens: int) -> list[Row]:
 
 
 async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) -> GetContextResult:
-    """Builds a prompt-ready context of at most `max_tokens` tokens: task memories first, then search hits.
+    """Builds a context of at most `max_tokens` tokens: task memories first, then search hits.
 
     Raises InvalidParams for a model whose encoding is not available.
     """
@@ -333,7 +333,7 @@ def _losses(built: Context) -> list[Dropped]:
 async def replacements(
     parts: MemoryParts, caller: Caller, entries: Sequence[ContextEntry], conditions: Mapping[str, Any], max_tokens: int
 ) -> list[ContextEntry]:
-    """Returns summaries of several entries that the search did not find; none if all entries may fit."""
+    """Returns summaries of several entries, unless all entries may fit."""
     said = sum(len(entry.content) for entry in entries)
     if parts.policy.summaries_share is None or said < max_tokens * LEAST_CHARACTERS_PER_TOKEN:
         return []

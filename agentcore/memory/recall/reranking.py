@@ -147,7 +147,7 @@ def with_linked(ranking: Ranking, k: int) -> Ranking:
 def _ends(
     seed: UUID, links: Sequence[CandidateLink], others: Mapping[UUID, Ranked]
 ) -> Iterator[tuple[CandidateLink, Ranked]]:
-    """Yields the memories linked to the seed, in either direction, by descending weight and score."""
+    """Yields the memories linked to the seed, by descending weight and score."""
     found = []
     for link in links:
         if seed in (link.source_id, link.target_id):
@@ -160,7 +160,7 @@ def _ends(
 
 
 def _uncounted(dropped: Sequence[Dropped], count: int) -> list[Dropped]:
-    """Subtracts memories that are in the ranking again."""
+    """Subtracts memories that are ranked again."""
     cut = {"beyond_k", "far_below_the_best"}
     left = [each.model_copy(update={"count": each.count - count}) if each.reason in cut else each for each in dropped]
     return [each for each in left if each.count]

@@ -187,7 +187,7 @@ class Search:
         return self._filters if back is not None else {**self._filters, "current": True}
 
     def _effective_cut_offs(self, cut_offs: CutOffs, found: Found, phrases: Sequence[str]) -> CutOffs:
-        """Returns the cut-offs with the caller's threshold, if it is set; none without vectors.
+        """Returns the cut-offs with the caller's threshold; none without vectors.
 
         The default does not apply if words found a memory without a vector, or if the query names only times and there
         are memories of these times: it resembles none.
@@ -354,7 +354,7 @@ class Search:
 async def rewritten(
     parts: MemoryParts, agent_id: str, query: str, text: str, history: Sequence[Turn], notes: Notes
 ) -> list[str]:
-    """Returns the texts to embed: `text`, then rewritten queries, if a rewriter answers."""
+    """Returns the texts to embed: `text`, then rewritten queries."""
     if parts.rewriter is None:
         return [text]
     try:

@@ -120,8 +120,6 @@ class LlmRows(RuledRows):
 
 @dataclass(frozen=True, slots=True)
 class UnreadMemory:
-    """A current memory whose content was not read for facts yet."""
-
     memory_id: UUID
     memory_type: str
     content: str
@@ -240,7 +238,7 @@ class SummaryRows(RuledRows):
         return await self._rows(statement, memory_ids=list(memory_ids))
 
     async def delete_derived_of_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Deletes locked memories that expired at a TTL of their caller, as `delete` does."""
+        """Deletes locked memories that expired at a TTL of their caller."""
         expired = await self._ids("expired_by_caller_ttl", memory_ids=list(memory_ids))
         if not expired:
             return []

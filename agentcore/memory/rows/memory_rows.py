@@ -86,7 +86,6 @@ class Change:
 
 
 def succession(successor: UUID | None, valid_to: datetime | None) -> JsonObject:
-    """Returns successor and end of validity as a history entry contains them."""
     return {"superseded_by": successor and str(successor), "valid_to": valid_to and valid_to.isoformat()}
 
 
@@ -115,7 +114,7 @@ class LinkRows(OwnedRows):
     """Links between memories. A row has source_id, target_id, relation, weight."""
 
     async def add(self, source_id: UUID, links: Iterable[Link]) -> None:
-        """Links a memory to existing ones; an equal link gets the new weight."""
+        """An equal link gets the new weight."""
         await self.add_all({source_id: links})
 
     async def add_all(self, links: Mapping[UUID, Iterable[Link]]) -> None:
@@ -257,7 +256,6 @@ class SubjectRows(OwnedRows):
         await self.learn({memory_id: keys})
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
-        """Deletes the subject keys of these memories: nothing supersedes them any more."""
         await self._run("forget_subjects", memory_ids=list(memory_ids))
 
     async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int = 0) -> list[Row]:

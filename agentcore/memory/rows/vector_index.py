@@ -39,7 +39,7 @@ class IndexPolicy:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """An index: what it was built on, and its last measurement (None: not measured).
+    """What an index was built on, and its last measurement (None: not measured).
 
     `shape`: number of lists (ivfflat) or connections per node (HNSW).
     """
@@ -102,7 +102,7 @@ def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
 
 
 def fastest_exact(rows: int) -> int:
-    """Returns up to how many memories exact search is faster than a graph."""
+    """Returns the number of memories up to which exact search is faster than a graph."""
     return math.isqrt(COMPARISONS_A_VISIT * CANDIDATES * rows)
 
 
