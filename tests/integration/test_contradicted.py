@@ -10,7 +10,7 @@ import pytest
 from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
-from tests.fixtures.memory import Agent
+from tests.fixtures.memory import Agent, counted
 
 OLD = "The owner of Atlas is Carla."
 NEW = "Bruno took over Atlas."
@@ -20,10 +20,6 @@ QUERY = "Who is the owner of Atlas?"
 async def search(agent: Agent, **values: Any) -> tuple[list[MemorySummary], Receipt]:
     result = await agent.memory.retrieve(RetrieveParams.model_validate({"query": QUERY, **values}))
     return result.memories, result.receipt
-
-
-def counted(receipt: Receipt) -> dict[str, int]:
-    return {each.reason: each.count for each in receipt.dropped}
 
 
 async def both_stand(agent: Agent) -> tuple[UUID, UUID]:

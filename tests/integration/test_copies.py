@@ -9,7 +9,7 @@ import pytest
 from agentcore.memory.models import MemorySummary, Receipt
 from agentcore.memory.params.changes import UpdateParams
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
-from tests.fixtures.memory import Agent
+from tests.fixtures.memory import Agent, counted
 
 OLD = "User prefers window seats on trains."
 NEW = "USER prefers window seats  on trains."
@@ -20,10 +20,6 @@ QUERY = "Which seats does the user prefer on trains?"
 async def search(agent: Agent, **values: Any) -> tuple[list[MemorySummary], Receipt]:
     result = await agent.memory.retrieve(RetrieveParams.model_validate({"query": QUERY, "k": 20, **values}))
     return result.memories, result.receipt
-
-
-def counted(receipt: Receipt) -> dict[str, int]:
-    return {each.reason: each.count for each in receipt.dropped}
 
 
 @pytest.mark.shows("issue3-3-near-duplicates")

@@ -16,41 +16,15 @@ from tests.fixtures.memory import Agent
 
 TAKES = "Priya takes over billing."
 TABLETS = "Doctor Okafor prescribed metformin tablets."
-THINGS = [
-    "bicycle",
-    "lamp",
-    "passport",
-    "ladder",
-    "garden",
-    "kettle",
-    "violin",
-    "tent",
-    "carpet",
-    "mirror",
-    "drill",
-    "canoe",
-    "piano",
-    "fridge",
-    "scarf",
-    "globe",
-    "anvil",
-    "easel",
-    "trumpet",
-    "hammock",
-    "lantern",
-    "sledge",
-    "barrel",
-    "loom",
-    "abacus",
-    "quilt",
-    "compass",
-    "saddle",
-]
+THINGS = """
+bicycle lamp passport ladder garden kettle violin tent carpet mirror drill canoe piano fridge scarf globe
+anvil easel trumpet hammock lantern sledge barrel loom abacus quilt compass saddle
+"""
 
 
 @pytest.fixture
 async def tenant(agent: Agent) -> AsyncIterator[Agent]:
-    for thing in THINGS:
+    for thing in THINGS.split():
         await agent.stored_id(f"The {thing} stands behind number {thing[::-1]}.")
     for content in (TAKES, TABLETS):
         await agent.stored_id(content)

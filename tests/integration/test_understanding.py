@@ -47,10 +47,7 @@ async def test_a_time_in_the_query_finds_what_happened_then_though_no_word_or_ve
 
 @pytest.mark.shows("issue3-1-temporal")
 async def test_what_was_told_later_of_a_day_is_found_by_that_day(tenant: Agent) -> None:
-    params = {"query": "the lease on 3 June", "asked_at": NOW, "k": 1}
-    assert [
-        each.content for each in (await tenant.memory.retrieve(RetrieveParams.model_validate(params))).memories
-    ] == [LATE]
+    assert await tenant.found("the lease on 3 June", asked_at=NOW, k=1) == [LATE]
 
 
 async def test_without_a_time_in_the_query_none_is_searched(tenant: Agent) -> None:
@@ -60,8 +57,7 @@ async def test_without_a_time_in_the_query_none_is_searched(tenant: Agent) -> No
 
 
 async def test_filters_hold_for_a_time_too(tenant: Agent) -> None:
-    params = {"query": "early May", "asked_at": NOW, "k": 200, "memory_types": ["semantic"]}
-    assert (await tenant.memory.retrieve(RetrieveParams.model_validate(params))).memories == []
+    assert await tenant.found("early May", asked_at=NOW, k=200, memory_types=["semantic"]) == []
 
 
 PROMPT = (

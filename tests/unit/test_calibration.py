@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -67,6 +67,7 @@ FLAT = [0.30, 0.20, 0.16, *[0.12] * 20, *[0.08] * 7]
 
 
 def test_in_a_small_store_what_hardly_stands_above_its_typical_memory_goes() -> None:
+    assert CutOffs().kept(FLAT, 30) == len(FLAT)
     assert CutOffs(least_share=0.3).kept(FLAT, 30) == 23
     assert CutOffs(least_rise=0.2).kept(FLAT, 30) == 3
     assert CutOffs(least_rise=0.3).kept(FLAT, 30) == 2
@@ -82,10 +83,6 @@ def test_where_half_of_the_store_was_not_found_nothing_is_typical(memory_count: 
 def test_of_a_dozen_memories_all_may_answer() -> None:
     assert typical(FLAT[:12], 12) == 0.0
     assert CutOffs(least_rise=0.2).kept(FLAT[:12], 12) == 12
-
-
-def test_no_rise_asked_for_leaves_out_nothing() -> None:
-    assert CutOffs().kept(FLAT, 30) == len(FLAT)
 
 
 def test_the_best_itself_always_stays() -> None:
@@ -128,11 +125,13 @@ def test_the_excess_is_measured_from_each_memorys_own_baseline(sample: OffTopicP
     assert expected[0] < expected[1]
 
 
+def samples(name: str) -> list[dict[str, Any]]:
+    lines = files("agentcore.memory").joinpath(name).read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
 def test_the_committed_prompts_are_distinct_and_of_many_languages() -> None:
-    rows = [
-        json.loads(line)
-        for line in files("agentcore.memory").joinpath(OFF_TOPIC).read_text(encoding="utf-8").splitlines()
-    ]
+    rows = samples(OFF_TOPIC)
     languages = Counter(row["language"] for row in rows)
     assert len({row["text"].casefold() for row in rows}) == len(rows) > 500
     assert len(languages) >= 15
@@ -180,8 +179,7 @@ def test_a_probability_lies_between_0_and_1(scale: float) -> None:
 
 @pytest.mark.parametrize(("name", "label"), [(HISTORICAL, "historical"), (CURRENT, "current")])
 def test_the_samples_have_many_different_queries_of_both_kinds(name: str, label: str) -> None:
-    lines = files("agentcore.memory").joinpath(name).read_text("utf-8").splitlines()
-    rows = [json.loads(line) for line in lines]
+    rows = samples(name)
     assert len({row["text"] for row in rows}) == len(rows)
     assert 200 <= sum(row[label] for row in rows) <= len(rows) / 2
 
@@ -204,11 +202,7 @@ class Separable:
     model, dimensions, kinds = "separable", 64, ("historical", "current")
 
     def __init__(self) -> None:
-        rows = [
-            json.loads(line)
-            for name in (HISTORICAL, CURRENT)
-            for line in files("agentcore.memory").joinpath(name).read_text("utf-8").splitlines()
-        ]
+        rows = [*samples(HISTORICAL), *samples(CURRENT)]
         self.labels = {row["text"]: [row.get(kind, False) for kind in self.kinds] for row in rows}
 
     async def embed(self, texts: Sequence[str], kind: str) -> Vectors:
@@ -220,12 +214,12 @@ class Separable:
 
 async def test_each_detector_is_fitted_to_its_own_sample(tmp_path: Path) -> None:
     embedder = Separable()
-    samples = await query_samples(cast(Embedder, embedder), tmp_path)
-    assert samples is not None
-    assert samples.about_assistant is None
+    found = await query_samples(cast(Embedder, embedder), tmp_path)
+    assert found is not None
+    assert found.about_assistant is None
     texts = [*embedder.labels]
     vectors = await embedder.embed(texts, "query")
-    for place, detector in enumerate((samples.historical, samples.current)):
+    for place, detector in enumerate((found.historical, found.current)):
         assert detector is not None
         labels = np.array([embedder.labels[text][place] for text in texts])
         scores = detector.scores(vectors)

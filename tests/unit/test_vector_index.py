@@ -12,6 +12,7 @@ from agentcore.memory.rows.vector_index import (
     MAX_LISTS,
     MIN_LISTS,
     IndexKind,
+    ServingIndex,
     VectorIndex,
     default_width,
     described,
@@ -24,6 +25,12 @@ from agentcore.memory.rows.vector_index import (
 
 LISTS = VectorIndex("ann_a", "ivfflat", "m", 200, 10_000, 1_000.0, 24)
 GRAPH = VectorIndex("ann_b", "hnsw", "m", 16, 10_000, 1_000.0, 90)
+
+
+def served(*indexes: VectorIndex, iterative: bool = True) -> ServingIndex:
+    found = serving(indexes, iterative=iterative)
+    assert found is not None
+    return found
 
 
 def test_what_an_index_remembers_is_read_back_from_its_comment() -> None:
@@ -66,28 +73,21 @@ def test_nothing_serves_where_no_index_is() -> None:
 
 
 def test_of_two_indexes_of_one_kind_the_larger_reach_holds() -> None:
-    found = serving([LISTS, replace(LISTS, name="ann_c", shape=400, reach=48)], iterative=True)
-    assert found is not None
+    found = served(LISTS, replace(LISTS, name="ann_c", shape=400, reach=48))
     assert (found.probes, found.most_probes, found.ef_search) == (48, 400, HNSW_FIRST_REACH)
     assert not found.may_come_short
 
 
 def test_while_one_kind_replaces_the_other_both_have_a_reach() -> None:
-    found = serving([LISTS, GRAPH], iterative=True)
-    assert found is not None
+    found = served(LISTS, GRAPH)
     assert (found.probes, found.ef_search) == (24, 90)
-    alone = serving([GRAPH], iterative=True)
-    assert alone is not None
-    assert alone.probes == default_width("ivfflat", 200, 10_000)
+    assert served(GRAPH).probes == default_width("ivfflat", 200, 10_000)
 
 
 def test_a_filtered_search_looks_further_but_not_beyond_the_index() -> None:
-    found = serving([LISTS], iterative=True)
-    worn = serving([replace(LISTS, reach=150)], iterative=True)
-    assert found is not None
-    assert worn is not None
+    found = served(LISTS)
     assert (found.probes_for(filtered=False), found.probes_for(filtered=True)) == (24, 72)
-    assert worn.probes_for(filtered=True) == 200
+    assert served(replace(LISTS, reach=150)).probes_for(filtered=True) == 200
 
 
 @pytest.mark.parametrize(
@@ -103,37 +103,22 @@ def test_a_filtered_search_looks_further_but_not_beyond_the_index() -> None:
 def test_a_graph_is_faster_than_exact_search_for_an_agent_with_enough_of_its_rows(
     rows: int, count: int, faster: bool
 ) -> None:
-    found = serving([replace(GRAPH, built_rows=rows, measured_rows=None)], iterative=True)
-    assert found is not None
-    assert found.is_faster_for(count) == faster
-    lists = serving([replace(LISTS, built_rows=rows)], iterative=True)
-    assert lists is not None
-    assert lists.is_faster_for(count)
+    assert served(replace(GRAPH, built_rows=rows, measured_rows=None)).is_faster_for(count) == faster
+    assert served(replace(LISTS, built_rows=rows)).is_faster_for(count)
 
 
 def test_without_iterative_scans_a_graph_serves_agents_with_most_of_its_rows() -> None:
-    found = serving([replace(GRAPH, built_rows=10_000, measured_rows=None)], iterative=False)
-    assert found is not None
+    found = served(replace(GRAPH, built_rows=10_000, measured_rows=None), iterative=False)
     assert found.ef_search == 90
     assert (found.is_faster_for(6_600), found.is_faster_for(6_700)) == (False, True)
 
 
 def test_ef_search_stays_within_the_limit_of_pgvector() -> None:
-    found = serving([replace(GRAPH, reach=1_251)], iterative=True)
-    assert found is not None
-    assert found.ef_search_for(filtered=False) == HNSW_MOST_REACH
+    assert served(replace(GRAPH, reach=1_251)).ef_search_for(filtered=False) == HNSW_MOST_REACH
 
 
 def test_without_iterative_scans_a_filter_follows_a_graph_further_and_may_come_short() -> None:
-    old, new = serving([GRAPH], iterative=False), serving([GRAPH], iterative=True)
-    assert old is not None
-    assert new is not None
+    old, new = served(GRAPH, iterative=False), served(GRAPH)
     assert (old.ef_search_for(filtered=True), new.ef_search_for(filtered=True)) == (270, 90)
-    wide = serving([replace(GRAPH, reach=900)], iterative=False)
-    assert wide is not None
-    assert wide.ef_search_for(filtered=True) == HNSW_MOST_REACH
-    lists = serving([LISTS], iterative=False)
-    assert lists is not None
-    assert old.may_come_short
-    assert new.may_come_short
-    assert lists.may_come_short
+    assert served(replace(GRAPH, reach=900), iterative=False).ef_search_for(filtered=True) == HNSW_MOST_REACH
+    assert all(each.may_come_short for each in (old, new, served(LISTS, iterative=False)))

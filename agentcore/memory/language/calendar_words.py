@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
@@ -21,8 +21,7 @@ GRAINS: tuple[Grain, ...] = ("day", "weekend", "week", "month", "quarter", "seas
 DAY = timedelta(days=1)
 WEEK = timedelta(days=7)
 SATURDAY = 5
-# 29 February recurs within eight years.
-YEARS_ROUND = 8
+_MONTHS_IN: Mapping[Unit, int] = {"month": 1, "quarter": 3, "year": 12}
 _HALF_DAYS: Mapping[Unit, int] = {"week": 3, "weekend": 3, "month": 15, "quarter": 45, "year": 183}
 # The first month of each, in the northern hemisphere.
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
@@ -32,8 +31,7 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 class Period:
     """Days from `start` up to, not including, `end`.
 
-    `floating`: the text does not fix it ("in May", without a year). `present`: it only names the present
-    ("today", "this week").
+    `floating`: not fixed by the text ("in May"). `present`: it only names the present ("today").
     """
 
     start: date
@@ -44,50 +42,43 @@ class Period:
 
 
 def day(of: date) -> Period:
-    """Returns that day."""
     return Period(of, of + DAY, "day")
 
 
 def week(of: date) -> Period:
-    """Returns the week of that day, from Monday."""
+    """From Monday."""
     monday = of - of.weekday() * DAY
     return Period(monday, monday + WEEK, "week")
 
 
 def weekend(of: date) -> Period:
-    """Returns Saturday and Sunday of the week of that day."""
     saturday = of + (SATURDAY - of.weekday()) * DAY
     return Period(saturday, saturday + 2 * DAY, "weekend")
 
 
 def months(year: int, first: int, count: int, grain: Grain) -> Period:
-    """Returns `count` months from the first day of a month."""
     start = date(year, first, 1)
     return Period(start, shifted(start, count), grain)
 
 
 def month(year: int, number: int) -> Period:
-    """Returns a month, 1 to 12."""
     return months(year, number, 1, "month")
 
 
 def quarter(year: int, number: int) -> Period:
-    """Returns a quarter, 1 to 4."""
     return months(year, 3 * number - 2, 3, "quarter")
 
 
 def season(year: int, name: str) -> Period:
-    """Returns a season by its name; a winter belongs to the year in which it begins."""
+    """A winter belongs to the year in which it begins."""
     return months(year, SEASONS[name], 3, "season")
 
 
 def whole_year(number: int) -> Period:
-    """Returns a year."""
     return months(number, 1, 12, "year")
 
 
 def unit(of: date, name: Unit) -> Period:
-    """Returns the day, weekend, week, month, quarter or year that contains the day."""
     match name:
         case "day":
             return day(of)
@@ -95,16 +86,13 @@ def unit(of: date, name: Unit) -> Period:
             return weekend(of)
         case "week":
             return week(of)
-        case "month":
-            return month(of.year, of.month)
-        case "quarter":
-            return quarter(of.year, (of.month + 2) // 3)
         case _:
-            return whole_year(of.year)
+            count = _MONTHS_IN[name]
+            return months(of.year, (of.month - 1) // count * count + 1, count, name)
 
 
 def shifted(of: date, count: int) -> date:
-    """Returns the day `count` months later; the month's last day if the month is shorter."""
+    """Returns the day `count` months later, or the month's last day."""
     ordinal = of.year * 12 + of.month - 1 + count
     year, number = divmod(ordinal, 12)
     last = calendar.monthrange(year, number + 1)[1]
@@ -112,22 +100,13 @@ def shifted(of: date, count: int) -> date:
 
 
 def moved(of: date, count: int, name: Unit) -> date:
-    """Returns the day `count` units later; negative for earlier."""
-    match name:
-        case "day":
-            return of + count * DAY
-        case "week" | "weekend":
-            return of + count * WEEK
-        case "month":
-            return shifted(of, count)
-        case "quarter":
-            return shifted(of, 3 * count)
-        case _:
-            return shifted(of, 12 * count)
+    if name in _MONTHS_IN:
+        return shifted(of, count * _MONTHS_IN[name])
+    return of + count * (DAY if name == "day" else WEEK)
 
 
 def around(today: date, nearest: int, farthest: int, name: Unit) -> Period:
-    """Returns the span of "three weeks ago": that day, plus and minus half a unit."""
+    """Returns the span of "three weeks ago": plus and minus half a unit."""
     first, last = moved(today, farthest, name), moved(today, nearest, name)
     first, last = min(first, last), max(first, last)
     if name == "day":
@@ -137,57 +116,53 @@ def around(today: date, nearest: int, farthest: int, name: Unit) -> Period:
 
 
 def rolling(today: date, count: int, name: Unit) -> Period:
-    """Returns the last `count` units up to today, or the next ones from today if negative."""
+    """Negative `count`: the next units from today."""
     if count >= 0:
         return Period(moved(today, -count, name), today + DAY, "range")
     return Period(today, moved(today, -count, name) + DAY, "range")
 
 
 def beside(today: date, name: Unit, count: int) -> Period:
-    """Returns the unit `count` units before (negative) or after today's."""
+    """Returns the unit `count` units after today's."""
     return unit(moved(unit(today, name).start, count, name), name)
 
 
 def weekday(today: date, number: int, which: Which) -> Period:
-    """Returns a weekday, 0 to 6: the nearest before or after today; "next" is in the next week."""
-    back = (today.weekday() - number) % 7
+    """Returns a weekday, 0 to 6; "next" is in the next week."""
+    ahead = (number - today.weekday()) % 7
     match which:
         case "latest" | "last":
-            return day(today - (back or 7) * DAY)
+            return day(today + (ahead - 7) * DAY)
         case "this":
-            return day(today + (-back % 7) * DAY)
+            return day(today + ahead * DAY)
         case "next":
             return day(week(today).start + WEEK + number * DAY)
         case _:
-            return day(today + (-back % 7 or 7) * DAY)
+            return day(today + (ahead or 7) * DAY)
 
 
-def recurring(make: Callable[[int], Period | None], today: date, which: Which) -> Period | None:
-    """Returns a yearly occurrence: latest begun, last ended, this year's, next to begin or next to end."""
+def recurring(make: Callable[[int], Period], today: date, which: Which) -> Period:
+    """Returns the yearly occurrence that has begun last, ended last, is this year's, begins or ends next."""
     if which == "this":
         return make(today.year)
     back = which in ("latest", "last")
-    for period in _occurrences(make, today.year, -1 if back else 1):
-        fits = {
-            "latest": period.start <= today,
-            "last": period.end <= today,
-            "next": period.start > today,
-            "coming": period.end > today,
-        }
-        if fits[which]:
-            return period
-    return None
+    years = range(today.year + 1, today.year - 3, -1) if back else range(today.year - 1, today.year + 2)
+    return next(period for period in map(make, years) if _fits(period, today, which))
 
 
-def _occurrences(make: Callable[[int], Period | None], year: int, step: int) -> Iterator[Period]:
-    for distance in range(-1, YEARS_ROUND + 1):
-        period = make(year + distance * step)
-        if period is not None:
-            yield period
+def _fits(period: Period, today: date, which: Which) -> bool:
+    match which:
+        case "latest":
+            return period.start <= today
+        case "last":
+            return period.end <= today
+        case "next":
+            return period.start > today
+        case _:
+            return period.end > today
 
 
 def part(whole: Period, name: str) -> Period:
-    """Returns the early, mid or late third of a period."""
     days = (whole.end - whole.start).days
     first, second = whole.start + days // 3 * DAY, whole.start + 2 * days // 3 * DAY
     match name:
@@ -200,7 +175,6 @@ def part(whole: Period, name: str) -> Period:
 
 
 def word_set(words: str) -> frozenset[str]:
-    """Splits a list of words."""
     return frozenset(words.split())
 
 
@@ -221,7 +195,7 @@ COUNTS = {
     "six": (6, 6), "seven": (7, 7), "eight": (8, 8), "nine": (9, 9), "ten": (10, 10), "eleven": (11, 11),
     "twelve": (12, 12), "couple": (2, 2), "few": (2, 5), "several": (3, 8),
 }  # fmt: skip
-# Month names that are also other words or names: alone they are months only after MONTH_PREPOSITIONS.
+# Alone they are months only after MONTH_PREPOSITIONS.
 DOUBTFUL_MONTHS = frozenset({"march", "april", "may", "june", "august"})
 # In lower case, other words even next to a number: "march 10 miles", "the 7 may go".
 DOUBTFUL_WORDS = frozenset({"march", "may"})
@@ -254,7 +228,7 @@ _PRESENT = re.compile(r"\b(?:is|are|it's|that's|there's|starts?|begins?)\b", re.
 _TOWARDS = frozenset({"for", "to", "by", "until", "till"})
 # A question about the past, despite future words: "which runs did I miss that will count?"
 _DONE = re.compile(r"\bdid\b", re.IGNORECASE)
-# Words that may follow a date; any other lower-case word is what the number counts: "in 2022 files".
+# Words that may follow a date; others are what the number counts: "in 2022 files".
 _GOING_ON = word_set("""
 a about after also am an and are as at because been before between but by can could did do does for from had
 has have he her his how i if in into is it its just last left like may me my no not on or our over she should
@@ -279,7 +253,7 @@ def _bare(word: str) -> str:
 
 
 class Said:
-    """A text as a list of words. A position out of range returns an empty word."""
+    """A text as a list of words; out of range they are empty."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -292,33 +266,27 @@ class Said:
         return self._count
 
     def word(self, at: int) -> Word:
-        """Returns the word at that position."""
         return self._words[at] if 0 <= at < self._count else self._nothing
 
     def lower(self, at: int) -> str:
-        """Returns the word at that position in lower case."""
         return self._words[at].lower if 0 <= at < self._count else ""
 
     def number(self, at: int, digits: int = 4) -> int | None:
-        """Returns the number at that position; None if there is none, or a longer one."""
         lower = self.lower(at)
         return int(lower) if lower.isdecimal() and lower.isascii() and len(lower) <= digits else None
 
     def glued(self, at: int) -> bool:
-        """Returns whether the word follows the one before it without a blank."""
         return at > 0 and self.word(at - 1).end == self.word(at).start != self.word(at).end
 
     def capital(self, at: int) -> bool:
-        """Returns whether the word begins with a capital."""
         return self.text[self.word(at).start : self.word(at).start + 1].isupper()
 
     def before(self, at: int) -> str:
-        """Returns the word before, skipping "the"."""
+        """Skips "the"."""
         return self.lower(at - 2) if self.lower(at - 1) == "the" else self.lower(at - 1)
 
     def after_time(self, at: int) -> bool:
-        """Returns whether a number before this position can be a date: no counted noun follows ("in 2022
-        files")."""
+        """Returns whether a number before this position can be a date, not a count ("in 2022 files")."""
         word = self.word(at)
         if self.glued(at) and word.lower in (".", "-", "/", ":", "%", ","):
             return not (self.word(at + 1).start == word.end and self.lower(at + 1).isalnum())
@@ -327,22 +295,19 @@ class Said:
         return not self.glued(at) and word.lower in _GOING_ON
 
     def place_from(self, at: int, end: int) -> int:
-        """Returns the position of the first word, from `at` on, that begins at this offset or later."""
         while at < len(self._words) and self._words[at].start < end:
             at += 1
         return at
 
     def phrase(self, at: int, end: int) -> str:
-        """Returns the text from one word up to, not including, another."""
         return self.text[self.word(at).start : self.word(end - 1).end]
 
     def ahead(self, at: int) -> bool:
-        """Returns whether the sentence around the word is about the future."""
         bounds = self._sentence(at)
         return _COMING.search(self._plain, *bounds) is not None and _DONE.search(self._plain, *bounds) is None
 
     def is_past(self, at: int) -> bool:
-        """Returns whether the sentence around the word is past: by the last verb before it, else by any."""
+        """Judges by the last verb before the word, else by any of the sentence."""
         (start, end), place = self._sentence(at), self.word(at).start
         past, present = (
             max((found.start() for found in tense.finditer(self._plain, start, place)), default=-1)
@@ -351,7 +316,7 @@ class Said:
         return past >= present and _PAST.search(self._plain, start, end) is not None
 
     def is_set_for(self, at: int) -> bool:
-        """Returns whether something is scheduled for the date at this position ("moved to 4 May")."""
+        """Returns whether something is scheduled for this date ("moved to 4 May")."""
         return self.before(at) in _TOWARDS and _DONE.search(self._plain, *self._sentence(at)) is None
 
     def _sentence(self, at: int) -> tuple[int, int]:

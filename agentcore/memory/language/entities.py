@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from agentcore.memory.language.calendar_words import FULL_WEEKDAYS, MONTHS, WEEKDAYS
+
 _MONTHS = (
     r"(?:January|February|March|April|May|June|July|August|September|October|November|December"
     r"|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)"
@@ -53,13 +55,9 @@ _NAME = re.compile(rf"(?<![\w\u2019'.-]){_NAME_WORD}(?:{_LINK}{_NAME_WORD}){{0,6
 _POSSESSIVE = re.compile("['\u2019]s?$")
 _FOLLOWING = re.compile(r"(,? )([a-z]{2,12})\b")
 
-_NEVER = """
-i i'm i've i'll i'd monday tuesday wednesday thursday friday saturday sunday mon tue tues wed thu thur
-thurs fri sat sun january february march april may june july august september october november december
-jan feb mar apr jun jul aug sep sept oct nov dec ok okay am pm fyi asap lol btw imo tbh faq todo tldr pto
-eta mondays tuesdays wednesdays thursdays fridays saturdays sundays
-"""
-NEVER_NAMES = frozenset(_NEVER.split())
+_NEVER = "i i'm i've i'll i'd wed sat sun ok okay am pm fyi asap lol btw imo tbh faq todo tldr pto eta"
+_TIMES = frozenset({*MONTHS, *WEEKDAYS, *(f"{name}s" for name in FULL_WEEKDAYS)})
+NEVER_NAMES = _TIMES.union(_NEVER.split())
 _OPENING = """
 yes yeah yep no nope hi hello hey dear thanks thank sorry great nice cool good sure well oh wow right today
 tomorrow yesterday tonight later soon recently currently finally lastly first second third next last always
@@ -97,8 +95,8 @@ def find_entities(
 ) -> list[list[str]]:
     """Returns each sentence's named entities, in order, as written.
 
-    A capitalized word that only opens sentences is no name unless it is in `known_names`, does what people
-    do, or is spelled like a name (an acronym, "iPhone"). `ordinary_words`, lower-case, never begin a name.
+    A capitalized word that only opens sentences is no name unless it is in `known_names`, does what people do, or is
+    spelled like a name. `ordinary_words`, lower-case, never begin a name.
     """
     found = [_in_sentence(sentence, ordinary_words) for sentence in sentences]
     certain = {name.casefold() for name in known_names}

@@ -27,7 +27,7 @@ _HARMONY_FRAME = re.compile(r"<\|start\|>assistant|<\|channel\|>\w{1,20}|<\|(?:m
 
 
 def strip_all_reasoning(text: str) -> str:
-    """Removes reasoning from a model's text: closed blocks anywhere, and unclosed blocks at the start and end."""
+    """Removes closed reasoning blocks anywhere, and unclosed ones at the start and end."""
     text = _without_analysis(text)
     said = _without(text, _closed_blocks(text))
     return _strip_cut_off(said, has_reasoning=said != text).strip()
@@ -48,11 +48,8 @@ def strip_leading_reasoning(text: str, *, cut_off: bool = False) -> str:
 def _strip_cut_off(text: str, *, has_reasoning: bool) -> str:
     """Removes the text before a closing tag that was never opened, and after an opening tag that is never closed.
 
-    - Closing tag: it must start or end a line, or follow a sentence outside of a quotation, because JSON and code
-      may quote it. Templates that open the block themselves cause it.
-    - Opening tag: it must start a line; if the text `has_reasoning` elsewhere, the start of a sentence is enough.
-
-    A text about such tags is cut too if it places them so.
+    The closing tag must start or end a line, or follow a sentence: JSON and code may quote it. The opening tag must
+    start a line, or a sentence if the text `has_reasoning`.
     """
     marks, start = _marks_of_blocks(text), 0
     if marks and marks[0]["closes"]:
@@ -90,7 +87,7 @@ def _marks_of_blocks(text: str) -> list[re.Match[str]]:
 
 
 def _marks_in_context(text: str) -> Iterator[tuple[re.Match[str], int | None, bool]]:
-    """Yields each tag, the start of the code that contains it, and whether it is inside a quotation."""
+    """Yields each tag, the start of the code around it, and whether it is quoted."""
     code = [found.span() for found in _CODE.finditer(text)] if "`" in text else []
     at = past = quotes = 0
     for mark in _MARK.finditer(text):
@@ -106,7 +103,7 @@ def _marks_in_context(text: str) -> Iterator[tuple[re.Match[str], int | None, bo
 
 
 def _closed_blocks(text: str, marks: Sequence[re.Match[str]] | None = None) -> Iterator[tuple[int, int]]:
-    """Yields the bounds of closed reasoning blocks in order; linear, whatever tags the text has."""
+    """Yields the bounds of closed reasoning blocks in order, in linear time."""
     ends: dict[str, int] = {}
     closed: list[tuple[int, int]] = []
     for mark in reversed([*_MARK.finditer(text)] if marks is None else marks):
@@ -137,17 +134,16 @@ def _past_blanks(text: str, at: int) -> int:
 
 
 def truncate_bytes(text: str, max_bytes: int = MEMORY_BYTES) -> str:
-    """Truncates the text to a maximum of UTF-8 bytes, at a character boundary."""
+    """Truncates at a character boundary."""
     return text.encode("utf-8", "replace")[:max_bytes].decode("utf-8", "ignore")
 
 
 def size_bytes(text: str) -> int:
-    """Returns the length of the text in UTF-8 bytes."""
     return len(text.encode("utf-8", "replace"))
 
 
 def truncate_sentences(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Returns the first sentences that fit; if even the first does not, its longest prefix that fits."""
+    """Returns the first sentences that fit, or the longest prefix of the first."""
     kept = ""
     for sentence in sentences(text):
         longer = f"{kept} {sentence}".strip()
@@ -158,7 +154,6 @@ def truncate_sentences(text: str, max_tokens: int, count: Callable[[str], int]) 
 
 
 def truncate_tokens(text: str, max_tokens: int, count: Callable[[str], int]) -> str:
-    """Returns the longest prefix that fits, by bisection."""
     fits, too_long = 0, len(text) + 1
     while too_long - fits > 1:
         middle = (fits + too_long) // 2

@@ -1,9 +1,8 @@
 """Turns times in a text ("last week", "in May 2023", "between the 3rd and Friday") into spans. English; pure.
 
 Ambiguous forms are ignored: 7/5/2023 (two days), 1.2.2023 (a version), a bare "may" or "march".
-A month or weekday without a year or week is the latest begun; in a sentence about the future, the next. A
-day of a month without a year is the nearer one, unless the sentence is about the past. A weekday in a
-statement is the next one, unless the sentence is about the past.
+A month or weekday alone is the latest begun; in a sentence about the future, the next. Unless the sentence is about the
+past, a day of a month without a year is the nearer one, and a weekday in a statement the next one.
 """
 
 from __future__ import annotations
@@ -71,13 +70,8 @@ _PARTS = {
 }  # fmt: skip
 
 
-def begins(word: str) -> bool:
-    """Returns whether an expression can begin with the word."""
-    return word in _RULES or word.isdecimal()
-
-
 def moment(said: Said, at: int, stance: Stance) -> Found | None:
-    """Returns the time named from this word on, and the position of the first word after it."""
+    """Returns the time named from this word on, and the position after it."""
     lower = said.lower(at)
     rules = _RULES.get(lower) or (_NUMBER_RULES if lower.isdecimal() else ())
     for rule in rules:
@@ -158,12 +152,13 @@ def _counted(said: Said, at: int, stance: Stance) -> Found | None:
     if counted is None:
         return None
     (fewest, most), name, after = counted
-    if (said.lower(after), said.lower(after + 1)) == ("ago", "today") and fewest == most:
-        return day(moved(stance.today, -most, name)), after + 2
-    if said.lower(after) == "ago":
-        return around(stance.today, -fewest, -most, name), after + 1
-    if (said.lower(after), said.lower(after + 1)) == ("from", "now"):
-        return around(stance.today, fewest, most, name), after + 2
+    match said.lower(after), said.lower(after + 1):
+        case ("ago", "today") if fewest == most:
+            return day(moved(stance.today, -most, name)), after + 2
+        case ("ago", _):
+            return around(stance.today, -fewest, -most, name), after + 1
+        case ("from", "now"):
+            return around(stance.today, fewest, most, name), after + 2
     return None
 
 
@@ -273,10 +268,7 @@ _RANGES = {"between": frozenset({"and"}), "from": frozenset({"to", "until", "til
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A span of time in UTC, half-open, and the words that name it.
-
-    `grain`: the precision of the words; "range" for a span of several units.
-    """
+    """A span of time in UTC, half-open, and the words that name it; `grain`: their precision."""
 
     start: datetime
     end: datetime
@@ -285,7 +277,7 @@ class Window:
 
 
 def windows(query: str, now: datetime) -> tuple[Window, ...]:
-    """Returns the first times that a question names, at most `MOST_WINDOWS`; days are in the zone of `now`.
+    """Returns the first times that a question names, in UTC; days are in the zone of `now`.
 
     "Since", "before", "after" and "until" open a window to one side: to today, `EARLIEST` or `LATEST`.
     """
@@ -303,8 +295,8 @@ def windows(query: str, now: datetime) -> tuple[Window, ...]:
 def mentioned(content: str, timestamp: datetime) -> tuple[datetime, datetime] | None:
     """Returns the span, in UTC, that words said at `timestamp` mention; None if they mention none.
 
-    Several times near each other are one span; of a few others the most precise is used, then the first.
-    Words for the present ("today", "this week") do not count.
+    Times near each other are one span; of a few others the most precise is used, then the first. Words for the present
+    ("today") do not count.
     """
     said, stance = Said(content[:READ_CHARS]), Stance(timestamp.date(), states=True)
     periods = [
@@ -324,8 +316,7 @@ def mentioned(content: str, timestamp: datetime) -> tuple[datetime, datetime] | 
 
 
 def _moments(period: Period, now: datetime) -> tuple[datetime, datetime]:
-    start = datetime.combine(period.start, time.min, now.tzinfo).astimezone(UTC)
-    end = datetime.combine(period.end, time.min, now.tzinfo).astimezone(UTC)
+    start, end = (datetime.combine(each, time.min, now.tzinfo).astimezone(UTC) for each in (period.start, period.end))
     return max(start, EARLIEST), min(end, LATEST)
 
 
@@ -335,14 +326,12 @@ def _periods(said: Said, stance: Stance, *, open_sides: bool) -> Iterator[tuple[
         word, found = said.lower(at), None
         if word in _RANGES or (open_sides and word in _OPEN):
             found = _range(said, at, stance) if word in _RANGES else _open(said, at, stance)
-        if found is None and begins(word):
-            found = moment(said, at, stance)
+        found = found or moment(said, at, stance)
         if found is None:
             at += 1
         else:
-            period, after = found
-            yield period, at, after
-            at = after
+            yield found[0], at, found[1]
+            at = found[1]
 
 
 def _open(said: Said, at: int, stance: Stance) -> Found | None:

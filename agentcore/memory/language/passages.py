@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agentcore.memory.language.text import UNSPACED
 
-# The local model truncates at 256 tokens. Its prefix, its special tokens and the speaker's name take some.
+# The local model truncates at 256 tokens, some of which its prefix and the speaker's name take.
 # Later passages of half the length improve retrieval of single facts: decision 55.
 MOST_TOKENS = 256
 FIRST_TOKENS, PASSAGE_TOKENS, OVERLAP_TOKENS = 236, 118, 24
@@ -33,8 +33,6 @@ _NONE, _SPACE, _SENTENCE, _TURN_END = range(4)
 
 @dataclass(frozen=True)
 class Passage:
-    """A part of a text, by its offsets in characters."""
-
     start: int
     end: int
 
@@ -42,8 +40,7 @@ class Passage:
 def passages(text: str) -> list[Passage]:
     """Returns passages of at most MOST_TOKENS tokens that cover the text, in order; each overlaps the next.
 
-    Passages after the first have about half as many. Takes linear time. Token counts are upper estimates;
-    text in no language, such as random letters, may exceed them.
+    Token counts are upper estimates, which text in no language may exceed.
     """
     starts, grades, costs = _boundaries(text)
     found: list[Passage] = []
@@ -61,7 +58,7 @@ def passages(text: str) -> list[Passage]:
 
 
 def is_long(text: str) -> bool:
-    """Returns whether the text has more than one passage; scans at most the first."""
+    """Returns whether the text has more than one passage."""
     tokens = 0.0
     for piece in _PIECE.finditer(text):
         tokens += _tokens(piece)
@@ -71,7 +68,6 @@ def is_long(text: str) -> bool:
 
 
 def _boundaries(text: str) -> tuple[list[int], list[int], list[float]]:
-    """Returns the boundaries between pieces: offset, grade, and number of tokens before each."""
     starts, grades, costs = [], [], []
     tokens, grade = 0.0, _TURN_END
     for piece in _PIECE.finditer(text):
@@ -102,5 +98,5 @@ def _grade_after(text: str, piece: re.Match[str]) -> int:
 
 
 def _best(grades: Sequence[int], places: range, most: int = _TURN_END) -> int:
-    """Returns the first place of the highest grade; grades above `most` count as it."""
+    """Returns the first place of the highest grade, at most `most`."""
     return max(places, key=lambda place: min(grades[place], most))

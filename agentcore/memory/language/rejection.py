@@ -118,8 +118,7 @@ _REQUESTS = frozenset(_REQUESTING.split())
 def rejection(content: str) -> str | None:
     """Returns the reason to reject the content, as a short sentence; None to store it.
 
-    Accepts a single turn, or turns after "User:" and "Agent:". A question without personal information is
-    rejected together with its refusal.
+    A question without personal information is rejected together with its refusal.
     """
     text = content.strip()
     if not re.search(r"[^\W_]", text):
@@ -144,7 +143,6 @@ def _turns(text: str) -> list[tuple[bool, str]]:
 
 
 def is_small_talk(text: str) -> bool:
-    """Returns whether the text contains only greetings, thanks, farewells and the like."""
     said = words(text)
     at = 0
     while at < len(said):
@@ -193,8 +191,8 @@ _DEFAULT = Path(__file__).with_name("screening.json")
 class Screen:
     """Names the patterns of injected instructions that a text matches.
 
-    `changes`: patterns by name that add to `screening.json` or replace one; an empty one removes it.
-    Raises ValueError for a pattern that is no regular expression.
+    `changes`: patterns by name that add to `screening.json` or replace one; an empty one removes it. Raises ValueError
+    for an invalid pattern.
     """
 
     def __init__(self, changes: Mapping[str, str] | None = None) -> None:
@@ -208,7 +206,6 @@ class Screen:
                 del self._patterns[name]
 
     def __call__(self, normalized: str) -> list[str]:
-        """Returns the names of the patterns that a text in normal form matches."""
         seen = INVISIBLE.sub("", normalized)
         return [name for name, pattern in self._patterns.items() if pattern.search(seen)]
 

@@ -48,8 +48,7 @@ INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060\ufeff]")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05c7\u0640\u064b-\u0652\u0670]")
 _LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i"})
 
-# Word characters, joined by single connectors: no two parts can match the same character, so the pattern does
-# not backtrack. `_parts` splits joined words.
+# Word characters, joined by single connectors: no two parts match the same character, so it does not backtrack.
 _CONNECTOR = r"(?:://|::|[.\-'\u2019@+:/&]|,(?=\d{3}(?!\d)))"
 _TOKEN = re.compile(rf"[\w{_MARKS}]+(?:{_CONNECTOR}[\w{_MARKS}]+)*(?:\+\+|#(?!\w))?")
 _ASCII_TOKEN = re.compile(rf"\w+(?:{_CONNECTOR}\w+)*(?:\+\+|#(?!\w))?", re.ASCII)
@@ -91,15 +90,14 @@ _WRAPPED_CHARS = 40
 
 
 def collapse(text: str) -> str:
-    """Returns the text on one line, each run of white space replaced by one blank."""
     return " ".join(text.split())
 
 
 def normalize(form: NormalForm, text: str) -> str:
-    """Returns the text in a Unicode normal form; the only caller of `unicodedata.normalize` in the package.
+    """Returns the text in a Unicode normal form, in linear time; releases the GIL between slices.
 
-    Takes linear time and releases the GIL between slices. Runs of more than `MAX_MARK_RUN` non-starters are
-    broken by a grapheme joiner (Stream-Safe Text Format, UAX #15): sorting them takes quadratic time.
+    The only caller of `unicodedata.normalize`. A grapheme joiner breaks runs of more than `MAX_MARK_RUN` non-starters
+    (Stream-Safe Text Format, UAX #15): sorting them takes quadratic time.
     """
     if text.isascii():
         return text
@@ -148,7 +146,6 @@ def normal_form(text: str) -> str:
 
 
 def fold(word: str) -> str:
-    """Removes case and accents: "Café" and "CAFE" become the same word."""
     if word.isascii():
         return word.lower()
     bare = _ACCENTS.sub("", normalize("NFKD", word).casefold())
@@ -156,7 +153,7 @@ def fold(word: str) -> str:
 
 
 def tokens(text: str) -> list[str]:
-    """Returns the text's words as written; identifiers, addresses, versions and compounds stay whole."""
+    """Returns words as written; identifiers, addresses, versions and compounds stay whole."""
     if text.isascii():
         return _ASCII_TOKEN.findall(text)
     plain = INVISIBLE.sub("", normalize("NFKC", text))
@@ -166,8 +163,7 @@ def tokens(text: str) -> list[str]:
 def words(text: str) -> list[str]:
     """Returns folded words in order, each compound followed by its parts; never stemmed.
 
-    "getUserName" yields getusername, get, user, name; "1,200" yields 1200; unspaced scripts yield pairs of
-    characters. A word is at most `MAX_WORD_CHARS` long.
+    "getUserName" yields getusername, get, user, name; unspaced scripts yield pairs of characters.
     """
     found: list[str] = []
     for token in tokens(text):
@@ -176,7 +172,7 @@ def words(text: str) -> list[str]:
 
 
 def unspaced(text: str) -> bool:
-    """Returns whether the text begins in a script without spaces between words."""
+    """Returns whether the text begins in a script without spaces."""
     return not text.isascii() and _UNSPACED_RUN.match(text) is not None
 
 
@@ -236,7 +232,7 @@ def _parts(token: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """Returns the text's sentences, list items and headings in order, verbatim except for list markers.
+    """Returns sentences, list items and headings in order, verbatim except for list markers.
 
     Drops those without a letter or digit. A fenced code block is one piece (`is_code`).
     """
@@ -253,7 +249,6 @@ def sentences(text: str) -> list[str]:
 
 
 def is_code(sentence: str) -> bool:
-    """Returns whether a piece of `sentences` is a fenced code block."""
     return sentence.startswith(_FENCE)
 
 
@@ -321,7 +316,7 @@ def _abbreviated(before: Sequence[str], after: re.Match[str] | None) -> bool:
 
 
 def _is_letter_of_several(bare: str, before: Sequence[str], after: re.Match[str] | None) -> bool:
-    """Returns whether a letter is part of an abbreviation of spaced letters, as in "z. b."."""
+    """Returns whether a letter is part of an abbreviation such as "z. b."."""
     if len(bare) != 1 or not bare.isalpha():
         return False
     begins = after is not None and _LETTER_BEFORE_STOP.match(after.string, after.start(1)) is not None

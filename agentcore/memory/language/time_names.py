@@ -21,7 +21,6 @@ from agentcore.memory.language.calendar_words import (
     PREPOSITIONS,
     SEASONS,
     WEEKDAYS,
-    YEARS_ROUND,
     Period,
     Said,
     Which,
@@ -50,10 +49,11 @@ _BEFORE_DAYS = word_set("on since before after until till by from to for")
 _BEFORE_SEASONS = word_set("in since before until by early mid late")
 # Between the first and the last day of a range.
 _TO = HYPHENS | word_set("\u2013 \u2014 to until till through")
-# A day without a year is the next one if that is within this many days, nearer than the latest, and the
-# sentence is not about the past.
+# A day without a year may be a coming one up to this many days ahead.
 NEAR_DAYS = 100
 MONTHS_OF_YEAR = 12
+# 29 February recurs within eight years.
+YEARS_AROUND = 8
 # Black Friday is a separate holiday, "every Friday" no single day.
 _OTHER_DAYS = word_set("every each black good ash super taco cyber palm bloody casual man freaky")
 HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
@@ -75,8 +75,8 @@ HOLIDAYS: Mapping[tuple[str, ...], tuple[int, int, int]] = {
 class Stance:
     """The speaker's point in time. `coming`: floating times are in the future; None: decide by the sentence.
 
-    `named`: a preceding word announced a time, so "may" and "2023" are times. `states`: the text is no
-    question; then a weekday is the next one, unless its sentence is about the past: "dentist on Friday".
+    `named`: a preceding word announced a time, so "may" and "2023" are times. `states`: no question, so a weekday is
+    the next one, unless the sentence is about the past.
     """
 
     today: date
@@ -90,13 +90,12 @@ Rule = Callable[[Said, int, Stance], Found | None]
 
 
 def which_one(said: Said, at: int, stance: Stance) -> Which:
-    """Returns which occurrence a name without a year refers to."""
     coming = said.ahead(at) if stance.coming is None else stance.coming
     return "coming" if coming else "latest"
 
 
 def yearly(said: Said, at: int, stance: Stance, which: Which) -> Found | None:
-    """Parses a yearly time by its name: a month, a season, a holiday."""
+    """Parses a month, a season or a holiday."""
     name = said.lower(at)
     if name in FULL_MONTHS:
         if which == "this" and name in DOUBTFUL_WORDS and not said.capital(at):
@@ -104,17 +103,19 @@ def yearly(said: Said, at: int, stance: Stance, which: Which) -> Found | None:
         return _once(lambda year: month(year, MONTHS[name]), stance, which, at + 1)
     if name in SEASONS:
         return _once(lambda year: season(year, name), stance, which, at + 1)
+    holiday = _holiday_at(said, at)
+    return None if holiday is None else _once(holiday[0], stance, which, holiday[1])
+
+
+def _once(make: Callable[[int], Period], stance: Stance, which: Which, after: int) -> Found:
+    return replace(recurring(make, stance.today, which), floating=which in ("latest", "coming")), after
+
+
+def _holiday_at(said: Said, at: int) -> tuple[Callable[[int], Period], int] | None:
     for words, dates in HOLIDAYS.items():
         if all(said.lower(at + place) == word for place, word in enumerate(words)):
-            return _once(partial(_holiday, dates=dates), stance, which, at + len(words))
+            return partial(_holiday, dates=dates), at + len(words)
     return None
-
-
-def _once(make: Callable[[int], Period | None], stance: Stance, which: Which, after: int) -> Found | None:
-    period = recurring(make, stance.today, which)
-    if period is None:
-        return None
-    return replace(period, floating=which in ("latest", "coming")), after
 
 
 def _holiday(year: int, *, dates: tuple[int, int, int]) -> Period:
@@ -134,7 +135,7 @@ def day_of_month(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _days_of_month(number: int, today: date, count: int) -> list[date]:
-    """Returns the days of this number in the `count` months around today, in order."""
+    """Returns the days of this number in the `count` months around today."""
     first, found = today.year * 12 + today.month - 1, []
     for month_at in range(first - count + 1, first + count):
         with suppress(ValueError):
@@ -143,7 +144,7 @@ def _days_of_month(number: int, today: date, count: int) -> list[date]:
 
 
 def _nearest(days: Sequence[date], said: Said, at: int, stance: Stance) -> date | None:
-    """Selects one of the ordered days: the next, the latest, or, without a tense, the nearer."""
+    """Selects the next, the latest, or, without a tense, the nearer day."""
     coming = next((each for each in days if each >= stance.today), None)
     latest = next((each for each in reversed(days) if each <= stance.today), None)
     if which_one(said, at, stance) == "coming":
@@ -151,12 +152,8 @@ def _nearest(days: Sequence[date], said: Said, at: int, stance: Stance) -> date 
     if coming is None or latest is None or stance.coming is not None:
         return latest
     days_ahead, days_ago = (coming - stance.today).days, (stance.today - latest).days
-    return coming if _is_ahead(said, at, days_ahead, days_ago) else latest
-
-
-def _is_ahead(said: Said, at: int, days_ahead: int, days_ago: int) -> bool:
-    is_nearer = days_ahead < days_ago and not said.is_past(at)
-    return days_ahead <= NEAR_DAYS and (is_nearer or said.is_set_for(at))
+    is_ahead = (days_ahead < days_ago and not said.is_past(at)) or said.is_set_for(at)
+    return coming if days_ahead <= NEAR_DAYS and is_ahead else latest
 
 
 def _is_ordinal(said: Said, at: int) -> bool:
@@ -173,10 +170,13 @@ def month_name(said: Said, at: int, stance: Stance) -> Found | None:
     named_day = said.number(after, digits=2)
     if named_day is not None and not said.glued(after):
         return _month_and_day(said, at, after, (number, named_day), stance)
-    year = _year_at(said, after + 1 if said.lower(after) in (",", "of") else after)
-    if year is not None:
-        return month(year, number), after + 2 if said.lower(after) in (",", "of") else after + 1
-    return _month_alone(said, at, stance)
+    if dated := _year_after(said, after, (",", "of")):
+        return month(dated[0], number), dated[1]
+    name = said.lower(at)
+    fits = stance.named or said.lower(at - 1) in MONTH_PREPOSITIONS
+    if name not in FULL_MONTHS or (name in DOUBTFUL_MONTHS and not fits):
+        return None
+    return yearly(said, at, stance, which_one(said, at, stance))
 
 
 def _after_month(said: Said, at: int) -> int:
@@ -208,7 +208,7 @@ def _range_of(first: Found, last: tuple[int, int] | None) -> Found | None:
 
 
 def _last_of_range(said: Said, at: int) -> tuple[int, int] | None:
-    """Returns the number after "to" and the position after it: of "May 7 to 9" the 9."""
+    """Returns the number after "to" and the position after it."""
     number = said.number(at + 1, digits=2)
     after = at + 2 + _is_ordinal(said, at + 2)
     is_month = said.lower(after + (said.lower(after) == "of")) in MONTHS
@@ -218,28 +218,14 @@ def _last_of_range(said: Said, at: int) -> tuple[int, int] | None:
 
 
 def _dated(said: Said, at: int, dates: tuple[int, int], stance: Stance, named_at: int) -> Found | None:
-    year_at = at + 1 if said.lower(at) in (",", "of") else at
-    year = _year_at(said, year_at)
-    if year is not None:
-        return day(date(year, *dates)), year_at + 1
-
+    if dated := _year_after(said, at, (",", "of")):
+        return day(date(dated[0], *dates)), dated[1]
     days = []
-    for each in range(stance.today.year - YEARS_ROUND, stance.today.year + YEARS_ROUND + 1):
+    for each in range(stance.today.year - YEARS_AROUND, stance.today.year + YEARS_AROUND + 1):
         with suppress(ValueError):
             days.append(date(each, *dates))
     found = _nearest(days, said, named_at, stance)
     return None if found is None else (replace(day(found), floating=True), at)
-
-
-def _month_alone(said: Said, at: int, stance: Stance) -> Found | None:
-    name = said.lower(at)
-    if name not in FULL_MONTHS or (name in DOUBTFUL_MONTHS and not _fits_month(said, at, stance)):
-        return None
-    return _once(lambda year: month(year, MONTHS[name]), stance, which_one(said, at, stance), at + 1)
-
-
-def _fits_month(said: Said, at: int, stance: Stance) -> bool:
-    return stance.named or said.lower(at - 1) in MONTH_PREPOSITIONS
 
 
 def _year_at(said: Said, at: int) -> int | None:
@@ -248,6 +234,13 @@ def _year_at(said: Said, at: int) -> int | None:
         return None
     follower = said.word(at + 1)
     return None if said.glued(at + 1) and (follower.lower.isalnum() or follower.lower in "%_$") else year
+
+
+def _year_after(said: Said, at: int, signs: tuple[str, ...]) -> tuple[int, int] | None:
+    """Returns the year here or after one of these signs, and the position after it."""
+    year_at = at + 1 if said.lower(at) in signs else at
+    year = _year_at(said, year_at)
+    return None if year is None else (year, year_at + 1)
 
 
 def written_date(said: Said, at: int, stance: Stance) -> Found | None:
@@ -266,7 +259,7 @@ def written_date(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def day_first(said: Said, at: int, stance: Stance, named_at: int | None = None) -> Found | None:
-    """Parses "7 May 2023", "the 7th of May". `named_at`: where the words begin, if not at the day."""
+    """Parses "7 May 2023", "the 7th of May". `named_at`: the first word, if that is not the day."""
     number, after = said.number(at, digits=2), at + 1
     ordinal = _is_ordinal(said, after)
     after += ordinal + (said.lower(after + ordinal) == "of")
@@ -275,7 +268,8 @@ def day_first(said: Said, at: int, stance: Stance, named_at: int | None = None) 
         return None
     end = _after_month(said, after)
     dated = _dated(said, end, (MONTHS[name], number), stance, at if named_at is None else named_at)
-    if dated is None or dated[1] > end or ordinal or _is_surely_month(said, after, stance):
+    is_month = stance.named or said.capital(after) or name not in DOUBTFUL_WORDS
+    if dated is None or dated[1] > end or ordinal or is_month:
         return dated
     return dated if said.before(at) in PREPOSITIONS else None
 
@@ -291,10 +285,6 @@ def days_first(said: Said, at: int, stance: Stance) -> Found | None:
     if last is None or last[0].start.day <= number:
         return None
     return replace(last[0], start=last[0].start.replace(day=number), grain="range"), last[1]
-
-
-def _is_surely_month(said: Said, at: int, stance: Stance) -> bool:
-    return stance.named or said.capital(at) or said.lower(at) not in DOUBTFUL_WORDS
 
 
 def bare_year(said: Said, at: int, stance: Stance) -> Found | None:
@@ -327,7 +317,7 @@ def week_day(said: Said, at: int, stance: Stance) -> Found | None:
 
 
 def _day_of_month_on(said: Said, at: int, after: int, stance: Stance) -> Found | None:
-    """Parses "Friday the 4th": the day of that number that is such a weekday."""
+    """Parses "Friday the 4th"."""
     number_at = after + (said.lower(after) == "the")
     number = said.number(number_at, digits=2)
     if number is None or not _is_ordinal(said, number_at + 1):
@@ -358,15 +348,14 @@ def _date_at(said: Said, at: int, stance: Stance) -> Found | None:
 
 def season_name(said: Said, at: int, stance: Stance) -> Found | None:
     """Parses "summer of 2022", "in the winter"; "spring" may be a coil."""
-    name, year_at = said.lower(at), at + 2 if said.lower(at + 1) == "of" else at + 1
-    year = _year_at(said, year_at)
-    if year is not None and said.after_time(year_at + 1):
-        return season(year, name), year_at + 1
+    name, dated = said.lower(at), _year_after(said, at + 1, ("of",))
+    if dated and said.after_time(dated[1]):
+        return season(dated[0], name), dated[1]
     if not stance.named and said.before(at) not in _BEFORE_SEASONS:
         return None
     if name in ("spring", "fall") and _is_other_spring(said, at):
         return None
-    return _once(lambda year: season(year, name), stance, which_one(said, at, stance), at + 1)
+    return yearly(said, at, stance, which_one(said, at, stance))
 
 
 def _is_other_spring(said: Said, at: int) -> bool:
@@ -380,10 +369,8 @@ def quarter_name(said: Said, at: int, stance: Stance) -> Found | None:
     number = said.number(at + 1, digits=1)
     if number not in (1, 2, 3, 4) or not said.glued(at + 1) or _hangs_on_other(said, at):
         return None
-    year_at = at + 3 if said.lower(at + 2) in ("of", "/", "-", ",") else at + 2
-    year = _year_at(said, year_at)
-    if year is not None:
-        return quarter(year, number), year_at + 1
+    if dated := _year_after(said, at + 2, ("of", "/", "-", ",")):
+        return quarter(dated[0], number), dated[1]
     if not stance.named and said.lower(at - 1) not in _BEFORE_QUARTERS:
         return None
     if said.glued(at + 2) and said.lower(at + 2).isalnum():
@@ -393,13 +380,12 @@ def quarter_name(said: Said, at: int, stance: Stance) -> Found | None:
 
 def holiday_name(said: Said, at: int, stance: Stance) -> Found | None:
     """Parses "at Christmas", "on New Year's Eve", but not "Christmas tree"."""
-    for words, dates in HOLIDAYS.items():
-        if all(said.lower(at + place) == word for place, word in enumerate(words)):
-            after = at + len(words)
-            year_at = after + 1 if said.lower(after) == "of" else after
-            if (year := _year_at(said, year_at)) is not None:
-                return _holiday(year, dates=dates), year_at + 1
-            if len(words) == 1 and not stance.named and said.lower(at - 1) not in PREPOSITIONS:
-                return None
-            return _once(partial(_holiday, dates=dates), stance, which_one(said, at, stance), after)
-    return None
+    holiday = _holiday_at(said, at)
+    if holiday is None:
+        return None
+    make, after = holiday
+    if dated := _year_after(said, after, ("of",)):
+        return make(dated[0]), dated[1]
+    if after == at + 1 and not stance.named and said.lower(at - 1) not in PREPOSITIONS:
+        return None
+    return _once(make, stance, which_one(said, at, stance), after)

@@ -1,7 +1,7 @@
 """Estimates whether anything found answers a query, and what kind of query it is. Pure.
 
-Cosines of unrelated texts differ between languages and models. The baseline of a memory is its cosine with
-unrelated prompts; the cosine of a query that is about the memory exceeds it (cf. CSLS, Conneau et al. 2018).
+Cosines of unrelated texts differ between languages and models. The baseline of a memory is its cosine with unrelated
+prompts; the cosine of a query about the memory exceeds it (cf. CSLS, Conneau et al. 2018).
 """
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Signals:
-    """Features of answerability: whether any candidate answers the query.
+    """Features of answerability; `excess` of the best cosine and `generality` as in `OffTopicPrompts`.
 
-    `excess`: by how much the best cosine exceeds its memory's cosine with unrelated prompts, and
-    `generality`: how near the query is to such a prompt, both as in `OffTopicPrompts`. `words`: the best BM25
-    score as a share of that of the query itself as a text, in [0, 1].
+    `words`: the best BM25 score as a share of that of the query itself as a text, in [0, 1].
     """
 
     excess: float
@@ -39,7 +37,6 @@ class FitModel:
     words: float = 0.36
 
     def probability(self, signals: Signals) -> float:
-        """Returns the probability that any candidate answers, in [0, 1]."""
         return logistic(
             self.bias + self.excess * signals.excess + self.generality * signals.generality + self.words * signals.words
         )
@@ -51,18 +48,16 @@ FEWEST = 12
 
 
 def logistic(value: float) -> float:
-    """Returns 1 / (1 + exp(-value)) without overflow."""
     return 1 / (1 + math.exp(-value)) if value >= 0 else math.exp(value) / (1 + math.exp(value))
 
 
 @dataclass(frozen=True)
 class CutOffs:
-    """Thresholds for abstention, and for hits too far below the best.
+    """Thresholds for abstention, and for hits too far below the best. The defaults drop no hits.
 
-    A search abstains if the probability of an answer is below `min_fit`. Other hits need `least_share` of the
-    best score, and `least_rise` of the way from the store's typical score to the best. The ranking ends at a
-    drop of more than `widest_gap` between adjacent scores. 0, 0, 0 and 1 drop no hits. Below `full_fit`,
-    hits get only a part of a context's budget.
+    A search abstains below `min_fit`. Other hits need `least_share` of the best score, and `least_rise` of the way from
+    the store's typical score to the best. The ranking ends at a drop of more than `widest_gap`. Below `full_fit`, hits
+    get only a part of a context's budget.
     """
 
     min_fit: float = 0.0
@@ -72,29 +67,24 @@ class CutOffs:
     full_fit: float = 0.0
 
     def room(self, fit: float | None) -> float:
-        """Returns the share of a context's budget for hits, by the probability of an answer."""
         return 1.0 if fit is None or fit >= self.full_fit else fit / self.full_fit
 
     def kept(self, scores: Sequence[float], memory_count: int = 0) -> int:
-        """Returns how many of the descending scores to keep, at least one; `memory_count`: of the store."""
-        least = self._least(scores, memory_count)
+        """Returns how many of the descending scores to keep, at least one."""
+        if not scores:
+            return 0
+        foot = typical(scores, memory_count) if self.least_rise else 0.0
+        least = max(self.least_share * scores[0], foot + self.least_rise * (scores[0] - foot))
         for place in range(1, len(scores)):
             if scores[place] < least or scores[place - 1] - scores[place] > self.widest_gap:
                 return place
         return len(scores)
 
-    def _least(self, scores: Sequence[float], memory_count: int) -> float:
-        if not scores:
-            return 0.0
-        share = self.least_share * scores[0]
-        foot = typical(scores, memory_count) if self.least_rise else 0.0
-        return max(share, foot + self.least_rise * (scores[0] - foot))
-
 
 def typical(scores: Sequence[float], memory_count: int) -> float:
-    """Returns the score that half of the store's memories do not exceed; `scores` descend.
+    """Returns the score that half of the store's memories do not exceed, of descending scores.
 
-    Returns 0 if fewer than half were found, or the store is too small.
+    0 if fewer than half were found, or in a small store.
     """
     place = max(FEWEST, memory_count // 2)
     return scores[place] if place < min(len(scores), memory_count) else 0.0
@@ -109,8 +99,8 @@ Vectors: TypeAlias = NDArray[np.float32]
 class OffTopicPrompts:
     """Vectors of the prompts, a unit row each, as queries.
 
-    `spread`: the standard deviation of the cosines between prompts. `typical`: the mean cosine of a prompt
-    with its nearest one. Both make the figures of different embedding models comparable.
+    `spread`: the standard deviation of their cosines; `typical`: the mean cosine of a prompt with its nearest one. Both
+    make figures of different embedding models comparable.
     """
 
     vectors: Vectors
@@ -119,30 +109,23 @@ class OffTopicPrompts:
 
     @classmethod
     def of(cls, vectors: Vectors) -> OffTopicPrompts:
-        """Measures the sample; NEAREST + 1 rows at least."""
+        """Measures NEAREST + 1 rows or more."""
         cosines = vectors @ vectors.T
         between = cosines[~np.eye(len(vectors), dtype=bool)].reshape(len(vectors), -1)
         return cls(vectors, float(between.std()), float(between.max(axis=1).mean()))
 
     def generality(self, queries: Vectors) -> float:
-        """Returns how near the queries (a row each) are to a prompt; the least general one counts.
-
-        In units of `spread`, 0 for a typical prompt.
-        """
+        """Returns how near the least general query (a row each) is to a prompt, in units of `spread`."""
         return float(((_unit(queries) @ self.vectors.T).max(axis=1).min() - self.typical) / self.spread)
 
     def excess(self, similarities: NDArray[np.float64], memories: Vectors) -> NDArray[np.float64]:
-        """Returns by how much each similarity exceeds the baseline of its memory, in units of `spread`.
-
-        `similarities`: (n,), cosines with the query; `memories`: (n, dimensions).
-        """
+        """Returns by how much each similarity, (n,), exceeds the baseline of its memory, in units of `spread`."""
         cosines = _unit(memories) @ self.vectors.T
         baselines = np.partition(cosines, -NEAREST, axis=1)[:, -NEAREST:].mean(axis=1)
         return np.asarray((similarities - baselines) / self.spread)
 
 
 def _unit(rows: Vectors) -> Vectors:
-    """Returns rows of length 1: vectors of callers may have any length."""
     return np.asarray(rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9), np.float32)
 
 
@@ -157,7 +140,7 @@ MIN_AUC = 0.85
 
 @dataclass(frozen=True)
 class QueryDetector:
-    """Detects one kind of query: a linear discriminant over query vectors, (dimensions,), and its bias."""
+    """Detects one kind of query: a linear discriminant over query vectors, (dimensions,)."""
 
     weights: NDArray[np.float64]
     bias: float
@@ -166,7 +149,7 @@ class QueryDetector:
     def of(cls, vectors: Vectors, labels: Labels, shrinkage: float = SHRINKAGE) -> QueryDetector | None:
         """Fits the discriminant to vectors, (n, dimensions), and n labels.
 
-        Returns None if these vectors do not separate the classes in two-fold cross-validation.
+        Returns None if two-fold cross-validation does not separate the classes.
         """
         halves = ((vectors[half::2], labels[half::2]) for half in (0, 1))
         first, second = (cls._fitted(*half, shrinkage) for half in halves)
@@ -190,10 +173,8 @@ class QueryDetector:
         return cls(weights, float(bias))
 
     def scores(self, queries: Vectors) -> NDArray[np.float64]:
-        """Returns the log odds, (n,), of queries, (n, dimensions)."""
+        """Returns the log odds of queries, (n, dimensions)."""
         return np.asarray(queries @ self.weights + self.bias)
 
     def probability(self, query: Vectors) -> float:
-        """Returns the probability that the query, (dimensions,), is of this kind."""
-        score = float(self.scores(query[None])[0])
-        return 1 / (1 + math.exp(-min(max(score, -50.0), 50.0)))
+        return logistic(float(self.scores(query[None])[0]))

@@ -29,14 +29,12 @@ Span = tuple[datetime, datetime]
 class Candidate(NamedTuple):
     """A memory that a retriever found, with the features for ranking.
 
-    `words`: its BM25 score, not scaled. `text`: the digest of its words with speaker, user and namespace; the
-    same words of another person are another statement. `asks`: it ends with a question. `is_exchange`: it
-    contains a request and its response. `event`: the time it mentions. `term_keys`: its terms as digests.
-    `is_summary`: it summarizes others, to which it is linked. `held`: its validity, if it is superseded and
-    the query is historical.
-    `session_match`: the share of the query's terms, by their weights in BM25, that the candidates of its
-    session contain together, if people talk there.
-    `passage`: the offsets of a later passage, if that is nearer to the query than the memory's own vector.
+    - `words`: its BM25 score, not scaled. `text`: the digest of its words with speaker, user and namespace.
+    - `asks`: it ends with a question. `is_exchange`: it contains a request and its response.
+    - `event`: the time it mentions. `held`: its validity, if it is superseded and the query is historical.
+    - `term_keys`: its terms as digests. `is_summary`: it summarizes others, to which it is linked.
+    - `session_match`: the share of the query's terms, by BM25 weight, in the candidates of its session between people.
+    - `passage`: the offsets of a later passage that is nearer to the query than the memory's own vector.
     """
 
     memory_id: UUID
@@ -59,11 +57,10 @@ class Candidate(NamedTuple):
 
     @property
     def is_turn(self) -> bool:
-        """Whether it is a person's turn in a conversation; adjacent turns may be its question or answer."""
         return is_person(self.speaker) and not self.is_exchange
 
     def of_then(self, window: Span) -> bool:
-        """Returns whether it was said in that span, or is superseded and was valid in it."""
+        """Returns whether it was said or, if superseded, valid in that span."""
         start, end = window
         held = self.held is not None and self.held[0] < end and self.held[1] > start
         return held or start <= self.timestamp < end
@@ -71,10 +68,7 @@ class Candidate(NamedTuple):
 
 @dataclass(frozen=True)
 class CandidateLink:
-    """A link between two memories; it counts in both directions.
-
-    `by_caller`: its relation is not reserved for the service.
-    """
+    """A link between two memories, in both directions. `by_caller`: its relation is not reserved for the service."""
 
     source_id: UUID
     target_id: UUID
@@ -82,13 +76,12 @@ class CandidateLink:
     by_caller: bool = False
 
     def scaled(self, factor: float) -> CandidateLink:
-        """Returns the link with its weight times this factor."""
         return CandidateLink(self.source_id, self.target_id, self.weight * factor, self.by_caller)
 
 
 @dataclass(frozen=True)
 class MatchScale:
-    """The BM25 score that counts as a full match, and that of the query itself as a text."""
+    """BM25 scores: of a full match, and of the query itself as a text."""
 
     words: float
     query_words: float
@@ -98,16 +91,13 @@ class MatchScale:
 class Question:
     """The query, as the ranking uses it; `now`: the time it is asked at.
 
-    `words`: of the query, which may name a speaker. `windows`: the times that it names; `seeks_time`: it asks
-    when something was.
-    `min_score` applies to the similarity only: a fused score is not a cosine. Without vectors the other terms
-    share its weight. `distinct`: deduplicate. `memory_count`: of the agent, 0 if unknown. `own`: memories
-    that are the query itself, stored before it was asked; `own_text`: the digest of its words, to find such
-    turns. `text`: the digest of the query's words; a stored question with these words repeats no memory.
-    `excess` of the nearest and `generality` as in `OffTopicPrompts`. `changes` lead from a memory to one that it makes
-    outdated, with the probability; none if the query is probably historical. `change_factor`: the probability that
-    the query asks for a current state. `about_assistant`: the probability that the query asks for what the assistant
-    said.
+    - `words`: may name a speaker. `windows`: the times that it names. `seeks_time`: it asks when something was.
+    - `min_score` applies to the similarity only: a fused score is not a cosine.
+    - `own`: memories that are the query itself; `own_text`: the digest of its words, to find such turns.
+    - `text`: the digest of the query; a stored question with these words repeats no memory.
+    - `changes` lead from a memory to one that it makes outdated, with the probability.
+    - `change_factor`, `about_assistant`: probability that it asks for a current state, for the assistant's words.
+    - `excess` of the nearest and `generality` as in `OffTopicPrompts`.
     """
 
     now: datetime
@@ -131,8 +121,6 @@ class Question:
 
 @dataclass(frozen=True)
 class SearchLimits:
-    """Numbers of candidates per retriever, and of rows scanned."""
-
     exact_search_limit: int = 1_000
     vector_candidates: int = 60
     lexical_candidates: int = 90
@@ -144,7 +132,6 @@ class SearchLimits:
     several_vector_candidates: int = 150
 
     def times(self, breadth: int) -> SearchLimits:
-        """Returns limits with the candidates of every retriever multiplied."""
         return replace(
             self,
             vector_candidates=breadth * self.vector_candidates,
@@ -157,7 +144,6 @@ class SearchLimits:
 
 
 def breadth_for(k: int) -> int:
-    """Returns the factor by which a search for the best `k` multiplies its candidates."""
     return min(BROADEST, max(1, -(-k // MEMORIES_A_BREADTH)))
 
 
@@ -169,12 +155,10 @@ MOST_CHOSEN = 20
 SKETCHED_TERMS = 128
 SAME_TEXT = "same_text_as_newer"
 
-StandsFor = dict[UUID, list[Candidate]]
-
 
 @dataclass(frozen=True)
 class Distinct:
-    """Kept candidates in the input's order, and the ids of each one's dropped duplicates, newest first."""
+    """Kept candidates in the input's order, and the ids of their duplicates."""
 
     kept: Sequence[Candidate]
     stands_for: dict[UUID, list[UUID]]
@@ -183,55 +167,36 @@ class Distinct:
 def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: Counter[str]) -> Distinct:
     """Deduplicates by text, speaker, user, namespace and validity; counts in `dropped`.
 
-    Keeps the newest; if the query names a time, the newest said in that time.
+    Keeps the newest; of those said in a time that the query names, if there are any.
     """
-    stands_for: StandsFor = {}
-    kept = _newest(candidates, windows, stands_for)
+
+    def preference(candidate: Candidate) -> tuple[bool, tuple[float, UUID]]:
+        return any(start <= candidate.timestamp < end for start, end in windows), _age(candidate)
+
+    groups: dict[Hashable, list[Candidate]] = {}
+    for each in candidates:
+        groups.setdefault((each.text, each.held), []).append(each)
+    kept, stands_for = [], {}
+    for alike in groups.values():
+        newest = max(alike, key=preference)
+        kept.append(newest)
+        if len(alike) > 1:
+            others = sorted((each for each in alike if each is not newest), key=_age, reverse=True)
+            stands_for[newest.memory_id] = [each.memory_id for each in others]
     if len(kept) < len(candidates):
         dropped[SAME_TEXT] = len(candidates) - len(kept)
-    return Distinct(
-        kept,
-        {
-            memory_id: [each.memory_id for each in sorted(others, key=_age, reverse=True)]
-            for memory_id, others in stands_for.items()
-        },
-    )
+    return Distinct(kept, stands_for)
 
 
 def _age(candidate: Candidate) -> tuple[float, UUID]:
     return candidate.timestamp.timestamp(), candidate.memory_id
 
 
-def _newest(candidates: Sequence[Candidate], windows: Sequence[Span], stands_for: StandsFor) -> list[Candidate]:
-    keys = [(each.text, each.held) for each in candidates]
-    if len(set(keys)) == len(keys):
-        return list(candidates)
-    staying: dict[Hashable, Candidate] = {}
-    for alike, each in zip(keys, candidates, strict=True):
-        other = staying.setdefault(alike, each)
-        if other is each:
-            continue
-        stays, goes = (each, other) if _before(each, other, windows) else (other, each)
-        staying[alike] = stays
-        stands_for.setdefault(stays.memory_id, []).extend((goes, *stands_for.pop(goes.memory_id, ())))
-    return list(staying.values())
-
-
-def _before(one: Candidate, other: Candidate, windows: Sequence[Span]) -> bool:
-    if not windows:
-        return _age(one) > _age(other)
-    return (_said_in(one, windows), _age(one)) > (_said_in(other, windows), _age(other))
-
-
-def _said_in(candidate: Candidate, windows: Sequence[Span]) -> bool:
-    return any(start <= candidate.timestamp < end for start, end in windows)
-
-
 def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
     """Returns how much each memory, best first, repeats one ranked higher, in [0, 1].
 
-    The Jaccard coefficient of their distinct terms with the most similar such memory, 0 up to LEAST_LIKENESS.
-    Ranks by the reduced score; only the first MOST_CHOSEN lower others.
+    The Jaccard coefficient of their terms with the most similar such memory, 0 up to LEAST_LIKENESS. Ranks by the
+    reduced score; only the first MOST_CHOSEN lower others.
     """
     repeated = np.zeros(len(scores))
     alike = _jaccard(term_keys)
@@ -247,17 +212,12 @@ def likenesses(scores: Floats, term_keys: Sequence[Sequence[int]]) -> Floats:
 
 
 def left(scores: Floats, likeness: Floats) -> Floats:
-    """Returns the scores reduced by repetition."""
     return np.asarray(scores * (1.0 - REPETITION_LOSS * likeness))
-
-
-def _sketch(keys: set[int]) -> Collection[int]:
-    return keys if len(keys) <= SKETCHED_TERMS else heapq.nsmallest(SKETCHED_TERMS, keys)
 
 
 def _jaccard(term_keys: Sequence[Sequence[int]]) -> Floats:
     """Returns pairwise Jaccard coefficients; of long sets from their smallest keys (Broder 1997)."""
-    sketches = [_sketch(set(keys)) for keys in term_keys]
+    sketches = [heapq.nsmallest(SKETCHED_TERMS, set(keys)) for keys in term_keys]
     owners = np.repeat(np.arange(len(sketches)), [len(keys) for keys in sketches])
     keys = np.fromiter(chain.from_iterable(sketches), dtype=np.int64, count=len(owners))
     known, columns = np.unique(keys, return_inverse=True)

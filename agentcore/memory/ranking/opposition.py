@@ -1,13 +1,12 @@
 """Finds memories of one answer that a newer one of it contradicts. Pure.
 
-An error hides a memory from one answer and changes no stored data, so the rules are less strict than those
-for superseding.
+An error hides a memory from one answer only, so the rules are less strict than those for superseding.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -37,7 +36,7 @@ class _Said:
 
 
 def asks_of_the_past(query: str) -> bool:
-    """Returns whether the query may ask for earlier states, so that none may be dropped."""
+    """Returns whether the query may ask for earlier states."""
     return _OF_THE_PAST.search(query) is not None
 
 
@@ -47,10 +46,9 @@ def contradicted(agent_id: str, memories: Sequence[MemorySummary]) -> dict[UUID,
     for group in _on_one_subject(agent_id, memories):
         newest_first = sorted(group, key=lambda each: (each.told.timestamp, each.memory.memory_id), reverse=True)
         for place, old in enumerate(newest_first):
-            newer = (each for each in newest_first[:place] if _speaks_against(old, each))
-            found = next(newer, None)
-            if found is not None:
-                against.setdefault(old.memory.memory_id, found.memory.memory_id)
+            newer = next((each for each in newest_first[:place] if _speaks_against(old, each)), None)
+            if newer is not None:
+                against.setdefault(old.memory.memory_id, newer.memory.memory_id)
     return against
 
 
@@ -91,8 +89,3 @@ def _speaks_against(old: _Said, new: _Said) -> bool:
 
 def _read_by_model(memory: MemorySummary) -> bool:
     return memory.parent_memory_id is not None and FACT_TAG in memory.tags
-
-
-def instead_of(against: Mapping[UUID, UUID], memory_id: UUID) -> list[UUID]:
-    """Returns the memories that were dropped in favor of this one."""
-    return [old for old, new in against.items() if new == memory_id]

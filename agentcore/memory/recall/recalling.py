@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 from uuid import UUID
@@ -33,7 +33,7 @@ from agentcore.telemetry import Steps
 # With fewer characters per token of the budget, everything may fit.
 LEAST_CHARACTERS_PER_TOKEN = 2
 MOST_STAND_INS = 16
-# Tokens of a short turn, to estimate how many memories to search; longer ones leave a choice.
+# Tokens of a short turn, to estimate how many memories to search.
 TOKENS_A_MEMORY = 20
 MIN_MEMORIES, MAX_MEMORIES = 12, 400
 THREAD_ABOVE_CHARS = 50_000
@@ -49,26 +49,23 @@ _PAST_TYPES = (MemoryType.EPISODIC, MemoryType.WORKING)
 
 @dataclass(frozen=True)
 class TaskMemory:
-    """A task's current working memory, newest first, with importances.
+    """A task's current working memory, newest first.
 
-    `memory_ids`: all of the task's newest, also those beyond the working memory's budget; `goes_on`: there
-    may be older ones.
+    `importances`: of all of the task's newest, also those beyond the budget; `goes_on`: there may be older ones.
     """
 
     entries: Sequence[WorkingEntry] = ()
     importances: Mapping[UUID, float] = field(default_factory=dict)
-    memory_ids: Set[UUID] = frozenset()
     goes_on: bool = False
 
     def holds(self, memory: MemorySummary, task_id: str | None) -> bool:
-        """Returns whether a hit belongs to the task."""
-        return memory.memory_id in self.memory_ids or (self.goes_on and memory.task_id == task_id)
+        return memory.memory_id in self.importances or (self.goes_on and memory.task_id == task_id)
 
 
 async def working_memory(
     parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], degraded: list[str]
 ) -> TaskMemory:
-    """Returns a task's current working memory: its newest memories within the budget, then filtered.
+    """Returns a task's newest memories within the budget, then filtered.
 
     PostgreSQL decides which they are; an up-to-date copy in Redis saves reading their contents.
     """
@@ -76,7 +73,8 @@ async def working_memory(
     if copied is not None:
         rows = await _rows(parts, caller, task_id, conditions, whole=False)
         newest = _inside_budget(rows, parts.working.budget_tokens)
-        if _is_whole(copied, newest):
+        versions = [(row["memory_id"], row["version"]) for row in newest]
+        if versions == [(each.memory_id, each.version) for each in copied]:
             matching = [each for each, row in zip(copied, newest, strict=True) if row["matches"]]
             return _task_memory(rows, matching)
         await parts.working.forget(caller.agent_id, [task_id])
@@ -92,12 +90,7 @@ async def working_memory(
 
 def _task_memory(rows: Sequence[Row], entries: Sequence[WorkingEntry]) -> TaskMemory:
     importances = {row["memory_id"]: 1.0 if row["pinned"] else row["relevance_score"] for row in rows}
-    return TaskMemory(entries, importances, importances.keys(), len(rows) == MAX_ENTRIES)
-
-
-def _is_whole(copied: Sequence[WorkingEntry], rows: Sequence[Row]) -> bool:
-    held = [(each.memory_id, each.version) for each in copied]
-    return held == [(row["memory_id"], row["version"]) for row in rows]
+    return TaskMemory(entries, importances, len(rows) == MAX_ENTRIES)
 
 
 async def _rows(
@@ -147,7 +140,7 @@ def _inside_budget(rows: Sequence[Row], budget_tokens: int) -> list[Row]:
 
 
 async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) -> GetContextResult:
-    """Builds a prompt-ready context of at most `max_tokens` tokens: task memories first, then search hits.
+    """Builds a context of at most `max_tokens` tokens: task memories first, then search hits.
 
     Raises InvalidParams for a model whose encoding is not available.
     """
@@ -160,19 +153,20 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
     if not params.include_flagged:
         flagged = await parts.storage.count_flagged(caller.agent_id, conditions)
         conditions["unflagged"] = True
+    then: dict[str, Any] = {} if params.as_of is None else {"as_of": params.as_of.isoformat()}
     if params.task_id is not None:
-        matching = conditions if params.as_of is None else {**conditions, "as_of": params.as_of.isoformat()}
         with steps("working"):
-            task = await working_memory(parts, caller, params.task_id, matching, degraded)
+            task = await working_memory(parts, caller, params.task_id, {**conditions, **then}, degraded)
     k = min(MAX_MEMORIES, max(MIN_MEMORIES, params.max_tokens // TOKENS_A_MEMORY))
     chars = len(params.query) + sum(len(each.content) for each in task.entries)
     talk = await read_text(lambda: _talk(params, task.entries), chars)
-    found = await _search(parts, caller, params, conditions, steps, k, talk)
+    search = Search(parts, caller, params, conditions, steps, talk)
+    found = await search.run(k, _cut_offs(parts, params), breadth_for(k))
     manner = _manner(parts, params, found.receipt)
     entries = _entries(params, task, found)
     with steps("summaries"):
-        holding = _holding(params, conditions)
-        summaries = await replacements(parts, caller, entries, holding, params.max_tokens)
+        matching = {**conditions, **(then or {"current": True})}
+        summaries = await replacements(parts, caller, entries, matching, params.max_tokens)
     with steps("format"):
         built = await _built(entries, params.max_tokens, count, manner, summaries)
     used = [line.entry.memory_id for line in built.lines]
@@ -209,7 +203,7 @@ async def _counter(parts: MemoryParts, params: GetContextParams) -> tuple[str, C
 
 
 def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> Manner:
-    """Returns the options of a context; if the query seems unanswerable, hits get less of the budget."""
+    """Returns the options of a context; hits of an unanswerable query get less of the budget."""
     cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
     return Manner(
@@ -217,7 +211,7 @@ def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> M
         frozenset(terms(params.query[:QUERY_CHARS])),
         1.0 if asks_for_all else cut_offs.room(receipt.fit),
         params.distinct,
-        # A completed query contains the task's own words, so it matches them whatever it asks.
+        # A completed query matches the task's own words whatever it asks.
         (receipt.fit or 0.0) >= CLEAR_FIT and "completed_from_history" not in receipt.searched,
         parts.policy.summaries_share or 0.0,
     )
@@ -247,28 +241,9 @@ def _receipt(
     )
 
 
-async def _search(
-    parts: MemoryParts,
-    caller: Caller,
-    params: GetContextParams,
-    conditions: Mapping[str, Any],
-    steps: Steps,
-    k: int,
-    talk: Talk,
-) -> SearchResult:
-    search = Search(parts, caller, params, conditions, steps, talk)
-    return await search.run(k, _cut_offs(parts, params), breadth_for(k))
-
-
 def _cut_offs(parts: MemoryParts, params: GetContextParams) -> CutOffs:
-    """Returns the default cut-offs; none in a task, whose requests resemble few of the memories they need."""
+    """Returns none in a task, whose requests resemble few of the memories they need."""
     return parts.policy.context_cut_offs if params.task_id is None else CutOffs()
-
-
-def _holding(params: GetContextParams, conditions: Mapping[str, Any]) -> dict[str, Any]:
-    if params.as_of is not None:
-        return {**conditions, "as_of": params.as_of.isoformat()}
-    return {**conditions, "current": True}
 
 
 def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
@@ -285,7 +260,6 @@ def _talk(params: GetContextParams, working: Sequence[WorkingEntry]) -> Talk:
 
 
 def _entries(params: GetContextParams, task: TaskMemory, result: SearchResult) -> list[ContextEntry]:
-    """Returns the task's memories, newest first, with their ranks if found, then the other hits."""
     found = result.memories
     held = {entry.memory_id for entry in task.entries}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
@@ -298,8 +272,7 @@ def _entries(params: GetContextParams, task: TaskMemory, result: SearchResult) -
         entries.append(_task_entry(entry, rank, worth, task.importances[entry.memory_id]))
     for rank, memory in enumerate(found):
         if memory.memory_id not in held:
-            of_task = task.holds(memory, params.task_id)
-            entries.append(_found_entry(memory, rank, worths[rank], of_task=of_task))
+            entries.append(_found_entry(memory, rank, worths[rank], of_task=task.holds(memory, params.task_id)))
     return [replace(entry, passage=result.passages.get(entry.memory_id)) for entry in entries]
 
 
@@ -360,7 +333,7 @@ def _losses(built: Context) -> list[Dropped]:
 async def replacements(
     parts: MemoryParts, caller: Caller, entries: Sequence[ContextEntry], conditions: Mapping[str, Any], max_tokens: int
 ) -> list[ContextEntry]:
-    """Returns summaries of several entries that the search did not find; none if all entries may fit."""
+    """Returns summaries of several entries, unless all entries may fit."""
     said = sum(len(entry.content) for entry in entries)
     if parts.policy.summaries_share is None or said < max_tokens * LEAST_CHARACTERS_PER_TOKEN:
         return []

@@ -11,10 +11,10 @@ from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm_limits import LimitedReranker
-from agentcore.memory.models import Dropped, JsonObject, MemoryRecord, MemorySummary, ScoreTerm
+from agentcore.memory.models import Dropped, JsonObject, MemorySummary, ScoreTerm
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.candidates import CandidateLink
-from agentcore.memory.ranking.opposition import CONTRADICTED, contradicted, instead_of
+from agentcore.memory.ranking.opposition import CONTRADICTED, contradicted
 from agentcore.memory.retrieval import Ranked, Ranking
 from agentcore.memory.scoring import is_person
 from agentcore.telemetry import Steps
@@ -22,8 +22,6 @@ from agentcore.telemetry import Steps
 
 @dataclass(frozen=True)
 class Notes:
-    """The timer of a call's steps, degraded features, and details of the search for the receipt."""
-
     steps: Steps
     degraded: list[str] = field(default_factory=list)
     searched: JsonObject = field(default_factory=dict)
@@ -37,7 +35,7 @@ BEYOND_K = "beyond_k"
 
 
 def depth(parts: MemoryParts, k: int) -> int:
-    """Returns how many hits must be ranked for the best `k`: a reranker needs more candidates."""
+    """Returns the number of hits to rank: a reranker needs more candidates."""
     return k if parts.reranker is None else max(k, parts.reranker.candidates)
 
 
@@ -49,7 +47,7 @@ async def reranked(
     notes: Notes,
     passages: Mapping[UUID, tuple[int, int]],
 ) -> Ranking:
-    """Returns the top hits in the reranker's order; `notes` record how many it scored within its timeout.
+    """Returns the top hits in the reranker's order; `notes` record how many it scored in time.
 
     `passages`: offsets of the match in long memories; the reranker reads from there.
     """
@@ -90,23 +88,20 @@ async def _texts(parts: MemoryParts, agent_id: str, starts: Mapping[UUID, int], 
 
 
 def reordered(ranking: Ranking, relevances: Sequence[float]) -> Ranking:
-    """Sorts the top hits by relevance; stable for equal ones.
-
-    Each takes the score of its new position; the term `reranker` records the difference.
-    """
+    """Sorts the top hits by relevance. Each takes the score of its new position; the term `reranker` records the
+    difference."""
     leading = ranking.ranked[: len(relevances)]
     order = sorted(range(len(leading)), key=lambda place: (-relevances[place], place))
-    moved = [_moved(leading[old], leading[new].score, relevances[old]) for new, old in enumerate(order)]
+    moved = [_moved(leading[old], leading[new].score, RERANKER, relevances[old]) for new, old in enumerate(order)]
     return replace(ranking, ranked=[*moved, *ranking.ranked[len(leading) :]])
 
 
-def _moved(ranked: Ranked, score: float, relevance: float) -> Ranked:
-    term = ScoreTerm(value=relevance, weight=1.0, contribution=score - ranked.score)
-    return replace(ranked, score=score, terms={**ranked.terms, RERANKER: term})
+def _moved(ranked: Ranked, score: float, name: str, value: float) -> Ranked:
+    term = ScoreTerm(value=value, weight=1.0, contribution=score - ranked.score)
+    return replace(ranked, score=score, terms={**ranked.terms, name: term})
 
 
 def shortened(ranking: Ranking, k: int) -> Ranking:
-    """Returns the top `k`, and counts the rest as dropped."""
     beyond = len(ranking.ranked) - k
     if beyond <= 0:
         return ranking
@@ -119,17 +114,16 @@ def shortened(ranking: Ranking, k: int) -> Ranking:
 LINKED = "linked"
 # The maximum number of linked memories moved up.
 MOST_LINKED = 3
-# Target positions, from 0: for memories linked to the best hit; for those linked to the second and third.
+# Target positions, from 0, of memories linked to the best hit, and to the second and third.
 BEHIND_BEST, BEHIND_NEXT = 3, 5
-# Of the first three, hits below this share of the best score are ranked after memories linked to the best.
+# Below this share of the best score, memories linked to the best hit are ranked first.
 CLOSE_SHARE = 0.75
 
 
 def with_linked(ranking: Ranking, k: int) -> Ranking:
-    """Moves memories with strong links to the first three hits up to follow these, also memories that were
-    cut off.
+    """Moves memories with strong links to the first three hits up to follow these, also those that were cut off.
 
-    Each takes the score of the memory before it. Returns at most `k` memories.
+    Each takes the score of the memory before it.
     """
     ranked = [*ranking.ranked]
     others = {each.memory_id: each for each in (*ranked, *ranking.linkable)}
@@ -144,7 +138,8 @@ def with_linked(ranking: Ranking, k: int) -> Ranking:
                 continue
             moved.add(other.memory_id)
             ranked = [each for each in ranked if each is not other]
-            ranked.insert(place, _moved_behind(other, ranked[place - 1].score, seed.memory_id, link.weight))
+            behind = _moved(other, ranked[place - 1].score, LINKED, link.weight)
+            ranked.insert(place, replace(behind, linked_to=seed.memory_id))
     brought = sum(each.memory_id in moved for each in ranking.linkable)
     return shortened(replace(ranking, ranked=ranked, dropped=_uncounted(ranking.dropped, brought)), k)
 
@@ -152,7 +147,7 @@ def with_linked(ranking: Ranking, k: int) -> Ranking:
 def _ends(
     seed: UUID, links: Sequence[CandidateLink], others: Mapping[UUID, Ranked]
 ) -> Iterator[tuple[CandidateLink, Ranked]]:
-    """Yields the memories linked to the seed, in either direction, by descending weight and score."""
+    """Yields the memories linked to the seed, by descending weight and score."""
     found = []
     for link in links:
         if seed in (link.source_id, link.target_id):
@@ -164,13 +159,8 @@ def _ends(
     yield from sorted(found, key=lambda each: (-each[0].weight, -each[1].score, each[1].memory_id))
 
 
-def _moved_behind(ranked: Ranked, score: float, linked_to: UUID, weight: float) -> Ranked:
-    term = ScoreTerm(value=weight, weight=1.0, contribution=score - ranked.score)
-    return replace(ranked, score=score, terms={**ranked.terms, LINKED: term}, linked_to=linked_to)
-
-
 def _uncounted(dropped: Sequence[Dropped], count: int) -> list[Dropped]:
-    """Subtracts memories that are in the ranking again; a ranking is cut off for one reason."""
+    """Subtracts memories that are ranked again."""
     cut = {"beyond_k", "far_below_the_best"}
     left = [each.model_copy(update={"count": each.count - count}) if each.reason in cut else each for each in dropped]
     return [each for each in left if each.count]
@@ -185,14 +175,14 @@ Read = Callable[[Sequence[Ranked]], Awaitable[list[MemorySummary]]]
 async def settled(
     parts: MemoryParts, agent_id: str, ranking: Ranking, k: int, read: Read
 ) -> tuple[list[MemorySummary], Ranking]:
-    """Returns the top `k` without contradicted memories, and the ranking that counts these as dropped."""
+    """Returns the top `k` without contradicted memories, and their ranking."""
     memories = await read(ranking.ranked[:k])
     if contradicted(agent_id, memories):
         memories += await read(ranking.ranked[k:])
         against = await _upheld(parts, agent_id, contradicted(agent_id, memories))
         ranking = _without_contradicted(ranking, against)
         memories = [
-            each.model_copy(update={"instead_of": instead_of(against, each.memory_id)})
+            each.model_copy(update={"instead_of": [old for old, new in against.items() if new == each.memory_id]})
             for each in memories
             if each.memory_id not in against
         ][:k]
@@ -200,11 +190,8 @@ async def settled(
 
 
 async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) -> dict[UUID, UUID]:
-    """Returns the contradictions that apply.
-
-    Keeps memories that are pinned, that were changed or confirmed after the newer one was stored, or whose
-    newer one was stored with `supersede: false`.
-    """
+    """Drops contradictions of memories that are pinned or were changed after the newer one was stored, and by memories
+    stored with `supersede: false`."""
     records = await parts.storage.get(agent_id, [*against, *against.values()])
     return {
         old: new
@@ -213,12 +200,8 @@ async def _upheld(parts: MemoryParts, agent_id: str, against: dict[UUID, UUID]) 
         and new in records
         and not records[old].pinned
         and records[new].provenance.get("supersede") is not False
-        and not _confirmed_since(records[old], records[new])
+        and not (records[old].version > 1 and records[old].updated_at > records[new].created_at)
     }
-
-
-def _confirmed_since(old: MemoryRecord, new: MemoryRecord) -> bool:
-    return old.version > 1 and old.updated_at > new.created_at
 
 
 def _without_contradicted(ranking: Ranking, against: dict[UUID, UUID]) -> Ranking:

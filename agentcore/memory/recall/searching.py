@@ -33,7 +33,7 @@ from agentcore.memory.query import (
     is_short,
     split,
 )
-from agentcore.memory.ranking.calibration import CutOffs, QueryDetector
+from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
@@ -63,10 +63,7 @@ Vectors = NDArray[np.float32] | None
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The memories, best first, and the receipt of how they were found.
-
-    `passages`: of long memories that matched by a later passage, its offsets.
-    """
+    """Memories, best first, and the offsets of the passages by which long ones matched."""
 
     memories: list[MemorySummary]
     receipt: Receipt
@@ -75,9 +72,9 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class Talk:
-    """The conversation of a query: the turns before it, and the memories that are the query itself.
+    """The conversation of a query: its turns complete a vague query, as the caller's `history` would.
 
-    `own` and `own_text` as in `Question`; `turns` complete a vague query, as the caller's `history` would.
+    `own` and `own_text` as in `Question`.
     """
 
     own: Collection[UUID] = ()
@@ -89,8 +86,6 @@ NO_TALK = Talk()
 
 
 class Search:
-    """One query of one agent."""
-
     def __init__(
         self,
         parts: MemoryParts,
@@ -112,17 +107,16 @@ class Search:
         self._digest = b""
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
-        """Returns the `k` best memories; `breadth` multiplies the number of candidates.
-
-        Raises InvalidParams (a vector of another length), DependencyUnavailable.
-        """
+        """Returns the `k` best memories. Raises InvalidParams, DependencyUnavailable."""
         now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
         text, named = await self._understood(now)
-        times = _times_in(named)
+        windows = [(each.start, each.end) for each in named]
+        phrases = [each.phrase for each in named]
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
-        windows = [time for _, time in times]
-        historical = self._historical(vectors)
-        back = self._historical_scope(times, now, historical)
+        kinds = self._kinds(vectors)
+        back = None
+        if self._params.as_of is None:
+            back = historical_scope(self._params.query, list(zip(phrases, windows, strict=True)), now, kinds[0])
         request = SearchRequest(
             self._conditions(back),
             vectors,
@@ -137,10 +131,10 @@ class Search:
             found = await self._parts.vectors.search(self._agent_id, request)
         if self._parts.metrics is not None:
             self._parts.metrics.searched(found.mode)
-        settles = self._resolves_contradictions(windows, back)
+        is_past = windows or back or asks_of_the_past(self._params.query)
+        settles = self._params.distinct and not is_past
         wanted = k + SPARE if settles else k
-        question = self._question(now, windows, found, wording, vectors, back, historical)
-        phrases = [phrase for phrase, _ in times]
+        question = self._question(now, windows, found, wording, vectors, kinds)
         ranking = await self._ranked(found, question, wanted, self._effective_cut_offs(cut_offs, found, phrases))
         passages = found.passages
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
@@ -152,13 +146,7 @@ class Search:
                 memories = await self._read(ranking.ranked)
         return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
 
-    def _resolves_contradictions(self, windows: Sequence[Span], back: HistoricalScope | None) -> bool:
-        """Returns whether contradicted memories are left out: not if the query concerns the past."""
-        is_past = windows or back or asks_of_the_past(self._params.query)
-        return self._params.distinct and not is_past
-
     async def _ranked(self, found: Found, question: Question, wanted: int, cut_offs: CutOffs) -> Ranking:
-        """Ranks the candidates, in a thread if they have many terms."""
         arguments = (
             found.candidates,
             found.links,
@@ -172,44 +160,26 @@ class Search:
             is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
             return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
 
-    def _historical_scope(
-        self, named: Sequence[tuple[str, Span]], now: datetime, historical: float
-    ) -> HistoricalScope | None:
-        if self._params.as_of is not None:
-            return None
-        return historical_scope(self._params.query, named, now, historical)
+    def _kinds(self, vectors: Vectors) -> tuple[float, float, float]:
+        """Returns the probabilities that the query asks for an earlier state, a current state, the assistant's words.
 
-    def _historical(self, vectors: Vectors) -> float:
-        """Returns the probability that a query without `as_of` asks for an earlier state."""
-        samples = self._parts.samples
-        if samples is None or self._params.as_of is not None:
-            return 0.0
-        return self._detected(samples.historical, vectors) or 0.0
-
-    def _current(self, vectors: Vectors, historical: float) -> float:
-        """Returns the probability that the query asks for a current state.
-
-        If the model does not separate such queries: that it does not ask for an earlier one.
+        Long and split queries are not classified. Without a detector, queries for no earlier state ask for the current
+        one.
         """
-        samples = self._parts.samples
-        probability = None if samples is None else self._detected(samples.current, vectors)
-        return 1.0 - historical if probability is None else probability
-
-    def _about_assistant(self, vectors: Vectors) -> float:
-        """Returns the probability that the query asks for what the assistant said; 0 if it is below the threshold."""
-        samples = self._parts.samples
-        probability = None if samples is None else self._detected(samples.about_assistant, vectors)
-        if probability is None or probability < ABOUT_ASSISTANT_THRESHOLD:
-            return 0.0
-        self._notes.searched["about_assistant"] = {"probability": round(probability, 2)}
-        return probability
-
-    def _detected(self, detector: QueryDetector | None, vectors: Vectors) -> float | None:
-        """Returns the probability that a query is of a kind, by its vector; None for a long or split query."""
-        is_whole = is_short(self._params.query) and "queries" not in self._notes.searched
-        if detector is None or vectors is None or self._params.query_vector is not None or not is_whole:
-            return None
-        return detector.probability(vectors[0])
+        samples, params = self._parts.samples, self._params
+        is_whole = is_short(params.query) and "queries" not in self._notes.searched
+        if samples is None or vectors is None or params.query_vector is not None or not is_whole:
+            return 0.0, 1.0, 0.0
+        detectors = (samples.historical, samples.current, samples.about_assistant)
+        historical, current, about_assistant = (
+            None if each is None else each.probability(vectors[0]) for each in detectors
+        )
+        historical = 0.0 if historical is None or params.as_of is not None else historical
+        if about_assistant is None or about_assistant < ABOUT_ASSISTANT_THRESHOLD:
+            about_assistant = 0.0
+        else:
+            self._notes.searched["about_assistant"] = {"probability": round(about_assistant, 2)}
+        return historical, 1.0 - historical if current is None else current, about_assistant
 
     def _conditions(self, back: HistoricalScope | None) -> Mapping[str, Any]:
         if self._params.as_of is not None:
@@ -217,10 +187,10 @@ class Search:
         return self._filters if back is not None else {**self._filters, "current": True}
 
     def _effective_cut_offs(self, cut_offs: CutOffs, found: Found, phrases: Sequence[str]) -> CutOffs:
-        """Returns the cut-offs with the caller's threshold, if it is set; none without vectors.
+        """Returns the cut-offs with the caller's threshold; none without vectors.
 
-        The default does not apply either if words found a memory without a vector, or if the query names times and no
-        subject and there are memories of these times: it resembles none.
+        The default does not apply if words found a memory without a vector, or if the query names only times and there
+        are memories of these times: it resembles none.
         """
         given = self._params.min_fit
         if found.mode == "words":
@@ -229,12 +199,9 @@ class Search:
             return CutOffs()
         if any(each.similarity is None and each.words for each in found.candidates):
             return CutOffs(min_fit=given or 0.0)
-        if given is None and self._asks_only_for(phrases, found):
+        if given is None and found.counts.get("temporal") and asks_only_for(self._params.query, phrases):
             given = 0.0
         return cut_offs if given is None else replace(cut_offs, min_fit=given)
-
-    def _asks_only_for(self, phrases: Sequence[str], found: Found) -> bool:
-        return found.counts.get("temporal", 0) > 0 and asks_only_for(self._params.query, phrases)
 
     def _question(
         self,
@@ -243,10 +210,10 @@ class Search:
         found: Found,
         wording: Wording,
         vectors: Vectors,
-        back: HistoricalScope | None,
-        historical: float,
+        kinds: tuple[float, float, float],
     ) -> Question:
         excess, generality = self._relatedness(found, vectors)
+        historical, current, about_assistant = kinds
         return Question(
             now=now,
             scale=wording.full_match(found.candidates),
@@ -261,8 +228,8 @@ class Search:
             own_text=self._talk.own_text,
             text=self._digest,
             changes=found.changes if historical < HISTORICAL_THRESHOLD else (),
-            change_factor=self._current(vectors, historical),
-            about_assistant=self._about_assistant(vectors),
+            change_factor=current,
+            about_assistant=about_assistant,
             excess=excess,
             generality=generality,
         )
@@ -281,7 +248,6 @@ class Search:
         return dict(zip(ids, excess.tolist(), strict=True)), samples.off_topic.generality(vectors)
 
     async def _vectors(self, text: str) -> Vectors:
-        """Returns a row for each text of the query, or the caller's vector."""
         if self._params.query_vector is not None:
             return self._given_vector(self._params.query_vector)
         if self._parts.embedder is None:
@@ -385,17 +351,10 @@ class Search:
         )
 
 
-def _times_in(named: Sequence[Window]) -> list[tuple[str, Span]]:
-    return [(each.phrase, (each.start, each.end)) for each in named]
-
-
 async def rewritten(
     parts: MemoryParts, agent_id: str, query: str, text: str, history: Sequence[Turn], notes: Notes
 ) -> list[str]:
-    """Returns the texts to embed: `text` first, then rewritten queries.
-
-    Returns `text` alone without a rewriter, or when it fails; `notes` record the number of rewrites.
-    """
+    """Returns the texts to embed: `text`, then rewritten queries."""
     if parts.rewriter is None:
         return [text]
     try:

@@ -43,7 +43,7 @@ Read = TypeVar("Read")
 
 @dataclass(frozen=True)
 class Wording:
-    """The query's terms as keys, their BM25 scorer, the terms to look up with their weights, corrected typos."""
+    """The query's terms as keys, their scorer, the terms to look up with weights, corrected typos."""
 
     keys: Sequence[int]
     bm25: Bm25
@@ -53,9 +53,8 @@ class Wording:
     def full_match(self, candidates: Sequence[Candidate]) -> MatchScale:
         """Returns the scale of a full match: the best BM25 score found, with a lower bound.
 
-        The bound is half the score of a text of the query's rarest terms, so that one shared common word is
-        no match. In a small store it is the whole of that score, and at least that of TELLING_TERMS new terms
-        (of one term for a query of one word, which is a lookup).
+        The bound is half the score of the query's rarest terms, so that one shared common word is no match. In a small
+        store it is the whole of it, and at least that of TELLING_TERMS new terms (one for a query of one word).
         """
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
@@ -66,49 +65,25 @@ class Wording:
 
 
 async def read_words(vectors: VectorStore, agent_id: str, text: str, *, with_vectors: bool) -> Wording:
-    """Returns the terms of a text, by the statistics of the agent's memories.
-
-    With vectors, words that nearly every memory contains are not looked up.
-    """
-    reading = await _reading(vectors, agent_id, text)
-    keys, bm25 = reading.weighed()
-    return Wording(keys, bm25, _looked_up(bm25, LONGEST_LIST if with_vectors else math.inf), reading.told())
-
-
-def _looked_up(bm25: Bm25, longest_list: float) -> dict[int, float]:
-    frequencies = bm25.statistics.document_frequency
-    return bm25.weights(select_query_keys(bm25.keys, frequencies, MAX_POSTINGS, longest_list))
-
-
-async def _reading(vectors: VectorStore, agent_id: str, text: str) -> _Reading:
+    """Looks the terms of a text up; with vectors, not those that nearly every memory contains."""
     keys = await read_text(lambda: _read(agent_id, text), len(text))
     statistics = await vectors.statistics(agent_id, list(keys))
     slips = _slips(agent_id, keys, statistics)
-    frequencies = await _frequencies(vectors, agent_id, slips, statistics)
+    frequencies = statistics.document_frequency
+    if slips:
+        spelled = await vectors.statistics(agent_id, list({key for near in slips.values() for key in near}))
+        frequencies = {**spelled.document_frequency, **frequencies}
     corrected = _corrected(slips, frequencies)
-    everyday = _everyday(keys, corrected)
-    known = replace(statistics, document_frequency=frequencies, everyday=everyday)
-    return _Reading(keys, known, corrected)
-
-
-@dataclass(frozen=True)
-class _Reading:
-    keys: Mapping[int, str]
-    statistics: LexicalStatistics
-    corrected: Mapping[int, tuple[str, int]]
-
-    def told(self) -> dict[str, str]:
-        """Returns corrected terms with their corrections."""
-        return {self.keys[key]: term for key, (term, _) in self.corrected.items()}
-
-    def weighed(self) -> tuple[list[int], Bm25]:
-        """Returns the text's rarest terms as keys, and the BM25 score over them."""
-        meant = {key: self.corrected[key][1] for key in self.keys if key in self.corrected}
-        own = [meant.get(key, key) for key in self.keys]
-        wanted = rarest(own, self.statistics.document_frequency, MAX_QUERY_TERMS)
-        # A correction that the query also contains counts in full.
-        slipped = dict.fromkeys(set(meant.values()) - set(self.keys), CORRECTED_SHARE)
-        return wanted, Bm25(wanted, self.statistics, discounts=slipped)
+    corrections = dict(corrected.values())
+    everyday = {key: everyday_share(term) for key, term in {**keys, **corrections}.items()}
+    statistics = replace(statistics, document_frequency=frequencies, everyday=everyday)
+    own = [corrected[key][0] if key in corrected else key for key in keys]
+    wanted = rarest(own, frequencies, MAX_QUERY_TERMS)
+    # A correction that the query also contains counts in full.
+    bm25 = Bm25(wanted, statistics, discounts=dict.fromkeys(corrections.keys() - keys.keys(), CORRECTED_SHARE))
+    longest_list = LONGEST_LIST if with_vectors else math.inf
+    looked_up = select_query_keys(bm25.keys, frequencies, MAX_POSTINGS, longest_list)
+    return Wording(wanted, bm25, bm25.weights(looked_up), {keys[key]: term for key, (_, term) in corrected.items()})
 
 
 def _read(agent_id: str, text: str) -> dict[int, str]:
@@ -116,7 +91,7 @@ def _read(agent_id: str, text: str) -> dict[int, str]:
 
 
 async def read_text(read: Callable[[], Read], chars: int) -> Read:
-    """Returns the result of a pure parser for a text of this length; runs it in a thread if that is long."""
+    """Returns the result of a pure parser; in a thread for a long text."""
     return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
 
 
@@ -129,25 +104,11 @@ def _slips(agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics
     return {key: {term_key(agent_id, slip): slip for slip in slips} for key, slips in few}
 
 
-async def _frequencies(
-    vectors: VectorStore, agent_id: str, slips: Mapping[int, Mapping[int, str]], statistics: LexicalStatistics
-) -> Mapping[int, int]:
-    more = {key for near in slips.values() for key in near}
-    if not more:
-        return statistics.document_frequency
-    found = await vectors.statistics(agent_id, list(more))
-    return {**found.document_frequency, **statistics.document_frequency}
-
-
-def _corrected(slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]) -> dict[int, tuple[str, int]]:
-    best: dict[int, tuple[str, int]] = {}
+def _corrected(slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]) -> dict[int, tuple[int, str]]:
+    """Returns the most frequent spelling of each term."""
+    best: dict[int, tuple[int, str]] = {}
     for key, near in slips.items():
         count, meant = max((frequencies.get(slip, 0), slip) for slip in near)
         if count:
-            best[key] = (near[meant], meant)
+            best[key] = (meant, near[meant])
     return best
-
-
-def _everyday(keys: Mapping[int, str], corrected: Mapping[int, tuple[str, int]]) -> dict[int, float]:
-    known = {key: everyday_share(term) for key, term in keys.items()}
-    return known | {key: everyday_share(term) for term, key in corrected.values()}

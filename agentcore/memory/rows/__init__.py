@@ -1,1 +1,1 @@
-"""Rows of PostgreSQL by what they hold, of one agent in one transaction; which vector indexes serve them."""
+"""Rows of PostgreSQL, of one agent in one transaction, and the vector indexes that serve them."""

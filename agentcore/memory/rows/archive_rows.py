@@ -1,4 +1,4 @@
-"""SQL rows of archived memories and of erasure, used inside one transaction."""
+"""Rows of archived memories and of erasure, of one agent in one transaction."""
 
 from __future__ import annotations
 
@@ -40,10 +40,7 @@ class Tombstone:
 
 
 class ArchiveRows(OwnedRows):
-    """Tombstones of one agent's archived memories."""
-
     async def write_tombstones(self, tombstones: Iterable[Tombstone]) -> None:
-        """Writes tombstones."""
         rows = [
             {
                 **asdict(each),
@@ -58,7 +55,6 @@ class ArchiveRows(OwnedRows):
             await self._run("insert_tombstones", rows=Jsonb(rows))
 
     async def record_copies(self, memory_ids: Iterable[UUID], archive_id: UUID) -> None:
-        """Records that these memories have, or will have, a copy in that archive."""
         await self._run("record_copies", memory_ids=list(memory_ids), archive_id=archive_id)
 
     async def claim(
@@ -68,45 +64,47 @@ class ArchiveRows(OwnedRows):
         limit: int,
         behind: tuple[datetime, UUID] | None = None,
     ) -> list[Row]:
-        """Locks and returns tombstones that are named or match, last archived first.
+        """Locks and returns tombstones that are named or match, last archived first, after `behind` (archived at, id).
 
-        `object_key` is None if another transaction restored it first. `behind`: only those after this
-        position (archived at, id).
+        `object_key` is None if another transaction restored it first.
         """
-        named = None if memory_ids is None else list(memory_ids)
-        place, after_id = (None, None) if behind is None else behind
-        where = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
-        return await self._rows("claim_tombstones", memory_ids=named, **where)
+        place, after_id = behind or (None, None)
+        return await self._rows(
+            "claim_tombstones",
+            memory_ids=None if memory_ids is None else list(memory_ids),
+            filter=Jsonb(conditions),
+            place=place,
+            after_id=after_id,
+            limit=limit,
+        )
 
     async def delete_tombstones(self, memory_ids: Sequence[UUID]) -> None:
-        """Deletes the tombstones of restored memories."""
         await self._run("delete_tombstones", memory_ids=list(memory_ids))
 
     async def note_archive(self, digests: Mapping[UUID, bytes], archive_id: UUID) -> None:
-        """Records in which archive the copies with these digests are."""
-        if digests:
-            copies = {"memory_ids": list(digests), "digests": list(digests.values())}
-            agent_ids = [self._agent_id] * len(digests)
-            await self._run("note_archive", agent_ids=agent_ids, **copies, archive_id=archive_id)
+        await self._run(
+            "note_archive",
+            agent_ids=[self._agent_id] * len(digests),
+            memory_ids=list(digests),
+            digests=list(digests.values()),
+            archive_id=archive_id,
+        )
 
     async def visible(self, memory_ids: Sequence[UUID]) -> set[UUID]:
-        """Returns which of these ids are unexpired memories of the agent."""
-        return {row["memory_id"] for row in await self._rows("visible_ids", memory_ids=list(memory_ids))}
+        return set(await self._ids("visible_ids", memory_ids=list(memory_ids)))
 
     async def held(self, memory_ids: Iterable[UUID]) -> set[UUID]:
-        """Locks against deletion and returns which of these ids have a row, expired or not."""
-        return {row["memory_id"] for row in await self._rows("lock_ids", memory_ids=list(memory_ids))}
+        """Locks against deletion and returns those of these ids that have a row, expired or not."""
+        return set(await self._ids("lock_ids", memory_ids=list(memory_ids)))
 
     async def archived_ids(self, memory_ids: Iterable[UUID]) -> set[UUID]:
-        """Returns which of these ids are archived."""
-        return {row["memory_id"] for row in await self._rows("archived_ids", memory_ids=list(memory_ids))}
+        return set(await self._ids("archived_ids", memory_ids=list(memory_ids)))
 
     async def columns(self) -> dict[str, list[str]]:
-        """Returns the columns of each table that has rows of memories."""
         return {row["name"]: row["columns"] for row in await self._rows("table_columns")}
 
     async def restore_rows(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        """Inserts archived rows; values without a column in the table are left out."""
+        """Inserts archived rows; omits values without a column in the table."""
         owned = ({**row, "agent_id": self._agent_id} for row in rows)
         for shape, alike in groupby(owned, key=lambda row: [name for name in columns if name in row]):
             group = [{name: row[name] for name in shape} for row in alike]
@@ -118,63 +116,47 @@ class ArchiveRows(OwnedRows):
 
 
 class EraseRows(OwnedRows):
-    """Rows of one agent to be erased; tables and columns are those of the inventory."""
+    """Rows to be erased: all, or a user's (of archives also those without one); tables are those of the inventory."""
 
     async def lock_layers(self, layers: Sequence[str]) -> None:
-        """Waits for running prunes of these layers, and blocks new ones until the transaction ends."""
         await self._rows("lock_layers", layers=list(layers))
 
     async def memories(self, user_id: str | None) -> list[UUID]:
-        """Returns the ids of the agent's memories, or of one user's."""
-        return [row["memory_id"] for row in await self._rows("erasable_memories", user_id=user_id)]
+        return await self._ids("erasable_memories", user_id=user_id)
 
     async def tombstones(self, user_id: str | None) -> dict[UUID, Row]:
-        """Returns archived memories: all, or a user's and those without a user."""
-        rows = await self._rows("erasable_tombstones", user_id=user_id)
-        return {row["memory_id"]: row for row in rows}
+        return {row["memory_id"]: row for row in await self._rows("erasable_tombstones", user_id=user_id)}
 
     async def copies(self, user_id: str | None) -> list[Row]:
-        """Returns the copies in archives: all, or a user's and those without a user."""
         return await self._rows("erasable_copies", user_id=user_id)
 
     async def known(self, memory_ids: Iterable[UUID]) -> set[UUID]:
-        """Returns which of these ids have a row, or a tombstone with a user."""
-        return {row["memory_id"] for row in await self._rows("known_ids", memory_ids=list(memory_ids))}
+        return set(await self._ids("known_ids", memory_ids=list(memory_ids)))
 
     async def derived(self, memory_ids: Iterable[UUID], relation: str, user_id: str | None) -> list[UUID]:
-        """Returns memories without a user that were derived from these, or from others of the user."""
-        values = {"memory_ids": list(memory_ids), "relation": relation, "user_id": user_id}
-        rows = await self._rows("derived_memories", **values)
-        return [row["memory_id"] for row in rows]
+        return await self._ids("derived_memories", memory_ids=list(memory_ids), relation=relation, user_id=user_id)
 
     async def lock_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Locks the tombstones of these memories; returns keys, users and archives."""
         return await self._rows("lock_tombstones", memory_ids=list(memory_ids))
 
     async def name_tombstones(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
-        """Sets the user of these archived memories, and of their copies, if they have none."""
         for statement in ("name_tombstones", "name_copies"):
             await self._run(statement, memory_ids=list(memory_ids), user_id=user_id)
 
     async def hold(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Locks and returns these memories, with every content they ever had as `texts`."""
         return await self._rows("lock_erasable", memory_ids=list(memory_ids))
 
     async def erase(self, table: str, column: str, memory_ids: Sequence[UUID]) -> int:
-        """Deletes these memories' rows of a table; returns the number."""
         shape = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         return await self._count(shaped_query("erase_rows", **shape), memory_ids=list(memory_ids))
 
     async def erase_copies(self, memory_ids: Sequence[UUID], archive_id: UUID | None) -> int:
-        """Deletes the records of these memories' copies in an archive; returns the number."""
         return await self._count(query("erase_copies"), memory_ids=list(memory_ids), archive_id=archive_id)
 
     async def erase_ended_tasks(self, task_ids: Iterable[str]) -> int:
-        """Deletes the ended tasks that have no memory left; returns the number."""
         return await self._count(query("erase_ended_tasks"), task_ids=list(task_ids))
 
     async def erase_word_counts(self) -> Row:
-        """Deletes the word counts of an agent without memories; returns rows by table."""
         await self._rows("lock_lexical_totals")
         return (await self._rows("erase_word_counts"))[0]
 
@@ -183,7 +165,6 @@ class EraseRows(OwnedRows):
         return await self._count(shaped_query("erase_table", table=sql.Identifier(table)))
 
     async def count(self, table: str) -> int:
-        """Returns how many rows the agent has in a table."""
         return await self._count(shaped_query("count_table", table=sql.Identifier(table)))
 
     async def _count(self, statement: sql.SQL | sql.Composed, **values: Any) -> int:

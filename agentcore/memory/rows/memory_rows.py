@@ -1,5 +1,4 @@
-"""SQL rows of memories: history, links, expiry, subjects. One class per table family, used inside one
-transaction."""
+"""Rows of memories, by table family, of one agent in one transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +24,7 @@ NamedOrComposed = str | sql.SQL | sql.Composed
 
 
 class OwnedRows:
-    """Base class: executes statements for one agent. A statement is a name in `queries` or composed SQL."""
+    """Executes statements for one agent: named ones, which `queries` describe, or composed SQL."""
 
     def __init__(self, connection: Connection, agent_id: str) -> None:
         self._connection = connection
@@ -34,6 +33,9 @@ class OwnedRows:
     async def _rows(self, statement: NamedOrComposed, /, **values: Any) -> list[Row]:
         cursor = await self._connection.execute(_composed(statement), {"agent_id": self._agent_id, **values})
         return cast(list[Row], await cursor.fetchall())
+
+    async def _ids(self, statement: NamedOrComposed, /, **values: Any) -> list[UUID]:
+        return [row["memory_id"] for row in await self._rows(statement, **values)]
 
     async def _run(self, statement: NamedOrComposed, /, **values: Any) -> None:
         """Executes without reading the result; errors surface at the transaction's next result."""
@@ -45,20 +47,17 @@ def _composed(statement: NamedOrComposed) -> sql.SQL | sql.Composed:
 
 
 class RuledRows(OwnedRows):
-    """Base class of rows that depend on summary rules. `service` applies if the agent has no rules of its
-    own."""
+    """Rows that depend on summary rules; `service` applies to agents without rules of their own."""
 
     def __init__(self, connection: Connection, agent_id: str, service: SummaryRules | None) -> None:
         super().__init__(connection, agent_id)
         self._service = service
 
     async def own_settings(self) -> Mapping[str, Any]:
-        """Returns the agent's own settings for language models."""
         rows = await self._rows("model_settings")
         return rows[0]["models"] if rows else {}
 
     async def summary_rules(self) -> SummaryRules | None:
-        """Returns the summary rules in force, None if session summaries are off."""
         return rules_in_force((await self.own_settings()).get("summaries"), self._service)
 
     async def _ruled(self, name: str, /, **values: Any) -> list[Row]:
@@ -72,10 +71,9 @@ class RuledRows(OwnedRows):
 
 @dataclass(frozen=True)
 class Change:
-    """One entry of the history.
+    """An entry of the history: the fields that changed, and under `links` those removed or added.
 
-    `before` and `after` contain the fields that changed, and `links` those removed or added. `version` is
-    None if the operation did not change the memory itself.
+    `version` is None if the memory itself did not change.
     """
 
     memory_id: UUID
@@ -88,19 +86,14 @@ class Change:
 
 
 def succession(successor: UUID | None, valid_to: datetime | None) -> JsonObject:
-    """Returns successor and end of validity as a history entry contains them."""
     return {"superseded_by": successor and str(successor), "valid_to": valid_to and valid_to.isoformat()}
 
 
 class HistoryRows(OwnedRows):
-    """History of one agent's memories."""
-
     async def append(self, change: Change) -> None:
-        """Appends one change."""
         await self.append_all([change])
 
     async def append_all(self, changes: Sequence[Change]) -> None:
-        """Appends changes in this order, in one statement."""
         await self._run(
             "append_history",
             memory_ids=[each.memory_id for each in changes],
@@ -114,28 +107,22 @@ class HistoryRows(OwnedRows):
         )
 
     async def since(self, memory_id: UUID, version: int) -> list[Row]:
-        """Returns the changes after this version, newest first."""
         return await self._rows("changes_since", memory_id=memory_id, version=version)
 
 
 class LinkRows(OwnedRows):
-    """Links between one agent's memories. A row has source_id, target_id, relation, weight."""
+    """Links between memories. A row has source_id, target_id, relation, weight."""
 
     async def add(self, source_id: UUID, links: Iterable[Link]) -> None:
-        """Links a memory to existing ones; an equal link gets the new weight."""
+        """An equal link gets the new weight."""
         await self.add_all({source_id: links})
 
     async def add_all(self, links: Mapping[UUID, Iterable[Link]]) -> None:
-        """Links several memories to others in one statement."""
-        await self._put(
+        await self.put(
             [{"source_id": source_id, **link.model_dump()} for source_id, ties in links.items() for link in ties]
         )
 
-    async def put(self, tie: Row) -> None:
-        """Creates one link between existing memories."""
-        await self._put([tie])
-
-    async def _put(self, ties: Sequence[Row]) -> None:
+    async def put(self, ties: Sequence[Row]) -> None:
         unique = {(tie["source_id"], tie["target_id"], tie["relation"]): tie["weight"] for tie in ties}
         if unique:
             await self._run(
@@ -147,21 +134,18 @@ class LinkRows(OwnedRows):
             )
 
     async def cut(self, tie: Row) -> None:
-        """Deletes one link."""
         await self._run("delete_tie", **tie)
 
     async def remove(self, memory_id: UUID, others: Sequence[UUID]) -> None:
-        """Deletes every link between a memory and these others, in both directions."""
         await self._run("delete_links", memory_id=memory_id, others=list(others))
 
     async def between(self, memory_id: UUID, others: Sequence[UUID]) -> list[Row]:
-        """Returns the links between a memory and these others, in both directions."""
         return await self._rows("ties_of", memory_id=memory_id, others=list(others))
 
 
 @dataclass(slots=True, kw_only=True)
 class PendingRelation(RuleColumns):
-    """A memory pending for the comparison; without a vector if the model refused its text."""
+    """Without a vector if the model refused the text."""
 
     memory_id: UUID
     version: int
@@ -175,44 +159,33 @@ class RelationRows(OwnedRows):
     """Messages pending to be compared with others, and the `probably_changes` links found."""
 
     async def enqueue(self, memory_ids: Sequence[UUID]) -> None:
-        """Enqueues memories; those already pending keep their position."""
         await self._run("enqueue_relations", memory_ids=list(memory_ids))
 
     async def pending(self, limit: int, model: str) -> list[PendingRelation]:
-        """Returns the longest pending memories that have a vector of this model, with the vector."""
         rows = await self._rows("pending_relations", limit=limit, model=model)
         return [PendingRelation(**row) for row in rows]
 
     async def still_pending(self, memory_ids: Sequence[UUID]) -> set[UUID]:
-        """Returns those of these memories that are pending."""
-        rows = await self._rows("still_pending_relations", memory_ids=list(memory_ids))
-        return {row["memory_id"] for row in rows}
+        return set(await self._ids("still_pending_relations", memory_ids=list(memory_ids)))
 
     async def ends(self, memory_ids: Sequence[UUID]) -> set[UUID]:
-        """Returns both ends of the `probably_changes` links of these memories."""
         rows = await self._rows("ends_of_changes", memory_ids=list(memory_ids))
         return {row[end] for row in rows for end in ("source_id", "target_id")}
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
-        """Deletes the `probably_changes` links of these memories, in both directions."""
         await self._run("forget_changes", memory_ids=list(memory_ids))
 
 
 class LifeRows(OwnedRows):
-    """Expiry and access counts of one agent's memories."""
-
     async def renew(self, memory_id: UUID) -> Row | None:
-        """Restarts a memory's time to live; returns its version and task, None if there is no such memory."""
         rows = await self._rows("renew_memory", memory_id=memory_id)
         return rows[0] if rows else None
 
     async def complete_task(self, task_id: str, token_id: str | None, trace_id: str | None) -> None:
-        """Marks a task as ended and expires its working memories, with entries in their histories."""
         await self._run("complete_task", task_id=task_id)
         await self._run("expire_working_rows", task_id=task_id, token_id=token_id, trace_id=trace_id)
 
     async def end_session(self, session_id: str, **rules: Any) -> list[Row]:
-        """Promotes or expires a session's working memories by these rules; returns a row for each."""
         return await self._rows("end_session_rows", session_id=session_id, **rules)
 
     async def count_accesses(
@@ -238,14 +211,10 @@ class LifeRows(OwnedRows):
 
 
 class RuleRows(OwnedRows):
-    """Layer rules of one agent."""
-
     async def hold(self) -> OwnRules:
-        """Locks and returns the agent's own rules."""
         return cast(OwnRules, (await self._rows("lock_agent_rules"))[0]["layers"])
 
     async def set(self, rules: Mapping[str, Mapping[str, int]]) -> None:
-        """Replaces the agent's own rules."""
         await self._run("set_agent_rules", layers=Jsonb(rules))
 
 
@@ -255,7 +224,7 @@ LINE_STEPS, IN_A_LINE = 8, 32
 
 @dataclass(frozen=True)
 class Lookup:
-    """Subjects by key, and sessions, each with the time before which a message must be."""
+    """Subjects by key, and sessions with the time before which a message must be."""
 
     subject_keys: Sequence[int]
     sessions: Sequence[tuple[str, datetime]] = ()
@@ -265,18 +234,15 @@ class Lookup:
 
 @dataclass(slots=True, kw_only=True)
 class Superseded(RuleColumns):
-    """A memory that another superseded."""
-
     memory_id: UUID
     superseded_by: UUID | None
     valid_to: datetime | None
 
 
 class SubjectRows(OwnedRows):
-    """Subjects that one agent's memories state something about, and supersession."""
+    """Subjects that memories state something about, and supersession."""
 
     async def learn(self, stated: Mapping[UUID, Sequence[int]]) -> None:
-        """Stores the subject keys of new memories."""
         rows = [(key, memory_id) for memory_id, keys in stated.items() for key in keys]
         if rows:
             await self._run(
@@ -286,16 +252,13 @@ class SubjectRows(OwnedRows):
             )
 
     async def learn_anew(self, memory_id: UUID, keys: Sequence[int]) -> None:
-        """Replaces the subject keys of a memory."""
         await self.forget([memory_id])
         await self.learn({memory_id: keys})
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
-        """Deletes the subject keys of these memories: nothing supersedes them any more."""
         await self._run("forget_subjects", memory_ids=list(memory_ids))
 
     async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int = 0) -> list[Row]:
-        """Returns the newest current memories of each of these subjects and sessions, unordered."""
         return await self._rows(
             "stated_before",
             subject_keys=list(lookup.subject_keys),
@@ -308,15 +271,14 @@ class SubjectRows(OwnedRows):
         )
 
     async def stated_in_line(self, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
-        """Returns what these memories superseded, directly or through others, up to a limit."""
         values = {"memory_ids": list(memory_ids), "max_chars": max_chars}
         return await self._rows("stated_in_line", **values, most_steps=LINE_STEPS, limit=IN_A_LINE)
 
     async def supersede(self, taken: Sequence[Row]) -> list[Row]:
         """Supersedes memories; returns a row for each one done.
 
-        Each row of `taken` has `memory_id`, `version` and `superseded_by` as read, `successor`, the required
-        `successor_version` (None: any), and `moment`, the end of validity.
+        Rows of `taken`: `memory_id`, `version`, `superseded_by` as read, `successor`, the required `successor_version`
+        (None: any), `moment` of the end of validity.
         """
         held = await self._rows(
             "lock_supersessions",
@@ -337,17 +299,14 @@ class SubjectRows(OwnedRows):
         )
 
     async def superseded_by(self, memory_ids: Sequence[UUID]) -> list[Superseded]:
-        """Locks and returns the memories that these superseded."""
         rows = await self._rows("superseded_by", memory_ids=list(memory_ids))
         return [Superseded(**row) for row in rows]
 
     async def succeed(self, memory_id: UUID, *, superseded_by: UUID | None, valid_to: datetime | None) -> int:
-        """Sets or clears the successor of a locked memory; returns its new version."""
         values = {"memory_id": memory_id, "superseded_by": superseded_by, "valid_to": valid_to}
         return int((await self._rows("succeed_memory", **values))[0]["version"])
 
     async def reinstate(self, memory_id: UUID, keys: Sequence[int]) -> None:
-        """Makes a superseded memory current again."""
         await self._run("reinstate_memory", memory_id=memory_id)
         await self._run("delete_superseding_links", memory_id=memory_id, relation=SUPERSEDES)
         await self.learn_anew(memory_id, keys)

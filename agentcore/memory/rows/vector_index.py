@@ -31,7 +31,7 @@ _STEP = 1.05
 
 @dataclass(frozen=True)
 class IndexPolicy:
-    """Kind of index, and target recall at 50 for choosing the search width."""
+    """Kind of index, and target recall at 50."""
 
     kind: IndexKind = "hnsw"
     recall: float = 0.95
@@ -39,9 +39,9 @@ class IndexPolicy:
 
 @dataclass(frozen=True)
 class VectorIndex:
-    """One index: what it was built on, and its last measurement (None: not measured).
+    """What an index was built on, and its last measurement (None: not measured).
 
-    `shape` is the number of lists (ivfflat) or the connections per node (HNSW).
+    `shape`: number of lists (ivfflat) or connections per node (HNSW).
     """
 
     name: str
@@ -57,13 +57,12 @@ class VectorIndex:
     bytes: int = 0
 
     def comment(self) -> str:
-        """Returns its description as stored in the database."""
         facts = dataclasses.asdict(self)
         return json.dumps({name: fact for name, fact in facts.items() if name not in {"name", "bytes"}})
 
 
 def described(name: str, comment: str | None, size_bytes: int = 0) -> VectorIndex | None:
-    """Returns the index of that name and comment, None if the comment says that its build did not finish."""
+    """Returns the index by its comment; None if its build did not finish."""
     try:
         facts: Any = json.loads(comment or "null")
         return VectorIndex(**facts, name=name, bytes=size_bytes)
@@ -72,24 +71,19 @@ def described(name: str, comment: str | None, size_bytes: int = 0) -> VectorInde
 
 
 def shape_for(kind: IndexKind, rows: int) -> int:
-    """Returns the number of lists for so many rows (ivfflat), or the connections per node (HNSW).
-
-    At most MAX_LISTS: training more needs over 256 MB (quadratic).
-    """
+    """Returns the number of lists (at most MAX_LISTS: training more needs over 256 MB), or connections per node."""
     if kind == "hnsw":
         return HNSW_CONNECTIONS
     return min(MAX_LISTS, max(MIN_LISTS, math.ceil(rows / ROWS_A_LIST)))
 
 
 def default_width(kind: IndexKind, shape: int, rows: int) -> int:
-    """Returns the search width before a measurement."""
     if kind == "hnsw":
         return HNSW_FIRST_REACH
     return max(min_width(kind, shape, rows), math.ceil(FIRST_SHARE * shape))
 
 
 def min_width(kind: IndexKind, shape: int, rows: int) -> int:
-    """Returns the minimum search width for so many rows."""
     if kind == "hnsw":
         return HNSW_LEAST_REACH
     return min(shape, math.ceil(shape * LEAST_ROWS_READ / max(1, rows)))
@@ -101,14 +95,14 @@ def max_width(kind: IndexKind, shape: int) -> int:
 
 
 def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
-    """Returns the search widths to choose from, each 5 % larger than the one before."""
+    """Returns search widths to choose from, each 5 % larger."""
     least, most = min_width(kind, shape, rows), max_width(kind, shape)
     steps = range(math.ceil(math.log(most / least, _STEP)) + 1)
     return sorted({min(most, math.ceil(least * _STEP**step)) for step in steps})
 
 
 def fastest_exact(rows: int) -> int:
-    """Returns up to how many memories exact search is faster than a graph over a partition with so many rows."""
+    """Returns the number of memories up to which exact search is faster than a graph."""
     return math.isqrt(COMPARISONS_A_VISIT * CANDIDATES * rows)
 
 
@@ -116,8 +110,8 @@ def fastest_exact(rows: int) -> int:
 class ServingIndex:
     """How an agent's searches use the indexes of its partition.
 
-    `probes` and `ef_search` are both set: while one kind replaces the other, the planner may use either.
-    `iterative`: pgvector 0.8 or newer reads on until enough rows pass the filters. `rows`: of the partition.
+    Both widths are set: while one kind replaces the other, the planner may use either. `iterative`: pgvector 0.8 reads
+    on until enough rows pass the filters.
     """
 
     probes: int
@@ -128,7 +122,7 @@ class ServingIndex:
     rows: int
 
     def is_faster_for(self, count: int) -> bool:
-        """Returns whether the index is faster than an exact search of an agent with `count` memories.
+        """Returns whether the index is faster than an exact search of `count` memories.
 
         Without iterative scans a graph must also find CANDIDATES of the agent among `ef_search` rows.
         """
@@ -138,22 +132,18 @@ class ServingIndex:
         return enough and count > fastest_exact(self.rows)
 
     def probes_for(self, *, filtered: bool) -> int:
-        """Returns the number of lists a search probes."""
         return min(self.most_probes, self.probes * FILTERED_REACH) if filtered else self.probes
 
     def ef_search_for(self, *, filtered: bool) -> int:
-        """Returns ef_search of a search; an iterative scan continues from there."""
         factor = FILTERED_REACH if filtered and not self.iterative else 1
         return min(HNSW_MOST_REACH, self.ef_search * factor)
 
     @property
     def may_come_short(self) -> bool:
-        """Whether a search may return fewer rows than match."""
         return self.hnsw or not self.iterative
 
 
 def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingIndex | None:
-    """Returns the settings of a transaction that searches both indexes."""
     if one is None or other is None:
         return one or other
     return ServingIndex(
@@ -167,10 +157,7 @@ def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingInd
 
 
 def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex | None:
-    """Returns how these indexes of one partition and model are searched, None if there are none.
-
-    The largest search width of a kind applies to all of that kind: the planner may use any.
-    """
+    """Returns how the indexes of one partition and model are searched, by the widest of a kind."""
     if not indexes:
         return None
     lists = [index for index in indexes if index.kind == "ivfflat"]

@@ -1,4 +1,4 @@
-"""Reads the embedding model in force, the column of its vectors, and the vector indexes that serve searches.
+"""The embedding model in force, the column of its vectors, and the indexes that serve searches.
 
 Until the first re-embedding there are no rows of models, and the settings apply.
 """
@@ -25,8 +25,8 @@ Stage = Literal["filling", "moving", "settled"]
 class KnownModel:
     """An embedding model: its stored name, and the settings that select it.
 
-    `filling`: memories are being embedded with it. `moving`: in force, its vectors are being moved into the
-    main column. `seconds`: time in this stage.
+    `filling`: memories are being embedded with it. `moving`: in force, its vectors move into the main column.
+    `seconds`: time in this stage.
     """
 
     model: str
@@ -42,7 +42,7 @@ class KnownModel:
         return self.stage == "moving"
 
     def arguments(self) -> str:
-        """Returns the options of `agentcore reembed` that select it."""
+        """Returns the options of `agentcore reembed`."""
         name = f" --name {self.model_name}" if self.model_name else ""
         return f"--model {self.provider}{name} --dimensions {self.dimensions}"
 
@@ -53,7 +53,6 @@ class KnownModel:
 
 
 async def known_models(database: Database) -> list[KnownModel]:
-    """Returns the models recorded in the database. Raises DependencyUnavailable."""
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("embedding_models"))).fetchall()
     known = [KnownModel(**row) for row in rows]
@@ -62,15 +61,14 @@ async def known_models(database: Database) -> list[KnownModel]:
 
 
 async def model_in_force(database: Database) -> KnownModel | None:
-    """Returns the model that is searched, None if the settings decide. Raises DependencyUnavailable."""
+    """Returns the model that is searched, None if the settings decide."""
     return next((each for each in await known_models(database) if each.stage != "filling"), None)
 
 
 async def kept_model(database: Database, wanted: str) -> KnownModel | None:
-    """Returns the model in force; puts that of the stored vectors in force if `wanted` is another.
+    """Returns the model in force; that of the stored vectors if it is another local one than `wanted`.
 
-    Only if both are local models, and all stored vectors are of one: their vectors have the same length, so a
-    search with the other model would find nothing, without an error. Raises DependencyUnavailable.
+    Their vectors have the same length: a search with the other would find nothing, without an error.
     """
     in_force = await model_in_force(database)
     if in_force is not None or wanted not in SHIPPED_MODELS.values():
@@ -89,7 +87,7 @@ async def kept_model(database: Database, wanted: str) -> KnownModel | None:
 
 @dataclass(frozen=True)
 class VectorPlace:
-    """SQL fragments: a memory's vector, and the condition that it has one of the model searched.
+    """SQL of a memory's vector, and of the condition that it has one of the model searched.
 
     `index_prefix` precedes the model in the comment of an index: an index covers one column only.
     """
@@ -100,11 +98,9 @@ class VectorPlace:
 
     @property
     def shape(self) -> dict[str, sql.Composable]:
-        """Returns the values of the placeholders."""
         return {"stored": self.stored, "held": self.held}
 
     def index_model(self, model: str) -> str:
-        """Returns the model name that an index over this column has in its comment."""
         return f"{self.index_prefix}{model}"
 
 
@@ -122,17 +118,12 @@ MAX_AGENTS = 10_000
 
 
 class ServingIndexes:
-    """Cache of the indexes that serve each agent, at most LIFE_SECONDS old."""
-
     def __init__(self, database: Database) -> None:
         self._database = database
         self._known: dict[tuple[str, str, str], tuple[float, ServingIndex | None]] = {}
 
     async def of(self, agent_id: str, model: str, table: str = "memories", few: int = 0) -> ServingIndex | None:
-        """Returns how the agent's vectors of this model in the table are searched through an index.
-
-        None if no index covers them, or the agent has `few` rows or fewer.
-        """
+        """Returns how the agent's vectors are searched; None without an index, or with `few` rows or fewer."""
         known = self._known.get((agent_id, table, model))
         now = time.monotonic()
         if known is not None and now < known[0]:
@@ -151,8 +142,7 @@ class ServingIndexes:
 
 
 def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
-    """Returns the settings of an index search. If `filtered`, the planner may sort, and more lists are
-    probed."""
+    """Returns the settings of an index search; if `filtered`, the planner may sort, and more lists are probed."""
     iterative = "search_settings" if index.iterative else "search_settings_without_iterative_scans"
     return query(iterative), {
         "probes": str(index.probes_for(filtered=filtered)),

@@ -226,8 +226,7 @@ class Changing(ABC):
             await transaction.links.remove(self.memory_id, wanted.unlink)
         for tie in wanted.cut:
             await transaction.links.cut(tie)
-        for tie in wanted.put:
-            await transaction.links.put(tie)
+        await transaction.links.put(wanted.put)
         await transaction.links.add(self.memory_id, wanted.links)
         after = await transaction.links.between(self.memory_id, others)
         return (
