@@ -215,9 +215,13 @@ def left(scores: Floats, likeness: Floats) -> Floats:
     return np.asarray(scores * (1.0 - REPETITION_LOSS * likeness))
 
 
+def _sketch(keys: set[int]) -> Collection[int]:
+    return keys if len(keys) <= SKETCHED_TERMS else heapq.nsmallest(SKETCHED_TERMS, keys)
+
+
 def _jaccard(term_keys: Sequence[Sequence[int]]) -> Floats:
     """Returns pairwise Jaccard coefficients; of long sets from their smallest keys (Broder 1997)."""
-    sketches = [heapq.nsmallest(SKETCHED_TERMS, set(keys)) for keys in term_keys]
+    sketches = [_sketch(set(keys)) for keys in term_keys]
     owners = np.repeat(np.arange(len(sketches)), [len(keys) for keys in sketches])
     keys = np.fromiter(chain.from_iterable(sketches), dtype=np.int64, count=len(owners))
     known, columns = np.unique(keys, return_inverse=True)
