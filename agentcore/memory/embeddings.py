@@ -11,26 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agentcore.errors import DependencyUnavailable
-
-__all__ = [
-    "EMBEDDERS",
-    "RELATION_CLASSIFIERS",
-    "BatchingEmbedder",
-    "Embedder",
-    "EmbedderLayer",
-    "EmbedderOptions",
-    "EmbeddingKind",
-    "RelationClassifier",
-    "Vectors",
-    "refused_by",
-    "unit_rows",
-]
 
 EmbeddingKind = Literal["document", "query"]
 Vectors: TypeAlias = NDArray[np.float32]
@@ -56,27 +42,26 @@ DEFAULT_MODEL_NAMES: Mapping[str, str] = {
 
 
 class Embedder(Protocol):
-    """Embeds texts with one model."""
+    """Embeds texts with one model; only vectors of models with equal names are comparable.
+
+    `distinguishes_queries`: a text has another vector as a query than as a document. `batch_size`: the preferred
+    number of texts per call. `parallel_requests`: how many concurrent calls per kind are useful.
+    """
 
     @property
-    def model(self) -> str:
-        """The name stored with each vector; only vectors with equal names are comparable."""
+    def model(self) -> str: ...
 
     @property
-    def dimensions(self) -> int:
-        """The length of a vector."""
+    def dimensions(self) -> int: ...
 
     @property
-    def distinguishes_queries(self) -> bool:
-        """Whether the embeddings of a text as a query and as a document differ."""
+    def distinguishes_queries(self) -> bool: ...
 
     @property
-    def batch_size(self) -> int:
-        """The preferred number of texts per call; `embed` accepts any number."""
+    def batch_size(self) -> int: ...
 
     @property
-    def parallel_requests(self) -> int:
-        """How many concurrent calls of `embed` per kind are useful."""
+    def parallel_requests(self) -> int: ...
 
     async def open(self) -> None:
         """Loads or connects the model. Raises ConfigurationError or StartupError if it can never succeed."""
@@ -89,13 +74,11 @@ class Embedder(Protocol):
 
 
 class RelationClassifier(Protocol):
-    """Decides whether a message changes what an earlier one states."""
+    """Returns for pairs (earlier, later) the probability that the later text changes what the other states."""
 
-    async def changes(self, pairs: Sequence[tuple[str, str]]) -> Vectors:
-        """Returns for each pair (earlier, later) the probability that the later text changes the other."""
+    async def changes(self, pairs: Sequence[tuple[str, str]]) -> Vectors: ...
 
-    def close(self) -> None:
-        """Stops its thread."""
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -115,11 +98,7 @@ class EmbedderOptions:
 
 
 def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
-    """Returns a provider's answer as L2-normalized float32 rows.
-
-    Raises DependencyUnavailable if its shape is not `(count, dimensions)`, or a row is zero or not
-    finite.
-    """
+    """Returns a provider's answer as L2-normalized float32 rows. Raises DependencyUnavailable for invalid rows."""
     try:
         vectors = np.asarray(rows, dtype=np.float32)
     except (TypeError, ValueError) as cause:
@@ -136,12 +115,12 @@ def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
 
 
 def refused_by(model: str) -> str:
-    """Returns the model name recorded for a memory whose text that model refused."""
+    """Returns the model name stored with a memory whose text the model refused."""
     return f"refused:{model}"
 
 
 class EmbedderLayer:
-    """Base class of wrappers around an embedder; copies its attributes."""
+    """Base class of wrappers around an embedder."""
 
     def __init__(self, inner: Embedder) -> None:
         self.model = inner.model
@@ -233,7 +212,7 @@ class _Lane:
 
 
 class BatchingEmbedder(EmbedderLayer):
-    """Batches requests that arrive while others are running; a single one starts at once.
+    """Batches requests that arrive while others are running.
 
     Queries and documents have separate queues, so a long import does not delay queries. A batch that the
     provider refuses (`data.refused` of the error) is retried one request at a time.
@@ -241,10 +220,8 @@ class BatchingEmbedder(EmbedderLayer):
 
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
-        self._lanes: Mapping[EmbeddingKind, _Lane] = {
-            "document": _Lane(inner, "document"),
-            "query": _Lane(inner, "query"),
-        }
+        kinds: tuple[EmbeddingKind, ...] = get_args(EmbeddingKind)
+        self._lanes: Mapping[EmbeddingKind, _Lane] = {kind: _Lane(inner, kind) for kind in kinds}
 
     async def close(self) -> None:
         for lane in self._lanes.values():

@@ -14,21 +14,6 @@ from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[impor
 from agentcore.limits import MAX_TERMS
 from agentcore.memory.language.text import STOP_WORDS, words
 
-__all__ = [
-    "K1",
-    "B",
-    "Bm25",
-    "LexicalStatistics",
-    "everyday_share",
-    "idf",
-    "select_query_keys",
-    "spellings",
-    "term_key",
-    "term_keys",
-    "terms",
-    "words",
-]
-
 # BM25 parameters, here and in lexical_hits: term saturation and length normalization.
 K1, B = 1.2, 0.75
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
