@@ -1,6 +1,6 @@
 """The memory API: one `Method` for each RPC method, the same in process and over HTTP.
 
-The RPC method table, the OpenRPC document and the method reference are derived from `METHODS`.
+The RPC methods, the OpenRPC document and the method reference derive from `METHODS`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ ReturnT = TypeVar("ReturnT")
 
 @dataclass(frozen=True)
 class Caller:
-    """Identity behind a call: the token's agent and users, and the origin of the call."""
+    """Identity behind a call; `users`: those that the token is bound to."""
 
     agent_id: str
     token_id: str | None = None
@@ -52,11 +52,10 @@ class Caller:
 
 
 class Method(Generic[P, ParamsT, ResultT]):
-    """One operation: its models, scope and summary. Accessed on a `MemoryApi` instance it is callable.
+    """One operation: its models, scope and summary; callable on a `MemoryApi` instance.
 
     `positional`: params that may be passed by position. `rest`: the field that collects unknown names.
-    `for_users`: a token bound to users may call it; other methods act on all users of the agent. `cost`: units
-    of the rate limit in addition to 1.
+    `for_users`: allowed for a token bound to users. `cost`: units of the rate limit in addition to 1.
     """
 
     def __init__(
@@ -95,7 +94,7 @@ class Method(Generic[P, ParamsT, ResultT]):
     def read(self, *given: Any, **fields: Any) -> ParamsT:
         """Returns the validated params of a call.
 
-        Raises InvalidParams for unknown or invalid fields, TypeError for an unexpected positional argument.
+        Raises InvalidParams for invalid fields, TypeError for an unexpected positional argument.
         """
         if len(given) == 1 and not fields and isinstance(given[0], self.params):
             return given[0]
@@ -139,7 +138,7 @@ class Method(Generic[P, ParamsT, ResultT]):
 
 
 class Call(Generic[P, ParamsT, ReturnT]):
-    """A method bound to one memory; accepts a params object or its fields as keyword arguments."""
+    """A method bound to one memory; accepts its params object or its fields."""
 
     def __init__(self, method: Method[P, ParamsT, Any], run: Callable[[ParamsT], ReturnT]) -> None:
         self._method, self._run = method, run
@@ -166,12 +165,11 @@ class MemoryApi(ABC):
     """
 
     @abstractmethod
-    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
-        """Runs one method. The methods below call this."""
+    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT: ...
 
     @property
     def fails_open_after_seconds(self) -> float | None:
-        """Timeout after which a read that fails open returns an empty result; None: reads raise instead."""
+        """Timeout after which a read returns an empty result; None: reads raise instead."""
         return None
 
     store = Method(
@@ -377,17 +375,17 @@ class MemoryApi(ABC):
     )
 
     async def add_interaction(self, /, interaction: Interaction, **options: Any) -> memories.StoreResult:
-        """Stores an interaction; `options` are the other fields of `StoreParams`."""
+        """`options`: other fields of `StoreParams`."""
         return await self.store(memories.StoreParams(interaction=interaction, **options))
 
     async def retrieve_memories(self, /, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
-        """Returns the `k` best memories for a query, best first; `options` as in `RetrieveParams`."""
+        """Returns the `k` best memories, best first; `options` as in `RetrieveParams`."""
         return tuple((await self.retrieve(memories.RetrieveParams(query=query, k=k, **options))).memories)
 
     async def get_relevant_context(
         self, /, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
     ) -> str:
-        """Returns a prompt-ready context of up to `max_tokens` tokens; `options` as in `GetContextParams`."""
+        """Returns a prompt-ready context; `options` as in `GetContextParams`."""
         params = memories.GetContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)
         return (await self.get_context(params)).context
 
@@ -423,10 +421,10 @@ _NOT_ASKED = "memory was not asked: "
 
 
 def degraded_receipt(reason: str) -> Receipt:
-    """Returns the receipt of an empty result after a failure, with its reason."""
+    """Returns the receipt of an empty result after a failure."""
     return Receipt(degraded=[f"{_NOT_ASKED}{reason}"])
 
 
 def was_not_asked(receipt: Receipt) -> bool:
-    """Returns whether a result is empty because memory was unavailable, not because no memory matches."""
+    """Whether a result is empty because memory was unavailable."""
     return any(part.startswith(_NOT_ASKED) for part in receipt.degraded)

@@ -56,14 +56,11 @@ class RuleColumns:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> RuleColumns:
-        """Converts a row that has these columns and others."""
         return RuleColumns(**{name: row[name] for name in _RULE})
 
 
 @dataclass(slots=True, kw_only=True)
 class MemoryColumns(RuleColumns):
-    """Columns that both a new and a stored memory have."""
-
     text: TextColumns
     vector: VectorColumns
     memory_type: str
@@ -80,7 +77,7 @@ class MemoryColumns(RuleColumns):
 
 @dataclass(slots=True, kw_only=True)
 class NewColumns(MemoryColumns):
-    """All column values of a memory to store, its subject keys, and whether it has several passages."""
+    """All column values of a memory to store, and its subject keys."""
 
     external_id: str | None
     response: str | None
@@ -104,7 +101,6 @@ class StoredMemory(MemoryColumns):
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> StoredMemory:
-        """Converts a row that has all columns of the table."""
         return cls(
             text=TextColumns(**{name: row[name] for name in TEXT}),
             vector=VectorColumns(row["embedding"], row["embedding_model"]),

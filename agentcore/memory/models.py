@@ -32,7 +32,7 @@ from agentcore.limits import (
 )
 
 JsonObject = dict[str, Any]
-# A longer integer cannot be converted to decimal by Python, and is of no use in JSON.
+# A longer integer cannot be converted to decimal by Python.
 MAX_NUMBER_BITS = 1_024
 SHOWN_PATH_CHARS = 80
 
@@ -45,7 +45,7 @@ def without_nul(text: str) -> str:
 
 
 def storable_json(value: Any) -> Any:
-    """Converts a value to JSON types: a time to ISO 8601, a UUID to text, a tuple to a list.
+    """Converts a value to JSON types.
 
     Raises ValueError, with the path, for values without a JSON form: NaN, infinities, other objects.
     """
@@ -117,10 +117,8 @@ FIRST_YEAR, LAST_YEAR = 2, 9998
 HALF_SMALLEST, HALF_LARGEST = 6.1e-5, 65_504.0
 DEFAULT_IMPORTANCE = 0.5
 SINGLE_SMALLEST = 1.2e-38
-# The tag of a fact that a model extracted from its parent memory.
-FACT_TAG = "fact"
-# The `form` of such a fact in its provenance.
-FACT_FORM = "fact"
+# The tag of a fact that a model extracted from its parent memory, and the `form` in its provenance.
+FACT_TAG = FACT_FORM = "fact"
 # The relation of a summary to each memory that it summarizes.
 SUMMARY_RELATION = "summarises"
 
@@ -208,7 +206,8 @@ Amount = Annotated[
     Annotated[int, Field(strict=True, gt=0)] | Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)],
     BeforeValidator(_at_most_all),
 ]
-TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
+MAX_TTL_SECONDS = 100 * 366 * 86_400
+TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=MAX_TTL_SECONDS)]
 
 
 class Strict(BaseModel):
@@ -242,8 +241,7 @@ class Interaction(Strict):
         return self
 
 
-# The relation of a link from a message to an earlier one that it makes outdated, weighted by probability.
-# Only the service creates these links.
+# Links a message to an earlier one that it makes outdated, weighted by probability. Reserved for the service.
 CHANGES = "probably_changes"
 SUPERSEDES, NEAR_DUPLICATE = "supersedes", "near_duplicate_of"
 # Links with these relations record provenance or replacement, not relatedness.
@@ -390,7 +388,7 @@ class MemorySummary(Strict):
 
 
 def time_valid(memory: MemoryRecord | MemorySummary) -> str | None:
-    """Returns the dates between which a superseded memory was valid; None if it is current."""
+    """Returns the dates of validity of a superseded memory; None if it is current."""
     if memory.superseded_by is None:
         return None
     begun = memory.valid_from or memory.timestamp

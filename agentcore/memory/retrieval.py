@@ -1,4 +1,4 @@
-"""Ranks candidates and explains each score. Pure: the caller passes the time."""
+"""Ranks candidates and explains each score. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from agentcore.memory.scoring import (
     spread_as_usual,
 )
 
-# The minimum length of a part of a name; excludes initials and particles.
+# Excludes initials and particles of a name.
 SHORTEST_NAME = 3
 # The time match of a memory if only its message date is in the window.
 MESSAGE_DATE_MATCH = 0.5
@@ -56,15 +56,11 @@ COMPARED = 60
 # A user message this close to now with the text of the query is the query itself.
 JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
-# The excess without vectors.
 NO_EXCESS = 0.0
-# The number of top hits that freshness compares; the minimum probability to report a memory as outdated.
+# Top hits that freshness compares; minimum probability to report a memory as outdated.
 FRESHNESS_DEPTH, MIN_OUTDATED_PROBABILITY = 12, 0.4
-# The shares of the lower score that the newer of two gains and the older loses; before that, the share of its
-# distance to the older one that the newer one is lifted.
 FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT = 0.8, 0.5, 0.6
-# A message follows up on the one before it in its session if it came within so many seconds. Its similarity
-# is at least this share of the sum of both.
+# Maximum distance of a follow-up message; its similarity is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
 # Minimum weight of a caller's link that moves a memory up (`recall/reranking.py`).
 STRONG_LINK = 0.9
@@ -78,8 +74,8 @@ Places = NDArray[np.int64]
 class Ranked:
     """A ranked memory: the fused score, the cosine, and the contribution of each term.
 
-    `stands_for`: deduplicated memories, newest first. `outdated_by`: a newer memory, ranked above it, that
-    probably makes it outdated. `linked_to`: the hit whose link moved it up.
+    `stands_for`: deduplicated memories, newest first. `outdated_by`: a newer memory above it that probably makes it
+    outdated. `linked_to`: the hit whose link moved it up.
     """
 
     memory_id: UUID
@@ -93,10 +89,9 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The hits, best first, dropped candidates by reason, and the answerability `fit`.
+    """The hits, best first, dropped candidates by reason, and the answerability `fit`, estimated from `signals`.
 
-    `signals`: input of that estimate. `links`: strong links of callers among the candidates; `linkable`:
-    their ends that were cut off.
+    `links`: strong links of callers among the candidates; `linkable`: their ends that were cut off.
     """
 
     ranked: Sequence[Ranked]
@@ -172,7 +167,7 @@ def rank(
 def _strong_links(
     links: Sequence[CandidateLink], places: Mapping[UUID, int]
 ) -> tuple[Sequence[CandidateLink], set[int]]:
-    """Returns the strong links of callers, and the indexes of the candidates at their ends."""
+    """Returns the strong links of callers, and the indexes of their ends."""
     strong = [link for link in links if link.by_caller and round(link.weight, 3) >= STRONG_LINK]
     return strong, {places[end] for link in strong for end in (link.source_id, link.target_id) if end in places}
 
@@ -239,7 +234,7 @@ def follow_up_similarities(
 def _adjacent(
     candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[CandidateLink]
 ) -> Iterator[tuple[int, int]]:
-    """Yields the indexes of each pair of adjacent messages in a session, the earlier one first."""
+    """Yields pairs of adjacent messages in a session as indexes, the earlier one first."""
     for link in neighbours:
         pair = [places[each] for each in (link.source_id, link.target_id) if each in places]
         if len(pair) == 2:
@@ -298,7 +293,7 @@ def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str
 
 
 def _time_match(candidate: Candidate, question: Question) -> float:
-    """Returns the time match of a candidate: the square root of its event's share inside a window.
+    """Returns the square root of the share of the candidate's event inside a window.
 
     So "in the last five years" matches last week less than "on Monday" does.
     """
@@ -355,7 +350,7 @@ def _add_neighbours(
     neighbours: Sequence[CandidateLink],
     weights: RetrievalWeights,
 ) -> None:
-    """Adds a share of the match of adjacent turns between people; with an assistant it lowers quality."""
+    """Adds a share of the match of adjacent turns; only between people, since it is worse with an assistant."""
     column = values[:, _COLUMN["neighbours"]]
     for first, second in _adjacent(candidates, places, neighbours):
         if not (candidates[first].is_turn and candidates[second].is_turn):
@@ -412,7 +407,7 @@ def _in_order(newest: Places, scores: Values) -> list[int]:
 
 
 def _repeated(candidates: Sequence[Candidate], scores: Values, top: Sequence[int], asked: bytes | None) -> Values:
-    """Returns the overlap of each top candidate with a better one; stored copies of the query are skipped."""
+    """Returns the overlap of each top candidate with a better one; skips stored copies of the query."""
     repeated = np.zeros(len(candidates))
     others = [at for at in top if not (candidates[at].asks and candidates[at].text[0] == asked)]
     if others:
@@ -425,9 +420,8 @@ def freshness(
 ) -> Values:
     """Returns score changes for pairs of top hits of which one probably makes the other outdated.
 
-    Both are shares of the lower score, times the root of the link's probability. The older one loses
-    FRESHNESS_LOSS, the newer gains FRESHNESS_GAIN times the older one's relative score. Per memory the
-    maximum counts.
+    Shares of the lower score, times the root of the link's probability. The older one loses FRESHNESS_LOSS, the newer
+    gains FRESHNESS_GAIN times the older one's relative score. Per memory the maximum counts.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
     standings = _relative_scores(scores)
@@ -441,10 +435,9 @@ def freshness(
 
 
 def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[CandidateLink], best: Sequence[int]) -> Values:
-    """Returns the scores, raised for candidates that make a top hit outdated.
+    """Raises candidates that make a top hit outdated, which often share no word with the query.
 
-    Such a candidate often shares no word with the query. The lift is LIFT times the score distance, times the
-    root of the link's probability, times the older one's relative score.
+    By LIFT times the score distance, the root of the link's probability and the older one's relative score.
     """
     higher, looked_at = scores.copy(), {*best}
     standings = _relative_scores(scores)
@@ -458,10 +451,7 @@ def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[Candida
 
 
 def _relative_scores(scores: Values) -> Values:
-    """Returns each score relative to the median (0) and the maximum (1).
-
-    An update of a memory that is irrelevant to the query must not move up.
-    """
+    """Returns each score between the median (0) and the maximum (1): an irrelevant memory's update must not rise."""
     middle, top = float(np.median(scores)), float(scores.max())
     if top <= middle:
         return np.ones(len(scores))

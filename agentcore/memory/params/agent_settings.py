@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from agentcore.memory.models import Flag, JsonObject, MemoryType, Receipt, Strict
+from agentcore.memory.models import MAX_TTL_SECONDS, Flag, JsonObject, MemoryType, Receipt, Strict
 from agentcore.summary_rules import LLM_PROVIDERS, PROVIDERS_WITHOUT_RULES, SummaryRules, SummaryTrigger
 
 # Setting to the trigger that uses it.
@@ -123,8 +123,6 @@ class ConsolidateResult(Strict):
     complete: bool = Field(description="False: the call reached a limit; call without `again` to continue.")
     receipt: Receipt
 
-
-MAX_TTL_SECONDS = 100 * 366 * 86_400
 
 SourceDays = Annotated[int, Field(strict=True, ge=0, le=36_500)]
 OwnRules = Mapping[str, Mapping[str, int]]

@@ -1,7 +1,4 @@
-"""Embeds texts to store, and in the background the later passages of long memories.
-
-A text without a vector is found by words, and embedded later.
-"""
+"""Embeds texts to store, and in the background the later passages of long memories."""
 
 from __future__ import annotations
 
@@ -55,7 +52,7 @@ async def _embed_halves(embedder: Embedder, texts: Sequence[str], kind: Embeddin
 
 
 async def vector_columns(parts: MemoryParts, texts: Sequence[str]) -> tuple[list[VectorColumns], list[str]]:
-    """Returns the vector of each text, and the receipt's `degraded`."""
+    """Returns the vectors, and the receipt's `degraded`."""
     if parts.embedder is None or not texts:
         return [VectorColumns() for _ in texts], []
     try:
