@@ -375,7 +375,6 @@ class MemoryApi(ABC):
     )
 
     async def add_interaction(self, /, interaction: Interaction, **options: Any) -> memories.StoreResult:
-        """`options`: other fields of `StoreParams`."""
         return await self.store(memories.StoreParams(interaction=interaction, **options))
 
     async def retrieve_memories(self, /, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
@@ -421,7 +420,6 @@ _NOT_ASKED = "memory was not asked: "
 
 
 def degraded_receipt(reason: str) -> Receipt:
-    """Returns the receipt of an empty result after a failure."""
     return Receipt(degraded=[f"{_NOT_ASKED}{reason}"])
 
 

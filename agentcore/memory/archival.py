@@ -83,8 +83,7 @@ class Archive(Protocol):
     async def delete(self, keys: Collection[str]) -> None:
         """Deletes objects, including drafts left by a crash; ignores missing ones."""
 
-    async def keys(self, prefix: str) -> list[str]:
-        """Returns the sorted keys that begin with `prefix`, a folder name and a slash."""
+    async def keys(self, prefix: str) -> list[str]: ...
 
     async def check(self) -> None: ...
 
@@ -117,7 +116,6 @@ async def archive_id(archive: Archive) -> UUID:
 
 
 async def stored_id(archive: Archive) -> UUID | None:
-    """Returns the id stored in the archive, None if it was never used."""
     try:
         data = await archive.read(ID_KEY)
     except NotFound:
@@ -157,7 +155,6 @@ async def archive_memories(archive: Archive, agent_id: str, rows: Sequence[Mappi
 async def read_copies(
     archive: Archive, kept: Mapping[UUID, ArchivedObject]
 ) -> tuple[dict[UUID, JsonObject], dict[UUID, NotFound | Conflict]]:
-    """Returns the readable copies, and the error of each other one."""
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def copy(memory_id: UUID, each: ArchivedObject) -> JsonObject | NotFound | Conflict:

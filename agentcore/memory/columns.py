@@ -43,8 +43,6 @@ class VectorColumns:
 
 @dataclass(slots=True, kw_only=True)
 class RuleColumns:
-    """The columns that the contradiction rules read."""
-
     content: str
     timestamp: datetime
     speaker: str | None
@@ -77,8 +75,6 @@ class MemoryColumns(RuleColumns):
 
 @dataclass(slots=True, kw_only=True)
 class NewColumns(MemoryColumns):
-    """All column values of a memory to store, and its subject keys."""
-
     external_id: str | None
     response: str | None
     valid_from: datetime
@@ -93,8 +89,6 @@ class NewColumns(MemoryColumns):
 
 @dataclass(slots=True, kw_only=True)
 class StoredMemory(MemoryColumns):
-    """A stored memory, as a change reads it."""
-
     memory_id: UUID
     version: int
     expires_at: datetime | None

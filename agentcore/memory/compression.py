@@ -22,7 +22,7 @@ from agentcore.memory.contexts.shortening import told_by_others
 from agentcore.memory.language.text import normal_form
 
 WORKING_SHARE = 0.5
-# Shortening is slow: at most this many memories that did not fit are shortened for the remaining budget.
+# Shortening is slow: limits how many memories are shortened for the remaining budget.
 TRIED_SHORTENED = 8
 # After the top hits, texts longer than this rank below shorter ones of equal score; decision 0031.
 LONG_CHARS = 800

@@ -71,7 +71,6 @@ def _replacement(old: RuleInput, new: RuleInput) -> str:
 
 
 def _rule(old: RuleInput, new: RuleInput) -> str:
-    """Returns the rule for statements, else that for facts."""
     rule = _replacement(old, new)
     return rule if rule and rule != POSSIBLE else _other_fact(old, new) or rule
 

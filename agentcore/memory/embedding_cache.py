@@ -61,7 +61,6 @@ class CachingEmbedder(EmbedderLayer):
         await self._inner.close()
 
     async def drain(self) -> None:
-        """Waits until pending writes to Redis have finished."""
         await asyncio.gather(*self._sharing)
 
     def for_agent(self, agent_id: str, users: Iterable[str | None] | None = None) -> AgentEmbedder:
@@ -155,8 +154,6 @@ class CachingEmbedder(EmbedderLayer):
 
 
 class AgentEmbedder(EmbedderLayer):
-    """The cached embedder of one agent."""
-
     def __init__(self, cache: CachingEmbedder, agent_id: str, scope: str = "") -> None:
         super().__init__(cache)
         self._cache = cache
@@ -170,7 +167,6 @@ class AgentEmbedder(EmbedderLayer):
         return await self._cache.embed_cached(self._agent_id, texts, kind, self._scope)
 
     async def forget(self) -> None:
-        """Deletes the agent's cached vectors. Raises DependencyUnavailable."""
         await self._cache.forget(self._agent_id)
 
 

@@ -21,7 +21,7 @@ from agentcore.errors import DependencyUnavailable
 EmbeddingKind = Literal["document", "query"]
 Vectors: TypeAlias = NDArray[np.float32]
 
-# Providers by their value of `EMBEDDING_MODEL`. Each class is constructed with EmbedderOptions.
+# By value of `EMBEDDING_MODEL`; constructed with EmbedderOptions.
 EMBEDDERS: Mapping[str, str] = {
     "local": "agentcore.providers.e5:E5Embedder",
     "minilm": "agentcore.providers.minilm:MiniLmEmbedder",
@@ -115,13 +115,10 @@ def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
 
 
 def refused_by(model: str) -> str:
-    """Returns the model name stored with a memory whose text the model refused."""
     return f"refused:{model}"
 
 
 class EmbedderLayer:
-    """Base class of wrappers around an embedder."""
-
     def __init__(self, inner: Embedder) -> None:
         self.model = inner.model
         self.dimensions = inner.dimensions
@@ -132,9 +129,6 @@ class EmbedderLayer:
 
     async def open(self) -> None:
         await self._inner.open()
-
-
-# --- batching ----------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)

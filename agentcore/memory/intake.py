@@ -181,7 +181,6 @@ def subjects_of(agent_id: str, memory: RuleColumns) -> list[int]:
 
 
 def check_length(content: str, field: str) -> None:
-    """Raises InvalidParams if a composed text is too long."""
     if len(content) > MAX_TEXT_CHARS:
         raise InvalidParams(
             f"{field} makes a memory of {len(content)} characters; {MAX_TEXT_CHARS} is the most", data={"field": field}
@@ -189,7 +188,6 @@ def check_length(content: str, field: str) -> None:
 
 
 def is_long_work(chars: int, items: int = 1) -> bool:
-    """Whether deriving the columns would block the event loop."""
     return items > THREAD_ABOVE_ITEMS or chars > THREAD_ABOVE_CHARS
 
 
@@ -213,7 +211,6 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
 
 
 def compared(memory_id: UUID, each: Draft) -> Mapping[str, Any]:
-    """Returns a draft as a row for `is_same`."""
     names = *_SCOPE, *_CARRIED, "timestamp", "ttl_seconds", "relevance_score"
     links = [link.model_dump() for link in each.params.links]
     own = {name: getattr(each.columns, name) for name in names}

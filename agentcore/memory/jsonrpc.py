@@ -157,7 +157,6 @@ def json_schemas(methods: Iterable[RpcMethod[Any]], ref_template: str) -> tuple[
 
 
 def schema_document(methods: Iterable[RpcMethod[Any]], title: str) -> JsonObject:
-    """Returns one JSON Schema document of all params and results."""
     schemas, definitions = json_schemas(methods, "#/$defs/{model}")
     return {"$schema": DIALECT, "title": title, "$defs": {**schemas, **definitions}}
 

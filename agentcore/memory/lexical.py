@@ -48,7 +48,6 @@ class LexicalStatistics:
         return self._idf(own + EVERYDAY_MEMORIES * self.everyday.get(key, 0.0))
 
     def greatest_weight(self) -> float:
-        """Returns the weight of a key that occurs in no memory."""
         return self._idf(0)
 
     def _idf(self, document_frequency: float) -> float:
@@ -66,7 +65,6 @@ def term_key(agent_id: str, term: str) -> int:
 
 
 def term_keys(agent_id: str, text: str) -> list[int]:
-    """Returns the keys of the first `MAX_TERMS` terms, in order with repetitions."""
     return [_term_key(agent_id, term) for term in terms(text)[:MAX_TERMS]]
 
 
@@ -125,7 +123,6 @@ class Bm25:
         return {key: self._weights.get(key, 0.0) for key in keys}
 
     def __call__(self, document_keys: Sequence[int]) -> float:
-        """Returns the score of a memory with these term keys."""
         weights = self._weights
         found = [key for key in document_keys if key in weights]
         saturation = self._saturation_of_none + self._saturation_a_term * len(document_keys)
@@ -200,5 +197,4 @@ def _shares() -> Mapping[str, float]:
 
 
 def everyday_share(term: str) -> float:
-    """Returns the share of everyday memories that contain a term."""
     return _shares().get(term, 0.0)

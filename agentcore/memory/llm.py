@@ -14,17 +14,17 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import RuleInput
 
-# By value of `RERANKER`. Each class is constructed with RerankerOptions.
+# By value of `RERANKER`; constructed with RerankerOptions.
 RERANKERS: Mapping[str, str] = {
     "cross_encoder": "agentcore.providers.cross_encoder:CrossEncoder",
     "http": "agentcore.providers.http_reranker:HttpReranker",
 }
 
-# By value of `QUERY_REWRITER`. Each class is constructed with LlmOptions.
+# By value of `QUERY_REWRITER`; constructed with LlmOptions.
 QUERY_REWRITERS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiRewriter"}
 
 
-# By the vendor whose API LLM_BASE_URL implements. Each class is constructed with LlmOptions.
+# By the vendor whose API LLM_BASE_URL implements; constructed with LlmOptions.
 FACT_JUDGES: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiFactJudge"}
 FACT_EXTRACTORS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiFactExtractor"}
 SUMMARISERS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiSummariser"}
@@ -63,15 +63,12 @@ class Reranker(Model, Protocol):
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Paraphrases of a query, and a hypothetical answer phrased like a memory."""
-
     queries: Sequence[str] = ()
     answer: str | None = None
 
 
 class QueryRewriter(Model, Protocol):
-    async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
-        """Returns paraphrases of the query, given the turns before it. Raises DependencyUnavailable."""
+    async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting: ...
 
 
 FactVerdict = Literal["ADD", "UPDATE", "SUPERSEDE", "NOOP"]
@@ -87,8 +84,6 @@ class FactJudge(Model, Protocol):
 
 @dataclass(frozen=True)
 class Said:
-    """A memory as input of a model."""
-
     text: str
     speaker: str | None
     said_at: datetime
@@ -109,24 +104,19 @@ class FactExtractor(PromptedModel, Protocol):
 
 @dataclass(frozen=True)
 class SummaryRequest:
-    """Length limit of a summary and the agent's own instructions for it."""
-
     max_tokens: int
     instructions: str | None = None
 
 
 @dataclass(frozen=True)
 class WrittenSummary:
-    """A summary written by a model; not validated."""
-
     text: str
     topics: Sequence[str] = ()
     key_facts: Sequence[str] = ()
 
 
 class Summariser(PromptedModel, Protocol):
-    async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
-        """Returns a summary of the messages, which are in order of time. Raises DependencyUnavailable."""
+    async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary: ...
 
 
 class Bill:
@@ -161,8 +151,6 @@ class Meter(Protocol):
 
 @dataclass(frozen=True)
 class RerankerOptions:
-    """Options of all rerankers."""
-
     model_name: str | None = None
     directory: Path | None = None
     url: str | None = None

@@ -17,7 +17,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.memory.llm import Bill, FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
+from agentcore.memory.llm import Bill, FactJudge, FactVerdict, Model, QueryRewriter, Reranker, Rewriting, relevances_of
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import RuleInput
 from agentcore.memory.storage import MemoryStorage
@@ -63,26 +63,26 @@ class Room:
         self._texts = max(1.0, min(self._texts, count / 2))
 
 
-class LimitedReranker:
+class _Wrapped:
+    """A model and its last failure; None after a success."""
+
+    def __init__(self, inner: Model) -> None:
+        self.model, self.open, self.close = inner.model, inner.open, inner.close
+        self.problem: str | None = None
+
+
+class LimitedReranker(_Wrapped):
     """A reranker whose number of texts is limited to those it scores within its timeout."""
 
     def __init__(self, inner: Reranker, *, candidates: int, timeout_seconds: float) -> None:
-        self.model = inner.model
+        super().__init__(inner)
         self.candidates = candidates
         self.timeout_ms = round(timeout_seconds * 1_000)
-        self.problem: str | None = None
         self._inner = inner
         self._timeout_seconds = timeout_seconds
         self._room = Room(candidates, timeout_seconds)
 
-    async def open(self) -> None:
-        await self._inner.open()
-
-    async def close(self) -> None:
-        await self._inner.close()
-
     def fitting(self, count: int) -> int:
-        """Returns how many of `count` texts fit into the timeout by estimate; 0: skip reranking."""
         return self._room.for_texts(count)
 
     async def relevances(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -104,24 +104,16 @@ class LimitedReranker:
         return relevances
 
 
-class _Limited(Generic[ModelT]):
+class _Limited(_Wrapped, Generic[ModelT]):
     """A model with a timeout, which opens the circuit. A model may report the timeout itself (`data.late`)."""
 
     use: ClassVar[str]
 
     def __init__(self, inner: ModelT, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS) -> None:
-        self.model = inner.model
-        # The last failure; None after a success.
-        self.problem: str | None = None
+        super().__init__(inner)
         self.circuit = CircuitBreaker(self.use, "calls go on without it", rest_seconds)
         self._inner: ModelT = inner
         self._timeout_seconds = timeout_seconds
-
-    async def open(self) -> None:
-        await self._inner.open()
-
-    async def close(self) -> None:
-        await self._inner.close()
 
     async def _wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
         """Raises DependencyUnavailable; without a request while the circuit is open."""
@@ -183,8 +175,7 @@ class LimitedFactJudge(_Limited[FactJudge]):
 
 logger = logging.getLogger(__name__)
 CROWDED = "There is no room for another request to language models now."
-# Another model counts tokens differently: the reservation is the counted tokens times SAFETY, plus a few for
-# the request format.
+# Reserved: the counted tokens times SAFETY, since another model counts differently, plus the request format.
 SAFETY, FORM_TOKENS = 1.25, 64
 # Timeout of urgent requests, to enter the meter and again to correct the account.
 LONGEST_WAIT_SECONDS = 0.5
@@ -198,8 +189,6 @@ class _Reserved:
 
 
 class LlmMeter:
-    """Limits concurrency and budgets of one process's requests."""
-
     def __init__(
         self,
         storage: MemoryStorage,
@@ -284,7 +273,6 @@ class LlmMeter:
 
 @asynccontextmanager
 async def _at_most(seconds: float | None) -> AsyncIterator[None]:
-    """Corrects an account within a time limit; after that the reservation remains."""
     try:
         async with asyncio.timeout(seconds):
             yield

@@ -119,7 +119,6 @@ DEFAULT_IMPORTANCE = 0.5
 SINGLE_SMALLEST = 1.2e-38
 # The tag of a fact that a model extracted from its parent memory, and the `form` in its provenance.
 FACT_TAG = FACT_FORM = "fact"
-# The relation of a summary to each memory that it summarizes.
 SUMMARY_RELATION = "summarises"
 
 
@@ -244,7 +243,7 @@ class Interaction(Strict):
 # Links a message to an earlier one that it makes outdated, weighted by probability. Reserved for the service.
 CHANGES = "probably_changes"
 SUPERSEDES, NEAR_DUPLICATE = "supersedes", "near_duplicate_of"
-# Links with these relations record provenance or replacement, not relatedness.
+# Record provenance or replacement, not relatedness.
 SERVICE_RELATIONS = frozenset({CHANGES, SUPERSEDES, NEAR_DUPLICATE, SUMMARY_RELATION})
 
 
@@ -378,11 +377,9 @@ class MemorySummary(Strict):
 
     @property
     def sources(self) -> frozenset[UUID]:
-        """The memories that a summary was derived from; empty for other memories and for clients."""
         return self._sources
 
     def summing_up(self, sources: Iterable[str]) -> Self:
-        """Returns this memory, marked as a summary of these memories."""
         self._sources = frozenset(map(UUID, sources))
         return self
 

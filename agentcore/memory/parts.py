@@ -51,8 +51,6 @@ class MemoryPolicy:
 
 
 class AccessQueue:
-    """Accesses not yet counted in the database."""
-
     def __init__(self) -> None:
         self._counts: dict[str, Counter[UUID]] = {}
         self._moments: dict[str, dict[UUID, datetime]] = {}
@@ -140,7 +138,6 @@ class MemoryParts:
         )
 
     def draft(self, params: StoreParams, caller: Caller, now: datetime | None = None) -> Draft:
-        """Returns all values that derive from the params alone. Raises InvalidParams."""
         return draft(
             params,
             caller,
@@ -152,7 +149,6 @@ class MemoryParts:
 
     @property
     def default_ttls(self) -> dict[str, int]:
-        """Default TTL in seconds by layer."""
         named = {layer: rules.ttl_seconds for layer, rules in self.layer_rules.items()}
         return {layer: seconds for layer, seconds in named.items() if seconds is not None}
 
@@ -176,7 +172,6 @@ class MemoryParts:
 
     @property
     def vector_model(self) -> str:
-        """The name stored with vectors."""
         return self.embedder.model if self.embedder is not None else CALLER_VECTORS
 
     def steps(self) -> Steps:

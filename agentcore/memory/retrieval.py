@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -113,9 +113,10 @@ def rank(
 ) -> Ranking:
     """Returns the `k` best candidates, best first; links are ordered newest first, then by id."""
     dropped: Counter[str] = Counter()
-    others = _without_the_query(candidates, question, dropped)
-    similar = _similar_enough(others, question, dropped)
-    similar = _without_summaries(similar, links, dropped)
+    others = _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
+    similar = _kept(others, lambda each: _is_similar_enough(each, question), "below_min_score", dropped)
+    summarized = _summarized(similar, links)
+    similar = _kept(similar, lambda each: each.memory_id not in summarized, "summary_of_what_is_found", dropped)
     told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = told.kept
     named = _named_speakers(unique, question.words)
@@ -153,9 +154,13 @@ def rank(
             unique[place].memory_id,
             float(scores[place]),
             unique[place].similarity,
-            _terms(values[place], shares)
-            | _repetition(float(fused[place]), float(repeated[place]))
-            | _freshness_term(float(fresh[place] + relevance[place] - unlifted[place])),
+            _terms(
+                values[place],
+                shares,
+                float(fused[place]),
+                float(repeated[place]),
+                float(fresh[place] + relevance[place] - unlifted[place]),
+            ),
             told.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
         )
@@ -167,7 +172,6 @@ def rank(
 def _strong_links(
     links: Sequence[CandidateLink], places: Mapping[UUID, int]
 ) -> tuple[Sequence[CandidateLink], set[int]]:
-    """Returns the strong links of callers, and the indexes of their ends."""
     strong = [link for link in links if link.by_caller and round(link.weight, 3) >= STRONG_LINK]
     return strong, {places[end] for link in strong for end in (link.source_id, link.target_id) if end in places}
 
@@ -176,14 +180,12 @@ def _dropped_counts(dropped: Counter[str]) -> list[Dropped]:
     return [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
 
 
-def _without_the_query(
-    candidates: Sequence[Candidate], question: Question, dropped: Counter[str]
+def _kept(
+    candidates: Sequence[Candidate], keep: Callable[[Candidate], bool], reason: str, dropped: Counter[str]
 ) -> Sequence[Candidate]:
-    if question.own_text is None and not question.own:
-        return candidates
-    kept = [each for each in candidates if not _is_the_query(each, question)]
+    kept = [each for each in candidates if keep(each)]
     if len(kept) < len(candidates):
-        dropped["the_query_itself"] = len(candidates) - len(kept)
+        dropped[reason] = len(candidates) - len(kept)
     return kept
 
 
@@ -195,26 +197,16 @@ def _is_the_query(candidate: Candidate, question: Question) -> bool:
     return said and just_now and candidate.text[0] == question.own_text
 
 
-def _similar_enough(candidates: Sequence[Candidate], question: Question, dropped: Counter[str]) -> Sequence[Candidate]:
-    if question.min_score is None or not question.with_vectors:
-        return candidates
-    kept = [each for each in candidates if (each.similarity or 0.0) >= question.min_score]
-    if len(kept) < len(candidates):
-        dropped["below_min_score"] = len(candidates) - len(kept)
-    return kept
+def _is_similar_enough(candidate: Candidate, question: Question) -> bool:
+    least = question.min_score
+    return least is None or not question.with_vectors or (candidate.similarity or 0.0) >= least
 
 
-def _without_summaries(
-    candidates: Sequence[Candidate], links: Sequence[CandidateLink], dropped: Counter[str]
-) -> Sequence[Candidate]:
-    if not any(each.is_summary for each in candidates):
-        return candidates
+def _summarized(candidates: Sequence[Candidate], links: Sequence[CandidateLink]) -> set[UUID]:
+    """Returns the summaries of memories that are found themselves."""
     there = {each.memory_id for each in candidates}
-    told = {link.source_id for link in links if link.target_id in there}
-    kept = [each for each in candidates if not (each.is_summary and each.memory_id in told)]
-    if len(kept) < len(candidates):
-        dropped["summary_of_what_is_found"] = len(candidates) - len(kept)
-    return kept
+    sources = {link.source_id for link in links if link.target_id in there}
+    return {each.memory_id for each in candidates if each.is_summary and each.memory_id in sources}
 
 
 def follow_up_similarities(
@@ -336,8 +328,8 @@ def _matches(values: Values, shares: Values) -> Values:
 def _add_links(values: Values, places: Mapping[UUID, int], matches: Values, links: Sequence[CandidateLink]) -> None:
     column = values[:, _COLUMN["links"]]
     for link in links:
-        source, target = places.get(link.source_id), places.get(link.target_id)
-        if source is not None and target is not None:
+        if link.source_id in places and link.target_id in places:
+            source, target = places[link.source_id], places[link.target_id]
             column[source] = max(column[source], link.weight * matches[target])
             column[target] = max(column[target], link.weight * matches[source])
 
@@ -425,10 +417,9 @@ def freshness(
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
     standings = _relative_scores(scores)
-    for link in changes:
-        new, old = places.get(link.source_id), places.get(link.target_id)
-        if new in looked_at and old in looked_at and new is not None and old is not None:
-            amount = math.sqrt(link.weight) * min(scores[new], scores[old])
+    for new, old, root in _pairs(changes, places):
+        if new in looked_at and old in looked_at:
+            amount = root * min(scores[new], scores[old])
             gains[new] = max(gains[new], FRESHNESS_GAIN * standings[old] * amount)
             losses[old] = max(losses[old], FRESHNESS_LOSS * amount)
     return gains - losses
@@ -441,13 +432,19 @@ def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[Candida
     """
     higher, looked_at = scores.copy(), {*best}
     standings = _relative_scores(scores)
-    for link in changes:
-        new, old = places.get(link.source_id), places.get(link.target_id)
-        if new is not None and old is not None and old in looked_at:
+    for new, old, root in _pairs(changes, places):
+        if old in looked_at:
             distance = max(0.0, scores[old] - scores[new])
-            share = LIFT * math.sqrt(link.weight) * standings[old]
+            share = LIFT * root * standings[old]
             higher[new] = max(higher[new], scores[new] + share * distance)
     return higher
+
+
+def _pairs(changes: Sequence[CandidateLink], places: Mapping[UUID, int]) -> Iterator[tuple[int, int, float]]:
+    """Yields the newer and the older candidate, and the root of the link's probability."""
+    for link in changes:
+        if link.source_id in places and link.target_id in places:
+            yield places[link.source_id], places[link.target_id], math.sqrt(link.weight)
 
 
 def _relative_scores(scores: Values) -> Values:
@@ -462,27 +459,21 @@ def _outdated(
     candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[CandidateLink]
 ) -> dict[UUID, UUID]:
     ranks = {candidates[place].memory_id: rank for rank, place in enumerate(order)}
-    found: dict[UUID, UUID] = {}
-    for link in sorted(changes, key=lambda each: each.weight):
-        new, old = ranks.get(link.source_id), ranks.get(link.target_id)
-        if link.weight >= MIN_OUTDATED_PROBABILITY and new is not None and old is not None and new < old:
-            found[link.target_id] = link.source_id
-    return found
-
-
-def _freshness_term(amount: float) -> dict[str, ScoreTerm]:
-    return {"freshness": ScoreTerm(value=amount, weight=1.0, contribution=amount)} if amount else {}
-
-
-def _repetition(score: float, likeness: float) -> dict[str, ScoreTerm]:
-    if not likeness:
-        return {}
-    weight = -REPETITION_LOSS * score
-    return {"repetition": ScoreTerm(value=likeness, weight=weight, contribution=weight * likeness)}
-
-
-def _terms(values: Values, shares: Values) -> dict[str, ScoreTerm]:
+    likely = [each for each in changes if each.weight >= MIN_OUTDATED_PROBABILITY and each.target_id in ranks]
     return {
-        name: ScoreTerm(value=float(value), weight=float(share), contribution=float(value * share))
-        for name, value, share in zip(TERMS, values, shares, strict=True)
+        link.target_id: link.source_id
+        for link in sorted(likely, key=lambda each: each.weight)
+        if ranks.get(link.source_id, len(ranks)) < ranks[link.target_id]
+    }
+
+
+def _terms(values: Values, shares: Values, score: float, repeated: float, fresh: float) -> dict[str, ScoreTerm]:
+    parts = {name: (float(value), float(share)) for name, value, share in zip(TERMS, values, shares, strict=True)}
+    if repeated:
+        parts["repetition"] = repeated, -REPETITION_LOSS * score
+    if fresh:
+        parts["freshness"] = fresh, 1.0
+    return {
+        name: ScoreTerm(value=value, weight=weight, contribution=value * weight)
+        for name, (value, weight) in parts.items()
     }

@@ -15,8 +15,7 @@ DAY_SECONDS = 86_400.0
 FREQUENT_ACCESSES = 100
 ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 USERS = frozenset({"user", "human"})
-# Typical standard deviation of the cosines of a query's candidates with the local model, and the pseudo-count of
-# this prior, since few cosines estimate their spread badly.
+# Typical standard deviation of a query's cosines with the local model, and the pseudo-count of this prior.
 USUAL_SPREAD, USUAL_ONES = 0.12, 10
 
 
@@ -75,7 +74,6 @@ def remembered(last_used: datetime, access_count: int, now: datetime) -> float:
 
 
 def half_life_decays(ages_seconds: Floats, half_life_days: float) -> Floats:
-    """Returns `half_life_decay` of each age."""
     return np.asarray(np.exp2(-np.maximum(0.0, ages_seconds) / (half_life_days * DAY_SECONDS)))
 
 
@@ -86,7 +84,6 @@ def frequencies(access_counts: Floats, ages_seconds: Floats, half_life_days: flo
 
 
 def shares_of(values: Floats, full: float) -> Floats:
-    """Returns the shares of `full`, clipped to [0, 1]."""
     return np.clip(values / full, 0.0, 1.0) if full > 0 else np.zeros_like(values)
 
 
@@ -105,7 +102,6 @@ def spread_as_usual(cosines: Floats) -> Floats:
 
 @lru_cache(maxsize=4_096)
 def is_assistant(speaker: str | None) -> bool:
-    """Whether the speaker is an assistant."""
     return speaker is not None and speaker.casefold() in ASSISTANTS
 
 

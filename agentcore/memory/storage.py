@@ -174,7 +174,6 @@ class MemoryTransaction(OwnedRows):
         await self._run("point_idempotency_key", key=key, memory_id=memory_id)
 
     async def same_texts(self, hashes: Iterable[bytes]) -> list[Row]:
-        """Returns the current memories with these content hashes."""
         wanted = list(set(hashes))
         return await self._rows("find_same_texts", hashes=wanted) if wanted else []
 
@@ -298,7 +297,6 @@ class MemoryStorage:
         self.indexes = ServingIndexes(database)
 
     def bound_to(self, users: Users) -> MemoryStorage:
-        """Returns a storage that is restricted to the memories of these users."""
         bound = MemoryStorage(self._database.bound_to(users), self.service_rules)
         bound.indexes = self.indexes
         return bound
@@ -354,7 +352,6 @@ class MemoryStorage:
         limit: int,
         primary: bool = False,
     ) -> list[Row]:
-        """Returns the ids and sort values of one page, in order."""
         direction, beyond = _DIRECTIONS[descending]
         statement = shaped_query(_LISTS[order_by], direction=direction, beyond=beyond)
         values = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
@@ -374,7 +371,6 @@ class MemoryStorage:
         return await self._read(agent_id, "list_history", memory_id=memory_id, **values)
 
     async def own_rules(self, agent_id: str) -> OwnRules:
-        """Returns the agent's own layer rules; empty if it has none."""
         rows = await self._read(agent_id, "agent_rules", primary=True)
         return cast(OwnRules, rows[0]["layers"]) if rows else {}
 
@@ -409,15 +405,12 @@ class MemoryStorage:
         return await self._fetch(agent_id, query("summaries_of"), values, primary=False)
 
     async def prunable(self, agent_id: str, memory_type: str) -> list[Row]:
-        """Returns a layer's rows with the columns of `Prunable`."""
         return await self._read(agent_id, "pruning_candidates", primary=True, memory_type=memory_type)
 
     async def whole_rows(self, agent_id: str, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Returns rows with vector, history and links, as they are archived."""
         return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
 
     async def receipt_key(self) -> Row:
-        """Returns the newest key of erasure receipts; creates the first one."""
         async with self._database.owner_transaction() as connection:
             found = await (await connection.execute(query("receipt_keys"), {"key_id": None})).fetchone()
             if found is None:
@@ -426,7 +419,6 @@ class MemoryStorage:
         return cast(Row, found)
 
     async def receipt_keys_of(self, key_id: str) -> list[bytes]:
-        """Returns the key of erasure receipts with this id; empty if unknown."""
         async with self._database.owner_transaction() as connection:
             rows = await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchall()
         return [bytes(row["key"]) for row in rows]
@@ -450,7 +442,6 @@ class MemoryStorage:
     async def own_vectors(
         self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False
     ) -> dict[UUID, list[float]]:
-        """Returns the vectors that callers supplied, by memory."""
         rows = await self._read(agent_id, "own_vectors", primary=primary, memory_ids=list(memory_ids))
         return {row["memory_id"]: row["embedding"].to_list() for row in rows}
 

@@ -51,8 +51,6 @@ def encoding_for_model(model: str) -> str | None:
 
 
 class TokenCounter:
-    """Counts and truncates text in one encoding, whose table is unpacked below `cache_directory` once."""
-
     def __init__(self, cache_directory: Path, encoding: str = DEFAULT_ENCODING) -> None:
         if encoding not in _TABLES:
             raise ConfigurationError(

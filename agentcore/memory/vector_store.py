@@ -87,7 +87,6 @@ class Found:
 
     @property
     def passages(self) -> dict[UUID, tuple[int, int]]:
-        """The offsets of the later passages by which long memories matched."""
         return {each.memory_id: each.passage for each in self.candidates if each.passage is not None}
 
 
@@ -135,8 +134,7 @@ class VectorStore(Protocol):
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
-    def bound_to(self, users: Users) -> VectorStore:
-        """Returns a store that is restricted to the memories of these users."""
+    def bound_to(self, users: Users) -> VectorStore: ...
 
 
 class PgVectorStore:
@@ -173,7 +171,6 @@ class PgVectorStore:
         )
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
-        """Returns the candidates of all retrievers with the values that ranking needs."""
         index, passage_index = await self._serving(agent_id, request)
         values = self._values(agent_id, request)
         modes = _modes(request, index, passage_index)

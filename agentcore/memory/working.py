@@ -109,7 +109,6 @@ class WorkingMemory:
     def __init__(
         self, redis: Redis | None, *, ttl_seconds: int, budget_tokens: int, record: Record | None = None
     ) -> None:
-        """`record` saves the id of the Redis and for how many seconds it may contain copies."""
         self.ttl_seconds = ttl_seconds
         self._record = record
         self._recorded: tuple[UUID | None, float] | None = None
@@ -134,7 +133,6 @@ class WorkingMemory:
         await self.drop([_generation_key(agent_id).encode()])
 
     async def add(self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], generation: bytes | None) -> bool:
-        """Adds entries, newest first, to an existing copy and resets its TTL; returns whether it did."""
         return await self._script(agent_id, task_id, entries, self.ttl_seconds, generation, make="0")
 
     async def make(
@@ -208,7 +206,6 @@ class WorkingMemory:
         return None if self._recorded is None else self._recorded[0]
 
     async def check(self) -> None:
-        """Raises Unreachable unless Redis accepts a write."""
         key = f"{READY_KEY}:{uuid4().hex}"  # another process checks at the same time
         if not await self._ask("SET", key, 1, "EX", 5) or await self._ask("DEL", key) != 1:
             raise Unreachable("Redis does not answer, or refuses to write.")

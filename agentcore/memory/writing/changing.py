@@ -244,7 +244,6 @@ def _given(name: str, values: list[JsonObject]) -> JsonObject:
 
 
 async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int:
-    """Returns the number of memories cleared."""
     held = await parts.storage.working_rows(caller.agent_id, task_id, parts.working.ttl_seconds)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await transaction.life.complete_task(task_id, caller.token_id, caller.trace_id)
@@ -264,7 +263,6 @@ class Renewing:
         self.degraded: list[str] = []
 
     async def run(self) -> int:
-        """Returns its version. Raises NotFound."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             row = await transaction.life.renew(self.memory_id)
         if row is None:

@@ -58,7 +58,6 @@ def _with_warnings(result: JsonObject) -> JsonObject:
 
 
 def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> JsonObject:
-    """Returns the changed settings for models; the provider `none` clears the other fields."""
     changed = {**wishes, **params.model_dump(include={"extract_facts", "summaries"}, exclude_none=True)}
     if params.summaries is not None and params.summaries.provider == "none":
         changed["summaries"] = {"provider": "none"}
@@ -76,7 +75,6 @@ async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules
 
 
 async def _models(parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None) -> JsonObject:
-    """Returns the settings for models, today's cost and warnings."""
     wishes, used = await transaction.llm.own_settings(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
     rules = rules_in_force(wishes.get("summaries"), parts.storage.service_rules)

@@ -52,7 +52,6 @@ async def _embed_halves(embedder: Embedder, texts: Sequence[str], kind: Embeddin
 
 
 async def vector_columns(parts: MemoryParts, texts: Sequence[str]) -> tuple[list[VectorColumns], list[str]]:
-    """Returns the vectors, and the receipt's `degraded`."""
     if parts.embedder is None or not texts:
         return [VectorColumns() for _ in texts], []
     try:
@@ -72,8 +71,6 @@ BATCH = 8
 
 
 class EmbeddingPassages:
-    """One run of the job for one agent."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
