@@ -23,7 +23,7 @@ from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.recall import recalling
 from agentcore.memory.recall.searching import Search
 from agentcore.memory.writing import changing, configuring
-from agentcore.memory.writing.changing import Changing, Judging, Renewing, Updating
+from agentcore.memory.writing.changing import Changing, Judging, Updating
 from agentcore.memory.writing.document_vectors import OTHER_MODEL
 from agentcore.memory.writing.storing import Storing
 
@@ -220,9 +220,11 @@ class MemoryOperations:
         )
 
     async def update(self, params: changes.UpdateParams) -> changes.UpdateResult:
-        if params.updates.renew is not None:
-            return changes.UpdateResult(**await self._changed(Renewing(self._parts, self._caller, params.memory_id)))
-        return changes.UpdateResult(**await self._changed(Updating(self._parts, self._caller, params)))
+        if params.updates.renew is None:
+            return changes.UpdateResult(**await self._changed(Updating(self._parts, self._caller, params)))
+        with self._steps("renew"):
+            version = await changing.renew(self._parts, self._caller, params.memory_id)
+        return changes.UpdateResult(success=True, memory_id=params.memory_id, version=version, receipt=self._receipt())
 
     async def history(self, params: changes.HistoryParams) -> changes.HistoryResult:
         with self._steps("fetch"):
@@ -237,7 +239,7 @@ class MemoryOperations:
         changed = await self._changed(judging)
         return changes.FeedbackResult(**changed, relevance_score=judging.relevance_score)
 
-    async def _changed(self, changing: Changing | Renewing) -> JsonObject:
+    async def _changed(self, changing: Changing) -> JsonObject:
         with self._steps(changing.operation):
             version = await changing.run()
         receipt = self._receipt(changing.degraded)

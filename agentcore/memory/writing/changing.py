@@ -251,25 +251,15 @@ async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int
     return len(held)
 
 
-class Renewing:
-    """Renews the TTL of one memory; version and history stay unchanged."""
-
-    operation = "renew"
-
-    def __init__(self, parts: MemoryParts, caller: Caller, memory_id: UUID) -> None:
-        self._parts = parts
-        self._caller = caller
-        self.memory_id = memory_id
-        self.degraded: list[str] = []
-
-    async def run(self) -> int:
-        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            row = await transaction.life.renew(self.memory_id)
-        if row is None:
-            raise NotFound(data={"memory_id": str(self.memory_id)})
-        if row["task_id"] is not None:
-            await self._parts.working.forget(self._caller.agent_id, [row["task_id"]])
-        return int(row["version"])
+async def renew(parts: MemoryParts, caller: Caller, memory_id: UUID) -> int:
+    """Restarts the TTL of a memory, if it has one; version and history stay unchanged. Raises NotFound."""
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        row = await transaction.life.renew(memory_id)
+    if row is None:
+        raise NotFound(data={"memory_id": str(memory_id)})
+    if row["task_id"] is not None:
+        await parts.working.forget(caller.agent_id, [row["task_id"]])
+    return int(row["version"])
 
 
 class Updating(Changing):

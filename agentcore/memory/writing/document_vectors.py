@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.failpoints import failpoint
@@ -70,51 +70,38 @@ MOST_PASSAGES = 128
 BATCH = 8
 
 
-class EmbeddingPassages:
-    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
-        self._parts = parts
-        self._caller = caller
+async def embed_pending_passages(parts: MemoryParts, caller: Caller) -> bool:
+    """Embeds passages of the longest pending memories; returns whether more may be pending.
 
-    async def run(self) -> bool:
-        """Embeds passages of the longest pending memories; returns whether more may be pending.
-
-        Commits each batch, so a later run continues after it. Raises DependencyUnavailable.
-        """
-        embedder = self._parts.embedder
-        if embedder is None:
-            return False
-        refused = refused_by(embedder.model)
-        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.passages.pending([embedder.model, refused], MEMORIES)
-        missing = await asyncio.to_thread(_missing, rows)
-        now, later = missing[:MOST_PASSAGES], missing[MOST_PASSAGES:]
-        for start in range(0, len(now), BATCH):
-            batch = now[start : start + BATCH]
-            vectors = await embed_each(embedder, [_text(row, each) for row, _, each in batch], "document")
-            failpoint("passages.embedded")
-            made = [
-                EmbeddedPassage(
-                    row["memory_id"],
-                    row["version"],
-                    number,
-                    each,
-                    refused if vector is None else embedder.model,
-                    vector,
-                )
-                for (row, number, each), vector in zip(batch, vectors, strict=True)
-            ]
-            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.passages.add(made)
-            failpoint("passages.written")
-        left = {row["memory_id"] for row, _, _ in later}
-        await self._done(row for row in rows if row["memory_id"] not in left)
-        return bool(left) or len(rows) == MEMORIES
-
-    async def _done(self, rows: Iterable[Row]) -> None:
-        versions = {row["memory_id"]: row["version"] for row in rows}
-        if versions:
-            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.llm.dequeue_unchanged("passages", versions)
+    Commits each batch, so a later run continues after it. Raises DependencyUnavailable.
+    """
+    embedder, storage = parts.embedder, parts.storage
+    if embedder is None:
+        return False
+    model, refused = embedder.model, refused_by(embedder.model)
+    async with storage.transaction(caller.agent_id) as transaction:
+        rows = await transaction.passages.pending([model, refused], MEMORIES)
+    missing = await asyncio.to_thread(_missing, rows)
+    now, later = missing[:MOST_PASSAGES], missing[MOST_PASSAGES:]
+    for start in range(0, len(now), BATCH):
+        batch = now[start : start + BATCH]
+        vectors = await embed_each(embedder, [_text(row, each) for row, _, each in batch], "document")
+        failpoint("passages.embedded")
+        made = [
+            EmbeddedPassage(
+                row["memory_id"], row["version"], number, each, refused if vector is None else model, vector
+            )
+            for (row, number, each), vector in zip(batch, vectors, strict=True)
+        ]
+        async with storage.transaction(caller.agent_id) as transaction:
+            await transaction.passages.add(made)
+        failpoint("passages.written")
+    left = {row["memory_id"] for row, _, _ in later}
+    done = {row["memory_id"]: row["version"] for row in rows if row["memory_id"] not in left}
+    if done:
+        async with storage.transaction(caller.agent_id) as transaction:
+            await transaction.llm.dequeue_unchanged("passages", done)
+    return bool(left) or len(rows) == MEMORIES
 
 
 def _missing(rows: Sequence[Row]) -> list[tuple[Row, int, Passage]]:
