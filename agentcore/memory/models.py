@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from enum import StrEnum
+from itertools import count
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -49,40 +50,31 @@ def storable_json(value: Any) -> Any:
 
     Raises ValueError, with the path, for values without a JSON form: NaN, infinities, other objects.
     """
-    return _Reading().read(value, "", 0)
+    return _converted(value, "", 0, count())
 
 
-class _Reading:
-    def __init__(self) -> None:
-        self._count = 0
+def _converted(value: Any, path: str, depth: int, counter: Iterator[int]) -> Any:
+    if next(counter) > MAX_METADATA_NODES:
+        raise ValueError(f"contains more than {MAX_METADATA_NODES} values")
+    if depth > MAX_METADATA_DEPTH:
+        raise ValueError(f"{_at(path)}is nested deeper than {MAX_METADATA_DEPTH} levels")
+    kind = type(value)
+    if kind is dict:
+        return _converted_object(value, path, depth, counter)
+    if kind is list:
+        return [_converted(each, f"{path}[{index}]", depth + 1, counter) for index, each in enumerate(value)]
+    return _leaf(value, path) if kind in _LEAVES else _converted(_plain(value, path), path, depth + 1, counter)
 
-    def read(self, value: Any, path: str, depth: int) -> Any:
-        self._count += 1
-        if self._count > MAX_METADATA_NODES + 1:
-            raise ValueError(f"contains more than {MAX_METADATA_NODES} values")
-        if depth > MAX_METADATA_DEPTH:
-            raise ValueError(f"{_at(path)}is nested deeper than {MAX_METADATA_DEPTH} levels")
-        kind = type(value)
-        if kind is dict:
-            return self._object(value, path, depth)
-        if kind is list:
-            return [self.read(each, f"{path}[{index}]", depth + 1) for index, each in enumerate(value)]
-        return _leaf(value, path) if kind in _LEAVES else self.read(_plain(value, path), path, depth + 1)
 
-    def _object(self, value: dict[Any, Any], path: str, depth: int) -> JsonObject:
-        read: JsonObject = {}
-        for key, member in value.items():
-            name = self._name(key, path)
-            if name in read:
-                raise ValueError(f"{_at(path)}has the key {name[:SHOWN_PATH_CHARS]!r} twice in JSON")
-            read[name] = self.read(member, f"{path}.{name}" if path else name, depth + 1)
-        return read
-
-    def _name(self, key: Any, path: str) -> str:
-        if type(key) is not str:
-            [key] = _plain({key: None}, path)
-        self._count += 1
-        return str(_leaf(key, path))
+def _converted_object(value: dict[Any, Any], path: str, depth: int, counter: Iterator[int]) -> JsonObject:
+    converted: JsonObject = {}
+    for key, member in value.items():
+        [name] = [key] if type(key) is str else _plain({key: None}, path)
+        if _leaf(name, path) in converted:
+            raise ValueError(f"{_at(path)}has the key {name[:SHOWN_PATH_CHARS]!r} twice in JSON")
+        next(counter)
+        converted[name] = _converted(member, f"{path}.{name}" if path else name, depth + 1, counter)
+    return converted
 
 
 _LEAVES = (str, int, float, bool, type(None))
