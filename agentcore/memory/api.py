@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, get_args, overload
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -28,7 +28,7 @@ from agentcore.memory.params import agent_settings, changes, memories, sessions
 from agentcore.memory.params import archived as archives
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
-SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 # Units of the rate limit that a call costs in addition to 1: see docs/operations.md.
 EMBEDS_ONE, READS_MANY = 1, 20
 # Types of positional arguments.

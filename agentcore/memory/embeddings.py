@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agentcore.errors import DependencyUnavailable
+from agentcore.memory.llm import Model
 
 EmbeddingKind = Literal["document", "query"]
 Vectors: TypeAlias = NDArray[np.float32]
@@ -41,15 +42,12 @@ DEFAULT_MODEL_NAMES: Mapping[str, str] = {
 }
 
 
-class Embedder(Protocol):
+class Embedder(Model, Protocol):
     """Embeds texts with one model; only vectors of models with equal names are comparable.
 
     `distinguishes_queries`: a text has another vector as a query than as a document. `batch_size`: the preferred
     number of texts per call. `parallel_requests`: how many concurrent calls per kind are useful.
     """
-
-    @property
-    def model(self) -> str: ...
 
     @property
     def dimensions(self) -> int: ...
@@ -62,12 +60,6 @@ class Embedder(Protocol):
 
     @property
     def parallel_requests(self) -> int: ...
-
-    async def open(self) -> None:
-        """Loads or connects the model. Raises ConfigurationError or StartupError if it can never succeed."""
-
-    async def close(self) -> None:
-        """Releases the resources of `open`; a no-op if it is not open."""
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         """Returns one L2-normalized row per text, in order. Raises DependencyUnavailable."""

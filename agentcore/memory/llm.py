@@ -34,7 +34,7 @@ MOST_CHARGED = 10**9
 
 
 class Model(Protocol):
-    """A model other than the embedder; opened before its first request, closed at shutdown."""
+    """Opened before its first request, closed at shutdown. `model`: the name in results and messages."""
 
     @property
     def model(self) -> str: ...

@@ -260,8 +260,7 @@ class MemoryTransaction(OwnedRows):
         return [row["memory_id"] for row in rows]
 
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
-        rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)
-        return await self.delete([row["memory_id"] for row in rows])
+        return await self.delete(await self.chosen((), conditions, limit))
 
     async def claim_layer(self, memory_type: str) -> bool:
         return bool((await self._rows("claim_layer", memory_type=memory_type))[0]["claimed"])
