@@ -42,12 +42,12 @@ ARCHIVES: Mapping[str, str] = {
 
 READS_AT_ONCE = 8
 WRITING_THREADS = 4
-# Most threads of a directory archive that can hang: a file system call cannot be interrupted.
+# Threads that can hang: a file system call cannot be interrupted.
 MAX_THREADS = 8
 TIMEOUT_SECONDS = 30.0
 PROBE_INTERVAL_SECONDS = 15.0
 HALF_FLOATS = "<f2"
-# The object that identifies the archive. No agent's folder can have this name: encoded ids contain no dot.
+# Identifies the archive. No agent's folder can have this name: encoded ids contain no dot.
 ID_KEY = "archive.id"
 ONE_ARCHIVE = (
     "Servers of one database need one archive: set MEMORY_ARCHIVAL_S3_BUCKET on each, or mount one directory "
@@ -55,7 +55,6 @@ ONE_ARCHIVE = (
     "`agentcore archive verify --adopt`."
 )
 ARCHIVE_IS_OFF = "They can be neither restored nor erased: set MEMORY_ARCHIVAL_ENABLED=true."
-# Archive id of a copy that has no recorded id and is not in this archive.
 UNKNOWN_ARCHIVE = "unknown"
 _DRAFT = ".draft"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})

@@ -149,7 +149,6 @@ def _is_working(entry: ContextEntry) -> bool:
 
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Drops repeated texts of one speaker, except entries of the task."""
     begun: dict[tuple[str, str | None], list[ContextEntry]] = {}
     for entry in entries:
         begun.setdefault((_beginning(entry.content), entry.speaker), []).append(entry)

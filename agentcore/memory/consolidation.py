@@ -140,7 +140,6 @@ def _typed_values(tokens: Sequence[Token]) -> set[str]:
 
 
 def _in_like_words(before: set[str], after: set[str]) -> bool:
-    """Whether the longer text contains most words of the shorter; one may differ in spelling."""
     gone, come = before - after, after - before
     if gone and come and not _alike_words(gone, come):
         return False

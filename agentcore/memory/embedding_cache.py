@@ -52,7 +52,7 @@ class CachingEmbedder(EmbedderLayer):
 
     @property
     def entry_count(self) -> int:
-        """Number of vectors cached in this process. Not `__len__`: an embedder must never be falsy."""
+        """Not `__len__`: an embedder must never be falsy."""
         return len(self._entries)
 
     async def close(self) -> None:
@@ -64,7 +64,7 @@ class CachingEmbedder(EmbedderLayer):
         await asyncio.gather(*self._sharing)
 
     def for_agent(self, agent_id: str, users: Iterable[str | None] | None = None) -> AgentEmbedder:
-        """Returns the agent's view of the cache; `users`: users of a bound token, cached separately."""
+        """`users`: users of a bound token, cached separately."""
         return AgentEmbedder(self, agent_id, "" if users is None else repr(sorted(map(repr, users))))
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:

@@ -112,7 +112,6 @@ def draft(
 
 
 def _complete(columns: NewColumns, agent_id: str, params: StoreParams) -> None:
-    """Sets the columns of an interaction, and the subjects of a current memory."""
     interaction = params.interaction
     if interaction is not None:
         columns.interaction_id, columns.actions = interaction.interaction_id, interaction.actions

@@ -116,7 +116,6 @@ class _Limited(_Wrapped, Generic[ModelT]):
         self._timeout_seconds = timeout_seconds
 
     async def _wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Raises DependencyUnavailable; without a request while the circuit is open."""
         if not self.circuit.allow_request():
             raise DependencyUnavailable(f"{self.model} is left alone for a while: it was too slow.")
         try:

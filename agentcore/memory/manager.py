@@ -373,7 +373,6 @@ def _within(place: Any, most: float) -> Any:
 
 
 def _place(params: memories.ListParams) -> tuple[Any, UUID | None]:
-    """Parses the cursor. Raises InvalidParams if it belongs to another order."""
     if params.cursor is None:
         return None, None
 

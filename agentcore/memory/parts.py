@@ -119,7 +119,7 @@ class MemoryParts:
     vectors_moving: bool = False
     samples: QuerySamples | None = None
     relations: RelationClassifier | None = None
-    # Unrestricted storage if `storage` is restricted to the users of a bound token.
+    # Unrestricted, if `storage` is restricted to the users of a bound token.
     whole_storage: MemoryStorage | None = None
 
     def for_caller(self, caller: Caller) -> MemoryParts:

@@ -62,7 +62,6 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
 def _fitted(
     vectors: Vectors, historical: Sequence[JsonObject], current: Sequence[JsonObject]
 ) -> dict[str, QueryDetector | None]:
-    """Fits a detector to each sample; `vectors` has the rows of both, in this order."""
     count = len(historical)
     return {
         "historical": QueryDetector.of(vectors[:count], np.array([row["historical"] for row in historical], bool)),
@@ -86,7 +85,6 @@ def _json_lines(data: bytes) -> list[JsonObject]:
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str], path: Path) -> Vectors | None:
-    """Returns the vectors, cached in a file; None if the embedder fails."""
     vectors = _cached(path, (len(texts), embedder.dimensions))
     if vectors is None:
         try:

@@ -111,7 +111,7 @@ def rank(
     k: int,
     cut_offs: CutOffs = KEEP_ALL,
 ) -> Ranking:
-    """Returns the `k` best candidates, best first; links are ordered newest first, then by id."""
+    """Links are ordered newest first, then by id."""
     dropped: Counter[str] = Counter()
     others = _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
     similar = _kept(others, lambda each: _is_similar_enough(each, question), "below_min_score", dropped)
@@ -203,7 +203,6 @@ def _is_similar_enough(candidate: Candidate, question: Question) -> bool:
 
 
 def _summarized(candidates: Sequence[Candidate], links: Sequence[CandidateLink]) -> set[UUID]:
-    """Returns the summaries of memories that are found themselves."""
     there = {each.memory_id for each in candidates}
     sources = {link.source_id for link in links if link.target_id in there}
     return {each.memory_id for each in candidates if each.is_summary and each.memory_id in sources}
@@ -342,7 +341,7 @@ def _add_neighbours(
     neighbours: Sequence[CandidateLink],
     weights: RetrievalWeights,
 ) -> None:
-    """Adds a share of the match of adjacent turns; only between people, since it is worse with an assistant."""
+    """Only between people: with an assistant it lowers quality."""
     column = values[:, _COLUMN["neighbours"]]
     for first, second in _adjacent(candidates, places, neighbours):
         if not (candidates[first].is_turn and candidates[second].is_turn):
@@ -399,7 +398,7 @@ def _in_order(newest: Places, scores: Values) -> list[int]:
 
 
 def _repeated(candidates: Sequence[Candidate], scores: Values, top: Sequence[int], asked: bytes | None) -> Values:
-    """Returns the overlap of each top candidate with a better one; skips stored copies of the query."""
+    """The overlap of each top candidate with a better one; skips stored copies of the query."""
     repeated = np.zeros(len(candidates))
     others = [at for at in top if not (candidates[at].asks and candidates[at].text[0] == asked)]
     if others:
@@ -441,7 +440,6 @@ def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[Candida
 
 
 def _pairs(changes: Sequence[CandidateLink], places: Mapping[UUID, int]) -> Iterator[tuple[int, int, float]]:
-    """Yields the newer and the older candidate, and the root of the link's probability."""
     for link in changes:
         if link.source_id in places and link.target_id in places:
             yield places[link.source_id], places[link.target_id], math.sqrt(link.weight)

@@ -285,7 +285,6 @@ class PgVectorStore:
         return shaped_query("vector_retriever_several", arm=arm) if several else arm
 
     async def _serving(self, agent_id: str, request: SearchRequest) -> tuple[ServingIndex | None, ServingIndex | None]:
-        """Returns the indexes of the agent's memories and passages; None: exact search."""
         if request.vectors is None or request.model is None:
             return None, None
         limit = self._limits.exact_search_limit
@@ -329,7 +328,6 @@ class PgVectorStore:
 
 
 def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None) -> tuple[str, str]:
-    """Returns the search modes of memory vectors and of passage vectors."""
     mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
     passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
     return mode, passages
@@ -340,7 +338,7 @@ def _near(rows: Sequence[CandidateRow]) -> int:
 
 
 def _counts(rows: Sequence[CandidateRow], request: SearchRequest) -> dict[str, int]:
-    """Counts candidates by retriever; neighbors and links only if no retriever found them."""
+    """Neighbors and links count only if no retriever found them."""
     counts = {"lexical": sum(row.is_lexical for row in rows)}
     if request.vectors is not None:
         counts["vector"] = _near(rows)
@@ -358,7 +356,6 @@ def _span(start: EndT | None, end: EndT | None) -> tuple[EndT, EndT] | None:
 
 
 def _session_matches(rows: Sequence[CandidateRow], bm25: Bm25) -> dict[str, float]:
-    """Returns `Candidate.session_match` of each session in which people talk."""
     weights = bm25.weights(bm25.keys)
     talks = {row.session_id for row in rows if row.session_id is not None and is_person(row.speaker)}
     contained: dict[str, set[int]] = {each: set() for each in talks}
@@ -397,7 +394,7 @@ def _candidate(row: CandidateRow, request: SearchRequest, session_match: float) 
 
 
 def _links(rows: Sequence[CandidateRow], *, changes: bool) -> Iterator[CandidateLink]:
-    """Yields the links among the candidates: those by CHANGES, or all others."""
+    """Those by CHANGES, or all others."""
     for row in rows:
         links = zip(row.target_ids or (), row.weights or (), row.relations or (), strict=True)
         for target_id, weight, relation in links:

@@ -84,7 +84,6 @@ class WorkingEntry:
 
 
 _ENTRY = TypeAdapter(WorkingEntry)
-# The type that `Redis.execute_command` lacks.
 Execute = Callable[..., Awaitable[Any]]
 
 

@@ -358,7 +358,6 @@ class Reverting(Changing):
         return {"expires_at": expires_at, "ttl_seconds": earlier.get("ttl_seconds")}
 
     async def _changes_since(self, row: StoredMemory) -> list[Row]:
-        """Returns every later change, latest first. Raises Conflict if one is missing."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             changes = await transaction.history.since(self.memory_id, self._version)
         # Concurrent changes are ignored: the write then finds another version, and retries.
