@@ -208,10 +208,11 @@ async def test_closing_empties_the_cache_and_closes_what_is_inside() -> None:
 
 
 async def held(inner: GatedEmbedder, batching: BatchingEmbedder) -> asyncio.Task[Vectors]:
-    """Starts a request that is blocked until the gate opens."""
+    """Starts a request that is blocked until the gate opens; a single request starts at once."""
     inner.gate.clear()
     task = asyncio.create_task(batching.embed(["held"], "document"))
     await inner.entered.wait()
+    assert inner.asked == [["held"]]
     return task
 
 
@@ -220,15 +221,6 @@ async def queued(batching: BatchingEmbedder, *requests: Sequence[str]) -> list[a
     tasks = [asyncio.create_task(batching.embed(texts, "document")) for texts in requests]
     await asyncio.wait(tasks, timeout=0)
     return tasks
-
-
-async def test_a_lone_request_starts_at_once() -> None:
-    inner = GatedEmbedder()
-    batching = BatchingEmbedder(inner)
-    task = await held(inner, batching)
-    assert inner.asked == [["held"]]
-    inner.gate.set()
-    await task
 
 
 @pytest.mark.shows("issue2-9-batching")
