@@ -350,7 +350,7 @@ async def _open_embedder(
     if base_embedder is None:
         return None
     embedder = CachingEmbedder(
-        BatchingEmbedder(base_embedder), redis=redis, max_entries=settings.embedding_cache_entries, observer=metrics
+        BatchingEmbedder(base_embedder), redis=redis, max_entries=settings.embedding_cache_entries, metrics=metrics
     )
     await embedder.open()
     stack.push_async_callback(embedder.close)

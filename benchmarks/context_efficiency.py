@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from benchmarks.contexts import WITH_SUMMARIES, asking, context_with_summaries, given_of, summarise
+from benchmarks.contexts import asking, given_of, summarise
 from benchmarks.evidence import Evidence, Given, WordIndex, evidence, share_contained, share_in_full, words_of
 from benchmarks.labelled import OWN_SETS, Conversation, Row, conversations, files, foreign, moment, remember
 from benchmarks.ledger import append, percentiles
@@ -36,6 +36,7 @@ REACHED = (80.0, 90.0)
 TIMED_BUDGET = 2_000
 OURS = "get_context"
 METHODS = (OURS, "last turns", "vector top-k", "BM25 top-k")
+WITH_SUMMARIES = "summaries, where room is left"
 UNKNOWN = frozenset[str]()
 
 
@@ -164,13 +165,11 @@ class Measurement:
                 self.outcomes[name, method].append(_outcome(question, answerable, labelled, each))
 
     async def ask_with_summaries(self, past: Past, question: Row, answerable: bool) -> None:
-        """Runs the same question, for every budget, with each use of session summaries."""
+        """Runs the same question, for every budget, over session summaries as well."""
         labelled = past.labelled(question) if answerable else []
         for name, budget in past.budgets(self._options).items():
-            for method, share in WITH_SUMMARIES.items():
-                agent_id = past.conversation.agent_id
-                given = await context_with_summaries(self._service, agent_id, question, budget, share)
-                self.outcomes[name, method].append(_outcome(question, answerable, labelled, given))
+            given = await self._context(past, question, budget)
+            self.outcomes[name, WITH_SUMMARIES].append(_outcome(question, answerable, labelled, given))
 
     async def _vector(self, text: str) -> NDArray[np.float32]:
         embedder = self._service.runtime.parts.embedder
@@ -232,7 +231,7 @@ def reached(results: Mapping[str, Row], budgets: Mapping[str, float], set_name: 
     """Returns, by method, the smallest mean budget at which this share of questions has all its evidence."""
     found: Row = {}
     ran = {name.rpartition(": ")[2] for name in results}
-    for method in (each for each in (*METHODS, *WITH_SUMMARIES) if each in ran):
+    for method in (each for each in (*METHODS, WITH_SUMMARIES) if each in ran):
         for level in REACHED:
             held = [
                 (budget, name)
@@ -309,7 +308,7 @@ def _told_of(set_name: str, measurement: Measurement, history: float) -> dict[st
     budgets = {name: sum(each) / len(each) for name, each in measurement.budget_tokens.items()}
     results: dict[str, Row] = {}
     for name in sorted(budgets, key=lambda each: (each.endswith("%"), budgets[each])):
-        for method in (*METHODS, *WITH_SUMMARIES):
+        for method in (*METHODS, WITH_SUMMARIES):
             if (name, method) in measurement.outcomes:
                 row = figures(measurement.outcomes[name, method], history)
                 results[f"{set_name}, {name}: {method}"] = {"budget": round(budgets[name]), **row}

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-
 from agentcore.memory.api import Caller
-from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.agent_settings import ConfigureParams
-from agentcore.memory.params.memories import GetContextParams
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.summary_rules import SummaryRules
 from benchmarks.evidence import Given, words_of
 from benchmarks.labelled import Conversation, Row, asked
 from benchmarks.service import Service
-
-# For sessions with summaries: the budget's share reserved for fallback summaries; None: retrieved summaries
-# only.
-WITH_SUMMARIES: Mapping[str, float | None] = {
-    "summaries, found alone": None,
-    "summaries, where room is left": 0.0,
-    "summaries, 15 % kept for them": 0.15,
-}
 
 
 def asking(question: Row, budget: int) -> Row:
@@ -47,14 +34,3 @@ async def summarise(service: Service, conversation: Conversation) -> None:
     for session_id in dict.fromkeys(each.get("session_id") for each in conversation.memories):
         if session_id is not None:
             await memory.end_session(EndSessionParams(session_id=session_id))
-
-
-async def context_with_summaries(
-    service: Service, agent_id: str, question: Row, budget: int, share: float | None
-) -> Given:
-    """Requests a context with this share of the budget reserved for fallback summaries."""
-    parts = service.runtime.parts
-    policy = replace(parts.policy, summaries_share=share)
-    memory = MemoryManager(replace(parts, policy=policy), Caller(agent_id))
-    answer = await memory.get_context(GetContextParams.model_validate(asking(question, budget)))
-    return given_of(answer.model_dump(mode="json"), budget)

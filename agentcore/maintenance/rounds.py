@@ -51,7 +51,7 @@ from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import EMBED_PASSAGES
 from agentcore.memory.storage import MemoryStorage, MemoryTransaction
 from agentcore.memory.working import WorkingMemory
-from agentcore.memory.writing.document_vectors import EmbeddingPassages, embed_each
+from agentcore.memory.writing.document_vectors import embed_each, embed_pending_passages
 from agentcore.summary_rules import LLM_PROVIDERS, rules_in_force
 
 ROWS_TO_EMBED = 256
@@ -468,7 +468,7 @@ async def relate_messages(work: Work) -> None:
 @job
 async def embed_passages(work: Work) -> None:
     """Embeds a batch of passages of the agent's long memories; enqueues a job for the rest."""
-    if await EmbeddingPassages(work.parts, work.caller).run():
+    if await embed_pending_passages(work.parts, work.caller):
         async with work.transaction() as transaction:
             await transaction.jobs.enqueue(EMBED_PASSAGES)
 

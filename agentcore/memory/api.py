@@ -1,6 +1,6 @@
 """The memory API: one `Method` for each RPC method, the same in process and over HTTP.
 
-The RPC method table, the OpenRPC document and the method reference are derived from `METHODS`.
+The RPC methods, the OpenRPC document and the method reference derive from `METHODS`.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, overload
+from typing import Any, Generic, Literal, ParamSpec, Self, TypeAlias, TypeVar, cast, get_args, overload
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -24,71 +24,11 @@ from agentcore.errors import (
     problem_sentence,
 )
 from agentcore.memory.models import Interaction, JsonObject, MemorySummary, Receipt, Strict
-from agentcore.memory.params.agent_settings import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-    SettingsResult,
-)
-from agentcore.memory.params.archived import (
-    ArchivedParams,
-    ArchivedResult,
-    EraseParams,
-    EraseResult,
-    RestoreParams,
-    RestoreResult,
-)
-from agentcore.memory.params.changes import (
-    FeedbackParams,
-    FeedbackResult,
-    HistoryParams,
-    HistoryResult,
-    RevertParams,
-    RevertResult,
-    UpdateParams,
-    UpdateResult,
-)
-from agentcore.memory.params.memories import (
-    CapabilitiesParams,
-    CapabilitiesResult,
-    CompleteTaskParams,
-    CompleteTaskResult,
-    CountParams,
-    CountResult,
-    DeleteParams,
-    DeleteResult,
-    GetContextParams,
-    GetContextResult,
-    GetParams,
-    GetResult,
-    ListParams,
-    ListResult,
-    PruneParams,
-    PruneResult,
-    RetrieveParams,
-    RetrieveResult,
-    StatsParams,
-    StatsResult,
-    StoreBatchParams,
-    StoreBatchResult,
-    StoreParams,
-    StoreResult,
-)
-from agentcore.memory.params.sessions import (
-    AddSessionParams,
-    AddSessionResult,
-    ClearParams,
-    ClearResult,
-    EndSessionParams,
-    EndSessionResult,
-    SummarizeParams,
-    SummarizeResult,
-)
+from agentcore.memory.params import agent_settings, changes, memories, sessions
+from agentcore.memory.params import archived as archives
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
-SCOPES: tuple[Scope, ...] = ("memory:read", "memory:write", "memory:admin")
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 # Units of the rate limit that a call costs in addition to 1: see docs/operations.md.
 EMBEDS_ONE, READS_MANY = 1, 20
 # Types of positional arguments.
@@ -102,7 +42,7 @@ ReturnT = TypeVar("ReturnT")
 
 @dataclass(frozen=True)
 class Caller:
-    """Identity behind a call: the token's agent and users, and the origin of the call."""
+    """Identity behind a call; `users`: those that the token is bound to."""
 
     agent_id: str
     token_id: str | None = None
@@ -112,11 +52,10 @@ class Caller:
 
 
 class Method(Generic[P, ParamsT, ResultT]):
-    """One operation: its models, scope and summary. Accessed on a `MemoryApi` instance it is callable.
+    """One operation: its models, scope and summary; callable on a `MemoryApi` instance.
 
     `positional`: params that may be passed by position. `rest`: the field that collects unknown names.
-    `for_users`: a token bound to users may call it; other methods act on all users of the agent. `cost`: units
-    of the rate limit in addition to 1.
+    `for_users`: allowed for a token bound to users. `cost`: units of the rate limit in addition to 1.
     """
 
     def __init__(
@@ -155,7 +94,7 @@ class Method(Generic[P, ParamsT, ResultT]):
     def read(self, *given: Any, **fields: Any) -> ParamsT:
         """Returns the validated params of a call.
 
-        Raises InvalidParams for unknown or invalid fields, TypeError for an unexpected positional argument.
+        Raises InvalidParams for invalid fields, TypeError for an unexpected positional argument.
         """
         if len(given) == 1 and not fields and isinstance(given[0], self.params):
             return given[0]
@@ -199,7 +138,7 @@ class Method(Generic[P, ParamsT, ResultT]):
 
 
 class Call(Generic[P, ParamsT, ReturnT]):
-    """A method bound to one memory; accepts a params object or its fields as keyword arguments."""
+    """A method bound to one memory; accepts its params object or its fields."""
 
     def __init__(self, method: Method[P, ParamsT, Any], run: Callable[[ParamsT], ReturnT]) -> None:
         self._method, self._run = method, run
@@ -226,17 +165,16 @@ class MemoryApi(ABC):
     """
 
     @abstractmethod
-    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
-        """Runs one method. The methods below call this."""
+    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT: ...
 
     @property
     def fails_open_after_seconds(self) -> float | None:
-        """Timeout after which a read that fails open returns an empty result; None: reads raise instead."""
+        """Timeout after which a read returns an empty result; None: reads raise instead."""
         return None
 
     store = Method(
-        StoreParams,
-        StoreResult,
+        memories.StoreParams,
+        memories.StoreResult,
         "memory:write",
         "Store an interaction, or a plain content, as one memory.",
         positional=("interaction",),
@@ -244,16 +182,16 @@ class MemoryApi(ABC):
         cost=EMBEDS_ONE,
     )
     store_batch = Method(
-        StoreBatchParams,
-        StoreBatchResult,
+        memories.StoreBatchParams,
+        memories.StoreBatchResult,
         "memory:write",
         "Store up to 1,000 memories in one transaction, with a result for each.",
         positional=("items",),
         for_users=True,
     )
     retrieve = Method(
-        RetrieveParams,
-        RetrieveResult,
+        memories.RetrieveParams,
+        memories.RetrieveResult,
         "memory:read",
         "Find the memories that matter for a query, best first.",
         positional=("query", "k", "memory_types"),
@@ -261,8 +199,8 @@ class MemoryApi(ABC):
         cost=EMBEDS_ONE,
     )
     get_context = Method(
-        GetContextParams,
-        GetContextResult,
+        memories.GetContextParams,
+        memories.GetContextResult,
         "memory:read",
         "Build a prompt-ready context for a query inside a token budget.",
         positional=("query", "task_id", "max_tokens"),
@@ -270,8 +208,8 @@ class MemoryApi(ABC):
         cost=EMBEDS_ONE,
     )
     update = Method(
-        UpdateParams,
-        UpdateResult,
+        changes.UpdateParams,
+        changes.UpdateResult,
         "memory:write",
         "Correct, extend or re-weigh a memory; the change is kept in its history.",
         positional=("memory_id", "updates"),
@@ -280,163 +218,174 @@ class MemoryApi(ABC):
         cost=EMBEDS_ONE,
     )
     history = Method(
-        HistoryParams,
-        HistoryResult,
+        changes.HistoryParams,
+        changes.HistoryResult,
         "memory:read",
         "What was changed in a memory, when and by whom, the latest first.",
         positional=("memory_id",),
         for_users=True,
     )
     revert = Method(
-        RevertParams,
-        RevertResult,
+        changes.RevertParams,
+        changes.RevertResult,
         "memory:write",
         "Bring a memory back to how it stood at an earlier version; nothing of its history goes.",
         positional=("memory_id", "version"),
         for_users=True,
     )
     feedback = Method(
-        FeedbackParams,
-        FeedbackResult,
+        changes.FeedbackParams,
+        changes.FeedbackResult,
         "memory:write",
         "Say how a memory served: helpful, unhelpful or wrong moves its relevance score.",
         positional=("memory_id", "verdict"),
         for_users=True,
     )
     prune = Method(
-        PruneParams,
-        PruneResult,
+        memories.PruneParams,
+        memories.PruneResult,
         "memory:write",
         "Archive and remove memories of a layer by a strategy.",
         positional=("memory_layer", "strategy"),
         cost=READS_MANY,
     )
     restore = Method(
-        RestoreParams,
-        RestoreResult,
+        archives.RestoreParams,
+        archives.RestoreResult,
         "memory:write",
         "Bring archived memories back as they were, with vector, history, links and use.",
         cost=READS_MANY,
     )
     archived = Method(
-        ArchivedParams,
-        ArchivedResult,
+        archives.ArchivedParams,
+        archives.ArchivedResult,
         "memory:read",
         "Archived memories page by page, those archived last first.",
         for_users=True,
     )
     get = Method(
-        GetParams, GetResult, "memory:read", "One memory, whole, by its id.", positional=("memory_id",), for_users=True
+        memories.GetParams,
+        memories.GetResult,
+        "memory:read",
+        "One memory, whole, by its id.",
+        positional=("memory_id",),
+        for_users=True,
     )
     list = Method(
-        ListParams,
-        ListResult,
+        memories.ListParams,
+        memories.ListResult,
         "memory:read",
         "Memories page by page, by time, importance or access count.",
         for_users=True,
     )
-    count = Method(CountParams, CountResult, "memory:read", "How many memories match.", for_users=True, cost=READS_MANY)
+    count = Method(
+        memories.CountParams,
+        memories.CountResult,
+        "memory:read",
+        "How many memories match.",
+        for_users=True,
+        cost=READS_MANY,
+    )
     delete = Method(
-        DeleteParams,
-        DeleteResult,
+        memories.DeleteParams,
+        memories.DeleteResult,
         "memory:write",
         "Delete memories by id, or by a filter with confirm; says how many went.",
         for_users=True,
         cost=READS_MANY,
     )
     stats = Method(
-        StatsParams,
-        StatsResult,
+        memories.StatsParams,
+        memories.StatsResult,
         "memory:read",
         "Counts by layer, links, archived memories and accesses.",
         for_users=True,
         cost=READS_MANY,
     )
     capabilities = Method(
-        CapabilitiesParams,
-        CapabilitiesResult,
+        memories.CapabilitiesParams,
+        memories.CapabilitiesResult,
         "memory:read",
         "What this service can do, and its limits.",
         for_users=True,
     )
     complete_task = Method(
-        CompleteTaskParams,
-        CompleteTaskResult,
+        memories.CompleteTaskParams,
+        memories.CompleteTaskResult,
         "memory:write",
         "End a task: its working memory is cleared, its lasting memories stay.",
         positional=("task_id",),
     )
     add_session = Method(
-        AddSessionParams,
-        AddSessionResult,
+        sessions.AddSessionParams,
+        sessions.AddSessionResult,
         "memory:write",
         "Store a conversation, or more of one: a memory for each message.",
         positional=("session_id", "messages"),
         for_users=True,
     )
     end_session = Method(
-        EndSessionParams,
-        EndSessionResult,
+        sessions.EndSessionParams,
+        sessions.EndSessionResult,
         "memory:write",
         "End a session: its working memory is promoted or ends, summaries of what was said are kept.",
         positional=("session_id",),
         cost=READS_MANY,
     )
     summarize = Method(
-        SummarizeParams,
-        SummarizeResult,
+        sessions.SummarizeParams,
+        sessions.SummarizeResult,
         "memory:read",
         "A summary of the memories that match, in their own sentences: no model is asked. It is not kept.",
         for_users=True,
         cost=READS_MANY,
     )
     clear = Method(
-        ClearParams,
-        ClearResult,
+        sessions.ClearParams,
+        sessions.ClearResult,
         "memory:write",
         "Delete a session, a user's memories or all; says how many went.",
         cost=READS_MANY,
     )
     settings = Method(
-        SettingsParams,
-        SettingsResult,
+        agent_settings.SettingsParams,
+        agent_settings.SettingsResult,
         "memory:read",
         "The agent's rules: how its layers forget, whether its episodes are consolidated.",
     )
     configure = Method(
-        ConfigureParams,
-        ConfigureResult,
+        agent_settings.ConfigureParams,
+        agent_settings.ConfigureResult,
         "memory:admin",
         "Give an agent rules of its own: how its layers forget, whether episodes are consolidated.",
     )
     consolidate = Method(
-        ConsolidateParams,
-        ConsolidateResult,
+        agent_settings.ConsolidateParams,
+        agent_settings.ConsolidateResult,
         "memory:write",
         "Give episodic memories that tell one thing together a summary that points to them.",
         cost=READS_MANY,
     )
     erase = Method(
-        EraseParams,
-        EraseResult,
+        archives.EraseParams,
+        archives.EraseResult,
         "memory:admin",
         "Erase all of the agent, or of a user within it, from every place; with a signed receipt.",
         cost=READS_MANY,
     )
 
-    async def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
-        """Stores an interaction; `options` are the other fields of `StoreParams`."""
-        return await self.store(StoreParams(interaction=interaction, **options))
+    async def add_interaction(self, /, interaction: Interaction, **options: Any) -> memories.StoreResult:
+        return await self.store(memories.StoreParams(interaction=interaction, **options))
 
     async def retrieve_memories(self, /, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
-        """Returns the `k` best memories for a query, best first; `options` as in `RetrieveParams`."""
-        return tuple((await self.retrieve(RetrieveParams(query=query, k=k, **options))).memories)
+        """Returns the `k` best memories, best first; `options` as in `RetrieveParams`."""
+        return tuple((await self.retrieve(memories.RetrieveParams(query=query, k=k, **options))).memories)
 
     async def get_relevant_context(
         self, /, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
     ) -> str:
-        """Returns a prompt-ready context of up to `max_tokens` tokens; `options` as in `GetContextParams`."""
-        params = GetContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)
+        """Returns a prompt-ready context; `options` as in `GetContextParams`."""
+        params = memories.GetContextParams(query=query, task_id=task_id, max_tokens=max_tokens, **options)
         return (await self.get_context(params)).context
 
 
@@ -457,11 +406,11 @@ UNAVAILABLE: tuple[type[AgentCoreError], ...] = (DependencyUnavailable, NotReady
 
 # Empty results by the attribute of `MemoryApi`, for reads that fail open.
 EMPTY_RESULTS: Mapping[str, Callable[[Receipt], Strict]] = {
-    "retrieve": lambda receipt: RetrieveResult(memories=[], receipt=receipt),
-    "get_context": lambda receipt: GetContextResult(
+    "retrieve": lambda receipt: memories.RetrieveResult(memories=[], receipt=receipt),
+    "get_context": lambda receipt: memories.GetContextResult(
         context="", token_count=0, memory_ids=[], encoding=None, receipt=receipt
     ),
-    "summarize": lambda receipt: SummarizeResult(
+    "summarize": lambda receipt: sessions.SummarizeResult(
         summary="", token_count=0, memory_ids=[], memory_count=0, receipt=receipt
     ),
 }
@@ -471,10 +420,9 @@ _NOT_ASKED = "memory was not asked: "
 
 
 def degraded_receipt(reason: str) -> Receipt:
-    """Returns the receipt of an empty result after a failure, with its reason."""
     return Receipt(degraded=[f"{_NOT_ASKED}{reason}"])
 
 
 def was_not_asked(receipt: Receipt) -> bool:
-    """Returns whether a result is empty because memory was unavailable, not because no memory matches."""
+    """Whether a result is empty because memory was unavailable."""
     return any(part.startswith(_NOT_ASKED) for part in receipt.degraded)

@@ -42,12 +42,12 @@ ARCHIVES: Mapping[str, str] = {
 
 READS_AT_ONCE = 8
 WRITING_THREADS = 4
-# Most threads of a directory archive that can hang: a file system call cannot be interrupted.
+# Threads that can hang: a file system call cannot be interrupted.
 MAX_THREADS = 8
 TIMEOUT_SECONDS = 30.0
 PROBE_INTERVAL_SECONDS = 15.0
 HALF_FLOATS = "<f2"
-# The object that identifies the archive. No agent's folder can have this name: encoded ids contain no dot.
+# Identifies the archive. No agent's folder can have this name: encoded ids contain no dot.
 ID_KEY = "archive.id"
 ONE_ARCHIVE = (
     "Servers of one database need one archive: set MEMORY_ARCHIVAL_S3_BUCKET on each, or mount one directory "
@@ -55,7 +55,6 @@ ONE_ARCHIVE = (
     "`agentcore archive verify --adopt`."
 )
 ARCHIVE_IS_OFF = "They can be neither restored nor erased: set MEMORY_ARCHIVAL_ENABLED=true."
-# Archive id of a copy that has no recorded id and is not in this archive.
 UNKNOWN_ARCHIVE = "unknown"
 _DRAFT = ".draft"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -63,8 +62,6 @@ FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 @dataclass(frozen=True)
 class ArchivedObject:
-    """Location, digest and size of a copy."""
-
     object_key: str
     sha256: bytes
     size_bytes: int
@@ -75,8 +72,7 @@ class Archive(Protocol):
 
     name: str
 
-    async def write(self, objects: Mapping[str, bytes]) -> None:
-        """Stores the objects durably."""
+    async def write(self, objects: Mapping[str, bytes]) -> None: ...
 
     async def write_once(self, key: str, data: bytes) -> None:
         """Writes the object unless it exists; of several writers exactly one succeeds."""
@@ -86,26 +82,25 @@ class Archive(Protocol):
     async def delete(self, keys: Collection[str]) -> None:
         """Deletes objects, including drafts left by a crash; ignores missing ones."""
 
-    async def keys(self, prefix: str) -> list[str]:
-        """Returns the sorted keys that begin with `prefix`, a folder name and a slash."""
+    async def keys(self, prefix: str) -> list[str]: ...
 
     async def check(self) -> None: ...
 
 
 async def all_ended(calls: Iterable[Awaitable[None]]) -> None:
-    """Awaits all calls, then raises the first error: no write continues while the caller cleans up."""
+    """Awaits all calls before it raises: no write continues while the caller cleans up."""
     for outcome in await asyncio.gather(*calls, return_exceptions=True):
         if isinstance(outcome, BaseException):
             raise outcome
 
 
 def object_key(agent_id: str, memory_id: UUID) -> str:
-    """Returns `{agent_id}/{memory_id}.json`, the agent id encoded against path traversal."""
+    """Returns `{agent_id}/{memory_id}.json`, with the agent id encoded."""
     return f"{encode_segment(agent_id, caseless=True)}/{memory_id}.json"
 
 
 async def archive_id(archive: Archive) -> UUID:
-    """Returns the id stored in the archive; creates it on first use. Raises DependencyUnavailable.
+    """Returns the id stored in the archive; creates it on first use.
 
     It is read on every call: if a volume is unmounted, the same directory is another archive.
     """
@@ -120,7 +115,6 @@ async def archive_id(archive: Archive) -> UUID:
 
 
 async def stored_id(archive: Archive) -> UUID | None:
-    """Returns the id stored in the archive, None if it was never used. Raises DependencyUnavailable."""
     try:
         data = await archive.read(ID_KEY)
     except NotFound:
@@ -134,9 +128,9 @@ async def stored_id(archive: Archive) -> UUID | None:
 
 
 async def archive_memories(archive: Archive, agent_id: str, rows: Sequence[Mapping[str, Any]]) -> list[ArchivedObject]:
-    """Writes copies of memories and verifies them by reading them back; returns them in the rows' order.
+    """Writes copies and verifies them by reading them back; returns them in the rows' order.
 
-    Only after this may the rows be deleted. Raises DependencyUnavailable.
+    Only after this may the rows be deleted.
     """
     objects = await asyncio.to_thread(_packed, agent_id, rows)
     await archive.write(objects)
@@ -160,10 +154,6 @@ async def archive_memories(archive: Archive, agent_id: str, rows: Sequence[Mappi
 async def read_copies(
     archive: Archive, kept: Mapping[UUID, ArchivedObject]
 ) -> tuple[dict[UUID, JsonObject], dict[UUID, NotFound | Conflict]]:
-    """Returns the readable copies as JSON values, and the error of each other one.
-
-    Raises DependencyUnavailable.
-    """
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def copy(memory_id: UUID, each: ArchivedObject) -> JsonObject | NotFound | Conflict:
@@ -180,11 +170,7 @@ async def read_copies(
 
 
 async def read_copy(archive: Archive, memory_id: UUID, kept: ArchivedObject) -> JsonObject:
-    """Returns one archived memory as JSON values.
-
-    Raises NotFound for a missing copy, Conflict for a damaged one, each with its `memory_id`;
-    DependencyUnavailable.
-    """
+    """Raises NotFound for a missing copy, Conflict for a damaged one, each with its `memory_id`."""
     where = {"memory_id": str(memory_id)}
     try:
         data = await archive.read(kept.object_key)
@@ -227,7 +213,7 @@ async def read_stray(archive: Archive, key: str) -> JsonObject | None:
 
 
 def memory_of(key: str) -> UUID | None:
-    """Returns the memory id in an object key; None if the key is not that of a copy."""
+    """Returns the memory id in an object key; None for another key."""
     name = key.rpartition("/")[2]
     try:
         return UUID(name.removesuffix(".json")) if name.endswith(".json") else None
@@ -236,7 +222,6 @@ def memory_of(key: str) -> UUID | None:
 
 
 def vector_of(copy: Mapping[str, Any]) -> HalfVector | None:
-    """Returns the vector of an archived memory."""
     kept = copy["embedding"]
     return None if kept is None else HalfVector(np.frombuffer(base64.b64decode(kept), HALF_FLOATS))
 
@@ -261,8 +246,8 @@ def _as_json(value: Any) -> Any:
 class DirectoryArchive:
     """Files below one directory, each written to a draft, synced, then renamed.
 
-    A call that exceeds `timeout_seconds` raises Unreachable and opens the circuit. Its thread stops before
-    its next file. Until it has ended, no write or deletion starts: the thread could undo it.
+    A call that times out raises Unreachable and opens the circuit. Its thread stops before its next file; until it
+    has ended, no write or deletion starts, which it could undo.
     """
 
     name = "directory"
@@ -279,7 +264,7 @@ class DirectoryArchive:
         folders = sorted({path.parent for path, _ in pairs})
         await self._call(lambda _: _make_folders(folders))
         shares = (pairs[start::WRITING_THREADS] for start in range(min(WRITING_THREADS, len(pairs))))
-        await all_ended(self._change(partial(_write_files, share)) for share in shares)
+        await all_ended(self._call(partial(_write_files, share), changes=True) for share in shares)
         await self._call(lambda _: _sync_folders([*folders, self._root]))
 
     async def write_once(self, key: str, data: bytes) -> None:
@@ -289,18 +274,14 @@ class DirectoryArchive:
         return bytes(await self._call(lambda _: (self._root / key).read_bytes()))
 
     async def delete(self, keys: Collection[str]) -> None:
-        paths = [self._root / key for key in keys]
-        await self._change(partial(_delete_files, paths))
+        await self._call(partial(_delete_files, [self._root / key for key in keys]), changes=True)
 
     async def keys(self, prefix: str) -> list[str]:
-        """Returns the sorted keys of a folder; a draft left by a crash counts as its (unreadable) object."""
+        """Returns the keys of a folder; a draft left by a crash counts as its (unreadable) object."""
         return [f"{prefix}{name}" for name in await self._call(lambda _: _names_in(self._root / prefix))]
 
     async def check(self) -> None:
         await self._call(lambda _: self._check(), force=True)
-
-    async def _change(self, work: Callable[[Event], None]) -> None:
-        await self._call(work, changes=True)
 
     async def _call(self, work: Callable[[Event], Any], *, changes: bool = False, force: bool = False) -> Any:
         try:
@@ -342,7 +323,7 @@ class DirectoryArchive:
 
 
 def _started(work: Callable[[], Any]) -> asyncio.Future[Any]:
-    """Starts a daemon thread: unlike an executor's thread it does not delay shutdown while it hangs."""
+    """Starts a daemon thread, which does not delay shutdown while it hangs, as an executor does."""
     outcome: Future[Any] = Future()
     outcome.set_running_or_notify_cancel()
 
@@ -436,7 +417,7 @@ NONCE_BYTES = 12
 
 
 class SealedArchive:
-    """An archive whose objects are sealed with one key, and opened with any of the keyring.
+    """Seals objects with one key, and opens them with any of the keyring.
 
     Objects written unsealed are read as they are: the tombstone's digest verifies them.
     """
@@ -451,11 +432,11 @@ class SealedArchive:
         await self._inner.write(await asyncio.to_thread(self._sealed, objects))
 
     async def write_once(self, key: str, data: bytes) -> None:
-        """Writes the object unless it exists, unsealed: it identifies the archive under any keys."""
+        # Unsealed: it identifies the archive under any keys.
         await self._inner.write_once(key, data)
 
     async def read(self, key: str) -> bytes:
-        """Returns the opened object. Raises NotFound; Conflict if it cannot be opened."""
+        """Raises NotFound; Conflict if the object cannot be opened."""
         return self.opened(key, await self._inner.read(key))
 
     async def delete(self, keys: Collection[str]) -> None:
@@ -480,7 +461,6 @@ class SealedArchive:
         return {key: sealed(key, data) for key, data in objects.items()}
 
     def opened(self, key: str, data: bytes) -> bytes:
-        """Returns the object's plaintext. Raises Conflict."""
         if not data.startswith(MARK):
             return data
         head, _, body = data[len(MARK) :].partition(b"\n")

@@ -43,8 +43,6 @@ class VectorColumns:
 
 @dataclass(slots=True, kw_only=True)
 class RuleColumns:
-    """The columns that the contradiction rules read."""
-
     content: str
     timestamp: datetime
     speaker: str | None
@@ -56,14 +54,11 @@ class RuleColumns:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> RuleColumns:
-        """Converts a row that has these columns and others."""
         return RuleColumns(**{name: row[name] for name in _RULE})
 
 
 @dataclass(slots=True, kw_only=True)
 class MemoryColumns(RuleColumns):
-    """Columns that both a new and a stored memory have."""
-
     text: TextColumns
     vector: VectorColumns
     memory_type: str
@@ -80,8 +75,6 @@ class MemoryColumns(RuleColumns):
 
 @dataclass(slots=True, kw_only=True)
 class NewColumns(MemoryColumns):
-    """All column values of a memory to store, its subject keys, and whether it has several passages."""
-
     external_id: str | None
     response: str | None
     valid_from: datetime
@@ -96,15 +89,12 @@ class NewColumns(MemoryColumns):
 
 @dataclass(slots=True, kw_only=True)
 class StoredMemory(MemoryColumns):
-    """A stored memory, as a change reads it."""
-
     memory_id: UUID
     version: int
     expires_at: datetime | None
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> StoredMemory:
-        """Converts a row that has all columns of the table."""
         return cls(
             text=TextColumns(**{name: row[name] for name in TEXT}),
             vector=VectorColumns(row["embedding"], row["embedding_model"]),

@@ -1,4 +1,4 @@
-"""Fits memories into a token budget and builds the context. Pure: the caller passes a token counter."""
+"""Fits memories into a token budget and builds the context. Pure."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ from agentcore.memory.contexts.shortening import told_by_others
 from agentcore.memory.language.text import normal_form
 
 WORKING_SHARE = 0.5
-# Shortening is slow: at most this many memories that did not fit are shortened for the remaining budget.
+# Shortening is slow: limits how many memories are shortened for the remaining budget.
 TRIED_SHORTENED = 8
 # After the top hits, texts longer than this rank below shorter ones of equal score; decision 0031.
 LONG_CHARS = 800
 LONG_EXPONENT = 0.2
-# Number of first words that distinguish most texts.
+# First words that distinguish most texts.
 BEGINNING_WORDS = 12
-# Rounds of removing duplicate sentences and refilling the freed budget.
 TOLD_ONCE_ROUNDS = 2
 Loss = Literal["beyond_max_tokens", "same_text", "told_by_parent", "told_by_sources", "told_by_others"]
 
 
 @dataclass(frozen=True)
 class Context:
-    """The text, its exact token count, its lines, and the omitted memories with the reason."""
+    """The text, its token count, its lines, and the omitted memories with the reason."""
 
     text: str
     token_count: int
@@ -45,7 +44,7 @@ class Context:
 
     @property
     def shortened(self) -> list[UUID]:
-        """Memories that are included but not in full, in the order of the text."""
+        """Memories that are not included in full, in the order of the text."""
         return [line.entry.memory_id for line in self.lines if line.shortened or line.told_elsewhere]
 
 
@@ -58,13 +57,12 @@ def build_context(
 ) -> Context:
     """Fills the budget with these memories, best first; the text never exceeds `max_tokens`.
 
-    1. Entries of the task that a clear query refers to, then the task's window; if there are hits, at most
-       half of the budget (`contexts/filling.py`).
-    2. Hits in full, and from `replacements` summaries of those that do not fit.
+    1. Entries of the task that a clear query refers to, then the task's window; with hits, at most half of the budget.
+    2. Hits in full, and summaries from `replacements` of those that do not fit.
     3. Shortened entries of the task in full.
     4. Hits that are too long, shortened.
 
-    Sentences in several lines are deduplicated (`contexts/shortening.py`), and the freed budget is refilled.
+    Sentences in several lines are deduplicated, and the freed budget is refilled.
     """
     unlike = _unlike(entries) if manner.distinct else entries
     filling = Filling(max_tokens, cache(count), manner, [*unlike, *replacements])
@@ -72,12 +70,16 @@ def build_context(
     lines = filling.lines
     text, tokens = _counted(lines, manner.form, count)
     while tokens > max_tokens:
-        _drop(lines, tokens - max_tokens)
+        excess = tokens - max_tokens
+        while lines and excess > 0:
+            excess -= lines.pop().tokens
         # Restores sentences that were deduplicated against a dropped line.
         lines = filling.once(lines) if manner.distinct else lines
         text, tokens = _counted(lines, manner.form, count)
     if not lines:
-        text, tokens = _nothing(manner.form, max_tokens, count)
+        text, tokens = manner.form.nothing, count(manner.form.nothing)
+        if tokens > max_tokens:
+            text, tokens = "", 0
     there = {line.entry.memory_id for line in lines}
     new = {entry.memory_id for entry in unlike}
     telling = {line.entry.memory_id for line in lines if not line.shortened}
@@ -102,7 +104,7 @@ def _loss(entry: ContextEntry, new: Set[UUID], telling: Set[UUID], repeated: Set
 def compress_memory_sequence(
     entries: Sequence[ContextEntry], max_tokens: int, count: CountTokens, manner: Manner = PLAIN
 ) -> list[ContextLine]:
-    """Returns the lines that fit, in the given order: each memory in full, else shortened, else omitted."""
+    """Returns the lines that fit, in the given order: in full, else shortened, else omitted."""
     filling = Filling(max_tokens, count, manner, entries)
     filling.add(entries, filling.room)
     return filling.lines
@@ -111,7 +113,8 @@ def compress_memory_sequence(
 def _fill(
     filling: Filling, entries: Sequence[ContextEntry], replacements: Sequence[ContextEntry], manner: Manner
 ) -> None:
-    working, found = _parted(entries)
+    working = [entry for entry in entries if _is_working(entry)]
+    found = [entry for entry in entries if not _is_working(entry)]
     best_worth = max((entry.worth for entry in entries), default=0.0)
     meant = clearly_meant(working, best_worth) if manner.clear else []
     by_id = {entry.memory_id for entry in meant}
@@ -123,11 +126,8 @@ def _fill(
     kept = filling.room - int(filling.room * manner.found_share)
     filling.add(found[:BEST_FOUND], filling.room - kept)
     behind = _shorter_first(found[BEST_FOUND:])
-    if replacements:
-        summarised = int((filling.room - kept) * manner.summaries_share)
-        filling.add_in_full(behind, filling.room - kept - summarised)
-        filling.add_replacements(replacements, entries, filling.room - kept)
     filling.add_in_full(behind, filling.room - kept)
+    filling.add_replacements(replacements, entries, filling.room - kept)
     filling.expand(window, filling.room)
     filling.add([*meant, *window], filling.room)
     filling.add(filling.waiting(found)[:TRIED_SHORTENED], filling.room - kept)
@@ -144,17 +144,11 @@ def _tell_once(filling: Filling, found: Sequence[ContextEntry], behind: Sequence
     filling.tell_once()
 
 
-def _parted(entries: Sequence[ContextEntry]) -> tuple[list[ContextEntry], list[ContextEntry]]:
-    working = [entry for entry in entries if _is_working(entry)]
-    return working, [entry for entry in entries if not _is_working(entry)]
-
-
 def _is_working(entry: ContextEntry) -> bool:
     return entry.section == TASK and not entry.outside
 
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Drops repeated texts of one speaker, except entries of the task."""
     begun: dict[tuple[str, str | None], list[ContextEntry]] = {}
     for entry in entries:
         begun.setdefault((_beginning(entry.content), entry.speaker), []).append(entry)
@@ -182,18 +176,8 @@ def _shorter_first(found: Sequence[ContextEntry]) -> list[ContextEntry]:
     return sorted(found, key=worth, reverse=True)
 
 
-def _drop(lines: list[ContextLine], excess_tokens: int) -> None:
-    while lines and excess_tokens > 0:
-        excess_tokens -= lines.pop().tokens
-
-
 def _counted(lines: Sequence[ContextLine], form: Form, count: CountTokens) -> tuple[str, int]:
     if not lines:
         return "", 0
     text = form.whole(sections(in_order(lines)))
     return text, count(text)
-
-
-def _nothing(form: Form, max_tokens: int, count: CountTokens) -> tuple[str, int]:
-    tokens = count(form.nothing) if form.nothing else 0
-    return (form.nothing, tokens) if tokens <= max_tokens else ("", 0)

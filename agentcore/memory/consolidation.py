@@ -1,4 +1,4 @@
-"""Compares a new memory with an old one: equal, near-duplicate, superseding, possibly so, or unrelated. Pure.
+"""Compares a new memory with an old one. Pure.
 
 A wrong supersession hides a valid memory, so it requires the same subject and attribute with another value.
 """
@@ -26,8 +26,6 @@ Relation = Literal["same", "near", "possible", "superseding", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How the new memory relates to the old one, and the rule that decided it."""
-
     relation: Relation
     rule: str = ""
 
@@ -41,7 +39,7 @@ NOTHING = Verdict("none")
 
 
 def told(memory: RuleColumns | MemoryRecord | MemorySummary) -> RuleInput:
-    """Returns a memory's columns as `RuleInput`; of an exchange, the user's text with the answer as `reply`."""
+    """Returns the input of the rules; of an exchange, the user's text with the answer as `reply`."""
     text, reply = memory.content, ""
     if text.startswith(_ASKED) and _ANSWERED in text and not _ACTED.search(text):
         text, _, reply = text.removeprefix(_ASKED).partition(_ANSWERED)
@@ -50,7 +48,7 @@ def told(memory: RuleColumns | MemoryRecord | MemorySummary) -> RuleInput:
 
 
 def judge(old: RuleInput, new: RuleInput) -> Verdict:
-    """Compares two memories. Never "superseding" if the old one is later, or for long texts."""
+    """Never "superseding" if the old one is later, or for long texts."""
     if normal_form(old.content) == normal_form(new.content):
         return Verdict("same")
     if max(len(old.content), len(new.content)) > JUDGED_CHARS:
@@ -73,7 +71,6 @@ def _replacement(old: RuleInput, new: RuleInput) -> str:
 
 
 def _rule(old: RuleInput, new: RuleInput) -> str:
-    """Returns the rule for statements, else the rule for facts."""
     rule = _replacement(old, new)
     return rule if rule and rule != POSSIBLE else _other_fact(old, new) or rule
 
@@ -143,7 +140,6 @@ def _typed_values(tokens: Sequence[Token]) -> set[str]:
 
 
 def _in_like_words(before: set[str], after: set[str]) -> bool:
-    """Whether the longer text contains most words of the shorter; one word may differ in spelling."""
     gone, come = before - after, after - before
     if gone and come and not _alike_words(gone, come):
         return False
@@ -165,7 +161,7 @@ def _negations(tokens: Sequence[Token]) -> int:
 
 
 def subject_keys(reading: Reading, speaker: str | None = None) -> list[str]:
-    """Returns the keys of which two statements must share one for supersession."""
+    """Returns the keys of which superseding statements must share one."""
     keys = (key for said in reading.statements for key in _keys(said, speaker))
     return list(dict.fromkeys(keys))
 
@@ -209,7 +205,7 @@ _TURNED = (
 
 
 def echoes(stated: RuleInput, said: RuleInput) -> bool:
-    """Returns whether `said` merely repeats `stated`, shortly after it, by another speaker."""
+    """Whether `said` merely repeats `stated`, shortly after it, by another speaker."""
     if not _answers(stated, said) or "?" in said.content:
         return False
     repeated = plain(_HEARD.sub("", _KEPT.sub(".", plain(said.content) + ".")))

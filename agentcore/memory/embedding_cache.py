@@ -6,8 +6,8 @@ import asyncio
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol, cast
+from contextlib import suppress
+from typing import cast
 
 import numpy as np
 from redis.asyncio import Redis
@@ -16,8 +16,7 @@ from redis.exceptions import RedisError
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.keys import encode_segment
-
-__all__ = ["CACHE_KEY_PREFIX", "AgentEmbedder", "CacheObserver", "CacheStatistics", "CachingEmbedder"]
+from agentcore.telemetry import Metrics
 
 CACHE_KEY_PREFIX = "memory:embedding:"
 MAX_CACHE_BYTES = 64 * 1024 * 1024
@@ -26,30 +25,11 @@ CACHE_ENTRY_OVERHEAD_BYTES = 320
 CacheKey = tuple[str, bytes]
 
 
-@dataclass
-class CacheStatistics:
-    """Cache hits and misses since the start, in texts, and failures of Redis."""
-
-    process_hits: int = 0
-    process_misses: int = 0
-    redis_hits: int = 0
-    redis_misses: int = 0
-    redis_failures: int = 0
-
-
-class CacheObserver(Protocol):
-    """Receives every cache lookup, for metrics."""
-
-    def embeddings_cached(self, place: Literal["process", "redis"], *, hits: int, misses: int) -> None:
-        """Counts the hits and misses of one lookup."""
-
-
 class CachingEmbedder(EmbedderLayer):
-    """Caches vectors per agent in this process, and query vectors also in Redis, keyed by a text digest.
+    """Caches vectors per agent and text digest; `embed` bypasses the cache.
 
-    `for_agent` returns the cached view of one agent; `embed` bypasses the cache. Document vectors are not
-    cached in Redis: each is embedded once, and a million of them would fill it. A failure of Redis counts as
-    a miss. The client must return bytes and have its own timeouts and circuit breaker.
+    Document vectors are not cached in Redis: each is embedded once, and a million of them would fill it. A failure
+    of Redis counts as a miss.
     """
 
     def __init__(
@@ -59,13 +39,12 @@ class CachingEmbedder(EmbedderLayer):
         *,
         max_entries: int = 20_000,
         ttl_seconds: int = 86_400,
-        observer: CacheObserver | None = None,
+        metrics: Metrics | None = None,
     ) -> None:
         super().__init__(inner)
-        self.statistics = CacheStatistics()
         self._redis = redis
         self._ttl_seconds = ttl_seconds
-        self._observer = observer
+        self._metrics = metrics
         self._entries: OrderedDict[CacheKey, Vectors] = OrderedDict()
         entry_bytes = 4 * self.dimensions + CACHE_ENTRY_OVERHEAD_BYTES
         self._max_entries = min(max_entries, MAX_CACHE_BYTES // entry_bytes)
@@ -73,7 +52,7 @@ class CachingEmbedder(EmbedderLayer):
 
     @property
     def entry_count(self) -> int:
-        """Number of vectors cached in this process. Not `__len__`: an embedder must never be falsy."""
+        """Not `__len__`: an embedder must never be falsy."""
         return len(self._entries)
 
     async def close(self) -> None:
@@ -82,18 +61,16 @@ class CachingEmbedder(EmbedderLayer):
         await self._inner.close()
 
     async def drain(self) -> None:
-        """Waits until pending writes to Redis have finished."""
         await asyncio.gather(*self._sharing)
 
     def for_agent(self, agent_id: str, users: Iterable[str | None] | None = None) -> AgentEmbedder:
-        """Returns the agent's view of the cache; `users`: users of a bound token, cached separately."""
+        """`users`: users of a bound token, cached separately."""
         return AgentEmbedder(self, agent_id, "" if users is None else repr(sorted(map(repr, users))))
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         return await self._inner.embed(texts, kind)
 
     async def embed_cached(self, agent_id: str, texts: Sequence[str], kind: EmbeddingKind, scope: str = "") -> Vectors:
-        """Returns one vector per text, from the agent's cache entries in this scope or from the model."""
         if not texts:
             return np.empty((0, self.dimensions), np.float32)
         keys = [self._key(agent_id, text, kind, scope) for text in texts]
@@ -111,8 +88,7 @@ class CachingEmbedder(EmbedderLayer):
         return np.stack([found[key] for key in keys])
 
     async def forget(self, agent_id: str) -> None:
-        """Deletes the agent's vectors in this process and in Redis; other processes
-        keep theirs until they exit. Raises DependencyUnavailable."""
+        """Deletes the agent's vectors here and in Redis, not in other processes. Raises DependencyUnavailable."""
         await self.drain()
         for key in [key for key in self._entries if key[0] == agent_id]:
             del self._entries[key]
@@ -134,11 +110,9 @@ class CachingEmbedder(EmbedderLayer):
         found = {key: self._entries[key] for key in keys if key in self._entries}
         for key in found:
             self._entries.move_to_end(key)
-        hits = sum(key in found for key in keys)
-        self.statistics.process_hits += hits
-        self.statistics.process_misses += len(keys) - hits
-        if self._observer is not None:
-            self._observer.embeddings_cached("process", hits=hits, misses=len(keys) - hits)
+        if self._metrics is not None:
+            hits = sum(key in found for key in keys)
+            self._metrics.embeddings_cached("process", hits=hits, misses=len(keys) - hits)
         return found
 
     def _remember(self, made: Mapping[CacheKey, Vectors]) -> None:
@@ -155,7 +129,6 @@ class CachingEmbedder(EmbedderLayer):
         try:
             values = await self._redis.mget([_redis_key(key) for key in keys])
         except (RedisError, OSError):
-            self.statistics.redis_failures += 1
             return {}
         found = {
             key: np.frombuffer(value, "<f4").astype(np.float32)
@@ -163,10 +136,8 @@ class CachingEmbedder(EmbedderLayer):
             if isinstance(value, bytes) and len(value) == 4 * self.dimensions
         }
         self._remember(found)
-        self.statistics.redis_hits += len(found)
-        self.statistics.redis_misses += len(keys) - len(found)
-        if self._observer is not None:
-            self._observer.embeddings_cached("redis", hits=len(found), misses=len(keys) - len(found))
+        if self._metrics is not None:
+            self._metrics.embeddings_cached("redis", hits=len(found), misses=len(keys) - len(found))
         return found
 
     def _share_soon(self, made: Mapping[CacheKey, Vectors]) -> None:
@@ -176,18 +147,13 @@ class CachingEmbedder(EmbedderLayer):
             task.add_done_callback(self._sharing.discard)
 
     async def _share(self, made: Mapping[CacheKey, Vectors]) -> None:
-        try:
+        redis = cast(Redis, self._redis)
+        with suppress(RedisError, OSError):
             for key, vector in made.items():
-                await cast(Redis, self._redis).set(
-                    _redis_key(key), vector.astype("<f4").tobytes(), ex=self._ttl_seconds
-                )
-        except (RedisError, OSError):
-            self.statistics.redis_failures += 1
+                await redis.set(_redis_key(key), vector.astype("<f4").tobytes(), ex=self._ttl_seconds)
 
 
 class AgentEmbedder(EmbedderLayer):
-    """The cached embedder of one agent."""
-
     def __init__(self, cache: CachingEmbedder, agent_id: str, scope: str = "") -> None:
         super().__init__(cache)
         self._cache = cache
@@ -201,7 +167,6 @@ class AgentEmbedder(EmbedderLayer):
         return await self._cache.embed_cached(self._agent_id, texts, kind, self._scope)
 
     async def forget(self) -> None:
-        """Deletes the agent's cached vectors. Raises DependencyUnavailable."""
         await self._cache.forget(self._agent_id)
 
 

@@ -11,31 +11,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agentcore.errors import DependencyUnavailable
-
-__all__ = [
-    "EMBEDDERS",
-    "RELATION_CLASSIFIERS",
-    "BatchingEmbedder",
-    "Embedder",
-    "EmbedderLayer",
-    "EmbedderOptions",
-    "EmbeddingKind",
-    "RelationClassifier",
-    "Vectors",
-    "refused_by",
-    "unit_rows",
-]
+from agentcore.memory.llm import Model
 
 EmbeddingKind = Literal["document", "query"]
 Vectors: TypeAlias = NDArray[np.float32]
 
-# Providers by their value of `EMBEDDING_MODEL`. Each class is constructed with EmbedderOptions.
+# By value of `EMBEDDING_MODEL`; constructed with EmbedderOptions.
 EMBEDDERS: Mapping[str, str] = {
     "local": "agentcore.providers.e5:E5Embedder",
     "minilm": "agentcore.providers.minilm:MiniLmEmbedder",
@@ -55,47 +42,35 @@ DEFAULT_MODEL_NAMES: Mapping[str, str] = {
 }
 
 
-class Embedder(Protocol):
-    """Embeds texts with one model."""
+class Embedder(Model, Protocol):
+    """Embeds texts with one model; only vectors of models with equal names are comparable.
+
+    `distinguishes_queries`: a text has another vector as a query than as a document. `batch_size`: the preferred
+    number of texts per call. `parallel_requests`: how many concurrent calls per kind are useful.
+    """
 
     @property
-    def model(self) -> str:
-        """The name stored with each vector; only vectors with equal names are comparable."""
+    def dimensions(self) -> int: ...
 
     @property
-    def dimensions(self) -> int:
-        """The length of a vector."""
+    def distinguishes_queries(self) -> bool: ...
 
     @property
-    def distinguishes_queries(self) -> bool:
-        """Whether the embeddings of a text as a query and as a document differ."""
+    def batch_size(self) -> int: ...
 
     @property
-    def batch_size(self) -> int:
-        """The preferred number of texts per call; `embed` accepts any number."""
-
-    @property
-    def parallel_requests(self) -> int:
-        """How many concurrent calls of `embed` per kind are useful."""
-
-    async def open(self) -> None:
-        """Loads or connects the model. Raises ConfigurationError or StartupError if it can never succeed."""
-
-    async def close(self) -> None:
-        """Releases the resources of `open`; a no-op if it is not open."""
+    def parallel_requests(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         """Returns one L2-normalized row per text, in order. Raises DependencyUnavailable."""
 
 
 class RelationClassifier(Protocol):
-    """Decides whether a message changes what an earlier one states."""
+    """Returns for pairs (earlier, later) the probability that the later text changes what the other states."""
 
-    async def changes(self, pairs: Sequence[tuple[str, str]]) -> Vectors:
-        """Returns for each pair (earlier, later) the probability that the later text changes the other."""
+    async def changes(self, pairs: Sequence[tuple[str, str]]) -> Vectors: ...
 
-    def close(self) -> None:
-        """Stops its thread."""
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -115,11 +90,7 @@ class EmbedderOptions:
 
 
 def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
-    """Returns a provider's answer as L2-normalized float32 rows.
-
-    Raises DependencyUnavailable if its shape is not `(count, dimensions)`, or a row is zero or not
-    finite.
-    """
+    """Returns a provider's answer as L2-normalized float32 rows. Raises DependencyUnavailable for invalid rows."""
     try:
         vectors = np.asarray(rows, dtype=np.float32)
     except (TypeError, ValueError) as cause:
@@ -136,13 +107,10 @@ def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:
 
 
 def refused_by(model: str) -> str:
-    """Returns the model name recorded for a memory whose text that model refused."""
     return f"refused:{model}"
 
 
 class EmbedderLayer:
-    """Base class of wrappers around an embedder; copies its attributes."""
-
     def __init__(self, inner: Embedder) -> None:
         self.model = inner.model
         self.dimensions = inner.dimensions
@@ -153,9 +121,6 @@ class EmbedderLayer:
 
     async def open(self) -> None:
         await self._inner.open()
-
-
-# --- batching ----------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -233,7 +198,7 @@ class _Lane:
 
 
 class BatchingEmbedder(EmbedderLayer):
-    """Batches requests that arrive while others are running; a single one starts at once.
+    """Batches requests that arrive while others are running.
 
     Queries and documents have separate queues, so a long import does not delay queries. A batch that the
     provider refuses (`data.refused` of the error) is retried one request at a time.
@@ -241,10 +206,8 @@ class BatchingEmbedder(EmbedderLayer):
 
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
-        self._lanes: Mapping[EmbeddingKind, _Lane] = {
-            "document": _Lane(inner, "document"),
-            "query": _Lane(inner, "query"),
-        }
+        kinds: tuple[EmbeddingKind, ...] = get_args(EmbeddingKind)
+        self._lanes: Mapping[EmbeddingKind, _Lane] = {kind: _Lane(inner, kind) for kind in kinds}
 
     async def close(self) -> None:
         for lane in self._lanes.values():

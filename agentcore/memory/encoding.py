@@ -114,7 +114,7 @@ class _Sentence:
 
 
 def interaction_text(query: str | None, response: str | None, actions: Sequence[object], outcome: object) -> str:
-    """Returns an interaction as one text: query, response, then a line per action and for the outcome."""
+    """Returns an interaction as one text, with a line per action and for the outcome."""
     asked, answered = (query or "").strip(), (response or "").strip()
     lines = [f"User: {asked}", f"Agent: {answered}"] if asked and answered else [asked or answered]
     lines += [f"{_ACTION}{text}" for action in actions if (text := _action_text(action))]
@@ -123,7 +123,7 @@ def interaction_text(query: str | None, response: str | None, actions: Sequence[
 
 
 def action_outcomes(actions: Sequence[object], outcome: object) -> list[dict[str, str]]:
-    """Returns each action, in order, with its own result, or else with the outcome of the interaction."""
+    """Returns each action with its own result, or else with the outcome of the interaction."""
     overall = _rendered(outcome)
     return [
         {"action": text, "outcome": _own_result(action) or overall}
@@ -133,12 +133,11 @@ def action_outcomes(actions: Sequence[object], outcome: object) -> list[dict[str
 
 
 def digest(normalised: str) -> bytes:
-    """Returns the digest that identifies texts of one normal form."""
     return hashlib.sha256(normalised.encode("utf-8", "surrogatepass")).digest()
 
 
 def encode(content: str, *, speaker: str | None = None) -> Encoded:
-    """Returns the derived fields of a text. All but the hash use its first `ANALYSED_CHARS` characters."""
+    """Returns the derived fields of a text; all but the hash use its first ANALYSED_CHARS characters."""
     content = content.strip()
     normalised = normal_form(content)
     spoken_by = _spoken_by(speaker)

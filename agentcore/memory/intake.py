@@ -36,7 +36,7 @@ _CARRIED = ("tags", "metadata", "pinned", "external_id", "interaction_id", "pare
 
 @dataclass(frozen=True)
 class Draft:
-    """A memory without vector: columns, the text that they derive from, and digest of the request."""
+    """A memory without vector: columns, their source text, and digest of the request."""
 
     params: StoreParams
     columns: NewColumns
@@ -47,7 +47,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class DerivedText:
-    """Values derived from a text. `flags`: names of the patterns of injected instructions that it matches."""
+    """Values derived from a text; `flags`: patterns of injected instructions that it matches."""
 
     content: str
     columns: TextColumns
@@ -65,10 +65,7 @@ def draft(
     default_ttls: Mapping[str, int],
     screen: Screen,
 ) -> Draft:
-    """Returns all values of a memory that derive from the params alone. Raises InvalidParams.
-
-    `default_ttls`: the service's, in seconds by layer.
-    """
+    """Raises InvalidParams. `default_ttls`: the service's, in seconds by layer."""
     # A TTL counts from the request, so a retry of the same request may pass a smaller one.
     request = params.model_dump_json(exclude={"idempotency_key", "ttl_seconds"}, exclude_defaults=True)
     said: Interaction | StoreParams = params.interaction or params
@@ -115,7 +112,6 @@ def draft(
 
 
 def _complete(columns: NewColumns, agent_id: str, params: StoreParams) -> None:
-    """Sets the columns of an interaction, and the subjects of a memory that is current."""
     interaction = params.interaction
     if interaction is not None:
         columns.interaction_id, columns.actions = interaction.interaction_id, interaction.actions
@@ -147,7 +143,6 @@ def text_columns(
     timestamp: datetime,
     screen: Screen,
 ) -> DerivedText:
-    """Returns the values derived from a text said at `timestamp`."""
     encoded = encode(content, speaker=speaker)
     # Days are UTC days, independent of the database's time zone.
     said_at = timestamp.astimezone(UTC)
@@ -171,7 +166,7 @@ def text_columns(
 
 
 def subjects_of(agent_id: str, memory: RuleColumns) -> list[int]:
-    """Returns digests of a memory's subjects; they differ by agent, namespace and user.
+    """Returns digests of a memory's subjects, which differ by agent, namespace and user.
 
     Empty for a flagged memory, which must not supersede another.
     """
@@ -185,7 +180,6 @@ def subjects_of(agent_id: str, memory: RuleColumns) -> list[int]:
 
 
 def check_length(content: str, field: str) -> None:
-    """Raises InvalidParams if a composed text exceeds the length limit of a text."""
     if len(content) > MAX_TEXT_CHARS:
         raise InvalidParams(
             f"{field} makes a memory of {len(content)} characters; {MAX_TEXT_CHARS} is the most", data={"field": field}
@@ -193,14 +187,13 @@ def check_length(content: str, field: str) -> None:
 
 
 def is_long_work(chars: int, items: int = 1) -> bool:
-    """Whether deriving the columns of this much text would block the event loop."""
     return items > THREAD_ABOVE_ITEMS or chars > THREAD_ABOVE_CHARS
 
 
 def is_same(row: Mapping[str, Any], each: Draft) -> bool:
-    """Whether a memory with the same normalized text is a duplicate, so the draft need not be stored.
+    """Whether a memory with the same normalized text is a duplicate of the draft.
 
-    The scope is equal, no different time is given, and the memory has all values that the draft has.
+    The scope is equal, no different time is given, and it has all values that the draft has.
     """
     columns, params = each.columns, each.params
     return all(
@@ -217,7 +210,6 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
 
 
 def compared(memory_id: UUID, each: Draft) -> Mapping[str, Any]:
-    """Returns a draft as a row that `is_same` can read."""
     names = *_SCOPE, *_CARRIED, "timestamp", "ttl_seconds", "relevance_score"
     links = [link.model_dump() for link in each.params.links]
     own = {name: getattr(each.columns, name) for name in names}
@@ -234,7 +226,6 @@ def _near(stored: float, given: float) -> bool:
 
 
 def is_timed(params: StoreParams) -> bool:
-    """Whether the caller set a timestamp."""
     return params.timestamp is not None or (params.interaction is not None and params.interaction.timestamp is not None)
 
 
@@ -247,7 +238,7 @@ def _said(params: StoreParams, speaker: str | None, metadata: JsonObject) -> tup
 
 
 def spoken(content: str, speaker: str | None, metadata: JsonObject) -> str:
-    """Returns a content without the reasoning blocks of an assistant; a person's content is unchanged."""
+    """Removes the reasoning blocks of an assistant; a person's content is unchanged."""
     speakers = speaker, metadata.get("role")
     if any(is_assistant(each) for each in speakers if isinstance(each, str)):
         return strip_leading_reasoning(content, cut_off=True)
@@ -262,7 +253,7 @@ def _ttl_seconds(params: StoreParams) -> int | None:
 def _provenance(caller: Caller, params: StoreParams, content_hash: bytes) -> JsonObject:
     given = {
         "form": "content" if params.interaction is None else "interaction",
-        # The vector is the caller's only while the text has this hash.
+        # The vector is the caller's while the text has this hash.
         "own_vector_of": None if params.embedding is None else content_hash.hex(),
         # False: older memories that are stored later are not superseded by it either.
         "supersede": None if params.supersede else False,

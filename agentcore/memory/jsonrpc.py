@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from agentcore.errors import WIRE_ERRORS, AgentCoreError, InvalidParams, NotAuthorised
+from agentcore.errors import WIRE_ERRORS, InvalidParams, NotAuthorised
 from agentcore.limits import MAX_IDS, MAX_PAGE
 from agentcore.memory.api import METHODS, AnyMethod, Caller, MemoryApi
 from agentcore.memory.models import JsonObject, Strict
@@ -30,8 +30,6 @@ _ROWS_ASKED = ("k", "limit", "max_tokens")
 
 @dataclass(frozen=True)
 class MemoryCall:
-    """Context of one call: the caller's memory and identity."""
-
     memory: MemoryApi
     caller: Caller
 
@@ -41,10 +39,7 @@ class DiscoverParams(Strict):
 
 
 def cost_of(method: RpcMethod[Any] | None, params: JsonObject | list[Any]) -> int:
-    """Returns the units that a call costs.
-
-    1, the method's `cost`, and 1 for each text to embed and for every 50 rows to read.
-    """
+    """Returns 1, the method's `cost`, and 1 for each text to embed and for every 50 rows to read."""
     if method is None:
         return 1
     said = params if isinstance(params, dict) else dict(zip(method.positional, params, strict=False))
@@ -59,7 +54,7 @@ def cost_of(method: RpcMethod[Any] | None, params: JsonObject | list[Any]) -> in
 
 
 def memory_methods(offered: Sequence[AnyMethod] = METHODS) -> list[RpcMethod[MemoryCall]]:
-    """Returns the `memory.*` methods, and `rpc.discover`, which needs a token but no scope."""
+    """Returns the `memory.*` methods and `rpc.discover`, which needs no scope."""
     methods = [
         RpcMethod(
             name=method.name,
@@ -99,12 +94,6 @@ def memory_methods(offered: Sequence[AnyMethod] = METHODS) -> list[RpcMethod[Mem
     ]
 
 
-def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> JsonObject:
-    """Returns the OpenRPC document of the memory methods, without `rpc.discover`."""
-    described = [method for method in methods if method.name != DISCOVER]
-    return openrpc_document(described, WIRE_ERRORS, title=TITLE, version=CONTRACT_VERSION)
-
-
 def _handler(method: AnyMethod) -> Callable[[MemoryCall, Any], Awaitable[Any]]:
     async def call_memory(call: MemoryCall, params: Any) -> Any:
         if call.caller.users is not None:
@@ -115,10 +104,9 @@ def _handler(method: AnyMethod) -> Callable[[MemoryCall, Any], Awaitable[Any]]:
 
 
 def within_users(method: AnyMethod, params: Any, users: Set[str | None]) -> Any:
-    """Restricts the params of a call to the users of its token: narrows filters, sets the user of a store.
+    """Narrows filters to the users of the token and sets the user of a store; row security hides rows by id.
 
-    Raises NotAuthorised for a method that acts on all users and for a store for another one, InvalidParams
-    if a store must name one of several users. Row security hides rows selected by id.
+    Raises NotAuthorised for a method or store for other users, InvalidParams if a store must name one of several.
     """
     if not method.for_users:
         raise NotAuthorised(f"This token is bound to users, and {method.name} acts on all of them.")
@@ -153,78 +141,58 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 class _WithoutFieldTitles(GenerateJsonSchema):
-    """Omits titles of fields, which only repeat the names."""
-
     def field_title_should_be_set(self, schema: Any) -> bool:
         return False
 
 
 def json_schemas(methods: Iterable[RpcMethod[Any]], ref_template: str) -> tuple[JsonObject, JsonObject]:
-    """Returns schemas by `<method>.params` and `<method>.result`, and the definitions they reference."""
+    """Returns schemas by `<method>.params` and `<method>.result`, and their definitions."""
     listed = list(methods)
-    params: list[tuple[str, Any, TypeAdapter[Any]]] = [
-        (f"{method.name}.params", "validation", TypeAdapter(method.params)) for method in listed
+    adapters: list[tuple[str, Any, TypeAdapter[Any]]] = [
+        *((f"{method.name}.params", "validation", TypeAdapter(method.params)) for method in listed),
+        *((f"{method.name}.result", "serialization", TypeAdapter(method.result)) for method in listed),
     ]
-    results: list[tuple[str, Any, TypeAdapter[Any]]] = [
-        (f"{method.name}.result", "serialization", TypeAdapter(method.result)) for method in listed
-    ]
-    found, shared = TypeAdapter.json_schemas(
-        [*params, *results], ref_template=ref_template, schema_generator=_WithoutFieldTitles
-    )
+    found, shared = TypeAdapter.json_schemas(adapters, ref_template=ref_template, schema_generator=_WithoutFieldTitles)
     return {name: schema for (name, _), schema in found.items()}, shared.get("$defs", {})
 
 
 def schema_document(methods: Iterable[RpcMethod[Any]], title: str) -> JsonObject:
-    """Returns one JSON Schema document that defines all params and results."""
     schemas, definitions = json_schemas(methods, "#/$defs/{model}")
     return {"$schema": DIALECT, "title": title, "$defs": {**schemas, **definitions}}
 
 
-def openrpc_document(
-    methods: Sequence[RpcMethod[Any]], errors: Sequence[type[AgentCoreError]], *, title: str, version: str
-) -> JsonObject:
-    """Returns the OpenRPC document of a method table; every method may return every error."""
-    schemas, definitions = json_schemas(methods, "#/components/schemas/{model}")
+def service_document(methods: Sequence[RpcMethod[MemoryCall]]) -> JsonObject:
+    """Returns the OpenRPC document without `rpc.discover`; every method may return every error."""
+    described = [method for method in methods if method.name != DISCOVER]
+    schemas, definitions = json_schemas(described, "#/components/schemas/{model}")
+    errors = {error.__name__: {"code": int(error.code), "message": error().message} for error in WIRE_ERRORS}
     return {
         "openrpc": OPENRPC_VERSION,
-        "info": {"title": title, "version": version},
-        "methods": [_method(method, schemas, definitions, errors) for method in methods],
-        "components": {"schemas": definitions, "errors": {error.__name__: _error(error) for error in errors}},
+        "info": {"title": TITLE, "version": CONTRACT_VERSION},
+        "methods": [_method(method, schemas, definitions) for method in described],
+        "components": {"schemas": definitions, "errors": errors},
     }
 
 
-def _error(error: type[AgentCoreError]) -> JsonObject:
-    return {"code": int(error.code), "message": error().message}
-
-
-def _method(
-    method: RpcMethod[Any], schemas: JsonObject, definitions: JsonObject, errors: Sequence[type[AgentCoreError]]
-) -> JsonObject:
-    params = _resolved(schemas[f"{method.name}.params"], definitions)
+def _method(method: RpcMethod[Any], schemas: JsonObject, definitions: JsonObject) -> JsonObject:
+    params = schemas[f"{method.name}.params"]
+    if "$ref" in params:
+        params = definitions[params["$ref"].rpartition("/")[2]]
+    names = dict.fromkeys([*method.positional, *params.get("properties", {})])
     needs = {"x-scope": method.scope} if method.scope else {}
     return {
         "name": method.name,
         "summary": method.summary,
         "paramStructure": "either" if method.positional else "by-name",
-        "params": [_descriptor(name, params) for name in _in_order(method, params)],
+        "params": [_descriptor(name, params) for name in names],
         "result": {"name": f"{method.name}.result", "schema": schemas[f"{method.name}.result"]},
-        "errors": [{"$ref": f"#/components/errors/{error.__name__}"} for error in errors],
+        "errors": [{"$ref": f"#/components/errors/{error.__name__}"} for error in WIRE_ERRORS],
         "x-positional": list(method.positional),
         **needs,
     }
-
-
-def _in_order(method: RpcMethod[Any], params: JsonObject) -> list[str]:
-    named = [name for name in params.get("properties", {}) if name not in method.positional]
-    return [*method.positional, *named]
 
 
 def _descriptor(name: str, params: JsonObject) -> JsonObject:
     schema = params["properties"][name]
     said = {"description": schema["description"]} if "description" in schema else {}
     return {"name": name, **said, "required": name in params.get("required", []), "schema": schema}
-
-
-def _resolved(schema: JsonObject, definitions: JsonObject) -> JsonObject:
-    reference = schema.get("$ref")
-    return schema if reference is None else dict(definitions[reference.rpartition("/")[2]])

@@ -20,8 +20,7 @@ _ENCODED_OR_CAPITAL = re.compile("(%..)|[A-Z]")
 def encode_segment(text: str, *, caseless: bool = False) -> str:
     """Percent-encodes all but letters, digits, `-` and `_`; the encoding is injective.
 
-    A segment longer than a file name allows is truncated, with `~` and the SHA-256 of the text. `caseless`
-    encodes capitals too, for file systems that ignore case.
+    A long segment is truncated, with `~` and a SHA-256. `caseless`: for file systems that ignore case.
     """
     encoded = quote(text, safe="").replace(".", "%2E").replace("~", "%7E")
     if caseless:
@@ -35,16 +34,11 @@ PlaceT = TypeVar("PlaceT")
 
 
 def write_cursor(place: Sequence[Any]) -> str:
-    """Encodes a position, a list of JSON values, as a cursor."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 
 def read_cursor(cursor: str, understood: Callable[..., PlaceT]) -> PlaceT:
-    """Decodes a cursor and returns `understood(*values)`.
-
-    Raises InvalidParams for an invalid cursor, also if `understood` raises ValueError, TypeError,
-    AttributeError or OverflowError.
-    """
+    """Returns `understood(*values)`. Raises InvalidParams, also if `understood` raises e.g. ValueError."""
     try:
         return understood(*json.loads(base64.urlsafe_b64decode(cursor)))
     except (ValueError, TypeError, AttributeError, OverflowError, BadBase64) as cause:

@@ -14,21 +14,6 @@ from snowballstemmer.english_stemmer import EnglishStemmer  # type: ignore[impor
 from agentcore.limits import MAX_TERMS
 from agentcore.memory.language.text import STOP_WORDS, words
 
-__all__ = [
-    "K1",
-    "B",
-    "Bm25",
-    "LexicalStatistics",
-    "everyday_share",
-    "idf",
-    "select_query_keys",
-    "spellings",
-    "term_key",
-    "term_keys",
-    "terms",
-    "words",
-]
-
 # BM25 parameters, here and in lexical_hits: term saturation and length normalization.
 K1, B = 1.2, 0.75
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -41,10 +26,9 @@ EVERYDAY_MEMORIES = 300
 
 @dataclass(frozen=True, slots=True)
 class LexicalStatistics:
-    """Statistics of one agent's index: number of memories, mean number of terms, document frequency by key.
+    """Statistics of one agent's index; `document_frequency` and `everyday` (share of everyday memories) by term key.
 
-    `everyday`: share of everyday memories that contain a key; default 0. `has_passages`: vectors of later
-    passages of long memories exist.
+    `has_passages`: vectors of later passages of long memories exist.
     """
 
     memory_count: int
@@ -55,16 +39,15 @@ class LexicalStatistics:
 
     @property
     def newness(self) -> float:
-        """Share of everyday English in the statistics: 1 without own memories, approaching 0 with more."""
+        """Share of everyday English in the statistics: 1 without own memories."""
         return EVERYDAY_MEMORIES / (EVERYDAY_MEMORIES + max(self.memory_count, 0))
 
     def weight(self, key: int) -> float:
-        """Returns the idf of a key over the agent's own and everyday memories together."""
+        """Returns the idf over own and everyday memories together."""
         own = min(max(self.document_frequency.get(key, 0), 0), max(self.memory_count, 0))
         return self._idf(own + EVERYDAY_MEMORIES * self.everyday.get(key, 0.0))
 
     def greatest_weight(self) -> float:
-        """Returns the weight of a key that occurs in no memory."""
         return self._idf(0)
 
     def _idf(self, document_frequency: float) -> float:
@@ -72,25 +55,24 @@ class LexicalStatistics:
 
 
 def terms(text: str) -> list[str]:
-    """Returns the terms of a text without stop words, English words stemmed, in order with repetitions."""
+    """Returns the terms without stop words, English words stemmed, in order with repetitions."""
     return [term for word in words(text) if (term := _term(word))]
 
 
 def term_key(agent_id: str, term: str) -> int:
-    """Returns a stable signed 64-bit key of a term, different for each agent."""
+    """Returns a stable signed 64-bit key, different for each agent."""
     return _term_key(agent_id, term)
 
 
 def term_keys(agent_id: str, text: str) -> list[int]:
-    """Returns the keys of the first `MAX_TERMS` terms, in order with repetitions."""
     return [_term_key(agent_id, term) for term in terms(text)[:MAX_TERMS]]
 
 
 def spellings(term: str) -> list[str]:
     """Returns the terms at edit distance one: an insertion, deletion, substitution or transposition.
 
-    The first letter is kept, since it is the one least often wrong (Pollock & Zamora 1984, "Automatic
-    spelling correction in scientific and scholarly text"). Empty for short terms, identifiers, other scripts.
+    The first letter is kept: it is rarely wrong (Pollock & Zamora 1984). Empty for short terms, identifiers, other
+    scripts.
     """
     if not (_MIN_MISSPELT_CHARS <= len(term) <= _MAX_MISSPELT_CHARS and term.isascii() and term.isalpha()):
         return []
@@ -109,60 +91,50 @@ def spellings(term: str) -> list[str]:
 def idf(document_frequency: float, memory_count: float) -> float:
     """Returns ln(1 + (N - n + 0.5) / (n + 0.5)), never negative.
 
-    The Robertson / Sparck Jones weight (Robertson & Zaragoza 2009, "The Probabilistic Relevance Framework:
-    BM25 and Beyond", section 3), with 1 added inside the logarithm so that a term found in more than half of
-    all memories keeps a small positive weight. A frequency above N, possible with stale counts, counts as N.
+    The Robertson / Sparck Jones weight (Robertson & Zaragoza 2009, section 3); the 1 keeps frequent terms positive.
+    Stale counts may exceed N, and count as N.
     """
     known = min(max(document_frequency, 0), max(memory_count, 0))
     return math.log1p((max(memory_count, 0) - known + 0.5) / (known + 0.5))
 
 
 class Bm25:
-    """BM25 scorer for one query.
+    """BM25 scorer for one query (Robertson & Zaragoza 2009, section 3).
 
-    The sum over distinct query terms of idf * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)),
-    Robertson & Zaragoza 2009, section 3. Never negative.
+    The sum over distinct query terms of idf * tf (k1 + 1) / (tf + k1 (1 - b + b length / mean length)).
     """
 
     def __init__(
-        self,
-        query_keys: Sequence[int],
-        statistics: LexicalStatistics,
-        k1: float = K1,
-        b: float = B,
-        discounts: Mapping[int, float] | None = None,
+        self, query_keys: Sequence[int], statistics: LexicalStatistics, discounts: Mapping[int, float] | None = None
     ) -> None:
         """`discounts`: factors of the weights of some keys."""
         self.statistics = statistics
-        self._k1 = k1
-        self._saturation_of_none = k1 * (1 - b)
-        self._saturation_a_term = k1 * b / statistics.mean_length if statistics.mean_length > 0 else k1 * b
+        self._saturation_of_none = K1 * (1 - B)
+        self._saturation_a_term = K1 * B / statistics.mean_length if statistics.mean_length > 0 else K1 * B
         shares = discounts or {}
         self._weights = {key: shares.get(key, 1.0) * statistics.weight(key) for key in query_keys}
 
     @property
     def keys(self) -> list[int]:
-        """The query's keys, in order."""
         return list(self._weights)
 
     def weights(self, keys: Iterable[int]) -> dict[int, float]:
-        """Returns the weight of each of these terms; 0 if it is not in the query."""
+        """Returns the weight of each of these keys; 0 if it is not in the query."""
         return {key: self._weights.get(key, 0.0) for key in keys}
 
     def __call__(self, document_keys: Sequence[int]) -> float:
-        """Returns the score of a memory with these term keys, repeated as its terms are."""
         weights = self._weights
         found = [key for key in document_keys if key in weights]
         saturation = self._saturation_of_none + self._saturation_a_term * len(document_keys)
         score = 0.0
         for key in dict.fromkeys(found):
             frequency = found.count(key)
-            score += weights[key] * frequency * (self._k1 + 1) / (frequency + saturation)
+            score += weights[key] * frequency * (K1 + 1) / (frequency + saturation)
         return score
 
 
 def rarest(query_keys: Sequence[int], document_frequency: Mapping[int, int], count: int) -> list[int]:
-    """Returns the `count` most selective distinct keys: rarest first, keys in no memory last."""
+    """Returns the `count` most selective distinct keys: rarest first, unknown ones last."""
     known = document_frequency.get
     return sorted(dict.fromkeys(query_keys), key=lambda key: (not known(key, 0), known(key, 0)))[:count]
 
@@ -170,7 +142,7 @@ def rarest(query_keys: Sequence[int], document_frequency: Mapping[int, int], cou
 def select_query_keys(
     query_keys: Sequence[int], document_frequency: Mapping[int, int], max_postings: int, longest_list: float = math.inf
 ) -> list[int]:
-    """Returns the distinct keys that occur, rarest first, up to `max_postings` postings in total.
+    """Returns the known keys, rarest first, up to `max_postings` postings in total.
 
     At least one, unless each occurs in more than `longest_list` memories. Ties keep the query's order.
     """
@@ -225,5 +197,4 @@ def _shares() -> Mapping[str, float]:
 
 
 def everyday_share(term: str) -> float:
-    """Returns the share of everyday memories that contain a term, as `lexical.terms` returns it."""
     return _shares().get(term, 0.0)

@@ -14,52 +14,30 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import RuleInput
 
-__all__ = [
-    "FACT_EXTRACTORS",
-    "FACT_JUDGES",
-    "QUERY_REWRITERS",
-    "RERANKERS",
-    "SUMMARISERS",
-    "Bill",
-    "Extraction",
-    "FactExtractor",
-    "FactJudge",
-    "FactVerdict",
-    "LlmOptions",
-    "Meter",
-    "QueryRewriter",
-    "Reranker",
-    "RerankerOptions",
-    "Rewriting",
-    "Said",
-    "Summariser",
-    "SummaryRequest",
-    "WrittenSummary",
-    "relevances_of",
-]
-
-# By value of `RERANKER`. Each class is constructed with RerankerOptions.
+# By value of `RERANKER`; constructed with RerankerOptions.
 RERANKERS: Mapping[str, str] = {
     "cross_encoder": "agentcore.providers.cross_encoder:CrossEncoder",
     "http": "agentcore.providers.http_reranker:HttpReranker",
 }
 
-# By value of `QUERY_REWRITER`. Each class is constructed with LlmOptions.
+# By value of `QUERY_REWRITER`; constructed with LlmOptions.
 QUERY_REWRITERS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiRewriter"}
 
 
-# By the vendor whose API LLM_BASE_URL implements. Each class is constructed with LlmOptions.
+# By the vendor whose API LLM_BASE_URL implements; constructed with LlmOptions.
 FACT_JUDGES: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiFactJudge"}
 FACT_EXTRACTORS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiFactExtractor"}
 SUMMARISERS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiSummariser"}
 
 
+MOST_CHARGED = 10**9
+
+
 class Model(Protocol):
-    """A model other than the embedder; opened before its first request, closed at shutdown."""
+    """Opened before its first request, closed at shutdown. `model`: the name in results and messages."""
 
     @property
-    def model(self) -> str:
-        """The model's name in results and messages."""
+    def model(self) -> str: ...
 
     async def open(self) -> None:
         """Loads or connects the model. Raises ConfigurationError or StartupError if it can never succeed."""
@@ -69,44 +47,34 @@ class Model(Protocol):
 
 
 class PromptedModel(Model, Protocol):
-    """A model whose results record the prompt version."""
+    """A model whose results record the prompt, as "fact_extraction@1"."""
 
     @property
-    def prompt(self) -> str:
-        """The prompt's name and version, for example "fact_extraction@1"."""
+    def prompt(self) -> str: ...
 
 
 class Reranker(Model, Protocol):
-    """Scores how well texts answer a query."""
-
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Returns one score per text, in order; higher is better.
+        """Returns one score per text, in order; higher is better. Raises DependencyUnavailable.
 
-        Raises DependencyUnavailable. It may be canceled at any time, and then starts no further work.
+        It may be canceled at any time, and then starts no further work.
         """
 
 
 @dataclass(frozen=True)
 class Rewriting:
-    """Paraphrases of a query, and a hypothetical answer phrased like a memory."""
-
     queries: Sequence[str] = ()
     answer: str | None = None
 
 
 class QueryRewriter(Model, Protocol):
-    """Paraphrases queries."""
-
-    async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
-        """Returns paraphrases of the query, given the turns before it. Raises DependencyUnavailable."""
+    async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting: ...
 
 
 FactVerdict = Literal["ADD", "UPDATE", "SUPERSEDE", "NOOP"]
 
 
 class FactJudge(Model, Protocol):
-    """Decides whether a new statement supersedes an old one, for pairs that passed the rules."""
-
     async def judge(self, old: RuleInput, new: RuleInput, *, agent_id: str) -> FactVerdict:
         """Returns SUPERSEDE if the new statement supersedes the old one; otherwise both remain current.
 
@@ -116,8 +84,6 @@ class FactJudge(Model, Protocol):
 
 @dataclass(frozen=True)
 class Said:
-    """A memory as input of a model."""
-
     text: str
     speaker: str | None
     said_at: datetime
@@ -132,44 +98,43 @@ class Extraction:
 
 
 class FactExtractor(PromptedModel, Protocol):
-    """Extracts facts and entities from memories."""
-
     async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
         """Returns one unvalidated extraction per memory, in order. Raises DependencyUnavailable."""
 
 
 @dataclass(frozen=True)
 class SummaryRequest:
-    """Length limit of a summary and the agent's own instructions for it."""
-
     max_tokens: int
     instructions: str | None = None
 
 
 @dataclass(frozen=True)
 class WrittenSummary:
-    """A summary written by a model; not validated."""
-
     text: str
     topics: Sequence[str] = ()
     key_facts: Sequence[str] = ()
 
 
 class Summariser(PromptedModel, Protocol):
-    """Summarizes messages."""
-
-    async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
-        """Returns a summary of the messages, which are in order of time. Raises DependencyUnavailable."""
+    async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary: ...
 
 
-class Bill(Protocol):
-    """Usage of one request; if neither method is called, the reserved amount is charged."""
+class Bill:
+    """Usage of one request in tokens, input and output; None: the reserved amount is charged."""
+
+    def __init__(self) -> None:
+        self.known: tuple[int, int] | None = None
 
     def spent(self, input_tokens: int, output_tokens: int) -> None:
-        """Records the actual usage."""
+        self.known = _charged(input_tokens), _charged(output_tokens)
 
     def free(self) -> None:
         """Records that the request was refused or failed without cost."""
+        self.known = 0, 0
+
+
+def _charged(tokens: int) -> int:
+    return min(MOST_CHARGED, max(0, tokens))
 
 
 class Meter(Protocol):
@@ -178,17 +143,14 @@ class Meter(Protocol):
     def request(
         self, agent_id: str, work: str, text: str, output_tokens: int, *, urgent: bool
     ) -> AbstractAsyncContextManager[Bill]:
-        """Admits one request with this text and at most `output_tokens` of answer, while the context is open.
+        """Admits one request, once a concurrency slot is free; `urgent` ones have one slot more.
 
-        Entering blocks until a concurrency slot is free; `urgent` requests, on which a caller blocks, have
-        one slot more. Raises DependencyUnavailable if the agent's budget is exhausted.
+        Raises DependencyUnavailable if the agent's budget is exhausted.
         """
 
 
 @dataclass(frozen=True)
 class RerankerOptions:
-    """Options of all rerankers; each uses those that apply to it."""
-
     model_name: str | None = None
     directory: Path | None = None
     url: str | None = None
@@ -198,10 +160,7 @@ class RerankerOptions:
 
 @dataclass(frozen=True)
 class LlmOptions:
-    """Options of a language model's provider. `base_url` None: the vendor's default.
-
-    Set `attempts` above 1 only for background work. Requests pass through the meter, if there is one.
-    """
+    """Options of a language model's provider. Set `attempts` above 1 only for background work."""
 
     model_name: str
     api_key: str | None = field(default=None, repr=False)
@@ -212,9 +171,9 @@ class LlmOptions:
 
 
 def relevances_of(scores: Sequence[float], *, count: int) -> list[float]:
-    """Returns a reranker's scores in [0, 1]; applies a sigmoid unless all are in that range.
+    """Returns a reranker's scores, through a sigmoid unless all are in [0, 1].
 
-    Raises DependencyUnavailable if there are not `count` scores, or one is not finite.
+    Raises DependencyUnavailable if there are not `count` finite scores.
     """
     if len(scores) != count or not all(math.isfinite(score) for score in scores):
         raise DependencyUnavailable(

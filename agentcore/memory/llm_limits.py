@@ -17,7 +17,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.memory.llm import Bill, FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
+from agentcore.memory.llm import Bill, FactJudge, FactVerdict, Model, QueryRewriter, Reranker, Rewriting, relevances_of
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import RuleInput
 from agentcore.memory.storage import MemoryStorage
@@ -46,8 +46,7 @@ class Room:
         self._texts = float(most)
 
     def for_texts(self, count: int) -> int:
-        """Returns how many of `count` texts to send; 0 if too few fit. Each 0 raises the estimate for the
-        next call."""
+        """Returns how many of `count` texts to send; 0 if too few fit, which raises the estimate for the next call."""
         fitting = min(count, int(self._texts))
         if fitting == count or fitting >= LEAST_TEXTS:
             return fitting
@@ -55,41 +54,39 @@ class Room:
         return 0
 
     def took(self, count: int, seconds: float) -> None:
-        """Updates the estimate with a measured duration."""
         fitting = min(float(self._most), count * PLANNED_SHARE * self._timeout_seconds / max(seconds, 1e-9))
         # A small batch says little about a large one: the fixed cost per call dominates it.
         if fitting > self._texts or count >= int(self._texts):
             self._texts = max(1.0, (self._texts + fitting) / 2)
 
     def overran(self, count: int) -> None:
-        """Lowers the estimate after a timeout with `count` texts."""
         self._texts = max(1.0, min(self._texts, count / 2))
 
 
-class LimitedReranker:
+class _Wrapped:
+    """A model and its last failure; None after a success."""
+
+    def __init__(self, inner: Model) -> None:
+        self.model, self.open, self.close = inner.model, inner.open, inner.close
+        self.problem: str | None = None
+
+
+class LimitedReranker(_Wrapped):
     """A reranker whose number of texts is limited to those it scores within its timeout."""
 
     def __init__(self, inner: Reranker, *, candidates: int, timeout_seconds: float) -> None:
-        self.model = inner.model
+        super().__init__(inner)
         self.candidates = candidates
         self.timeout_ms = round(timeout_seconds * 1_000)
-        self.problem: str | None = None
         self._inner = inner
         self._timeout_seconds = timeout_seconds
         self._room = Room(candidates, timeout_seconds)
 
-    async def open(self) -> None:
-        await self._inner.open()
-
-    async def close(self) -> None:
-        await self._inner.close()
-
     def fitting(self, count: int) -> int:
-        """Returns how many of `count` texts fit into the timeout by estimate; 0: skip reranking."""
         return self._room.for_texts(count)
 
     async def relevances(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Returns how well each text answers, 0 to 1, in order. Raises DependencyUnavailable."""
+        """Returns how well each text answers, 0 to 1. Raises DependencyUnavailable."""
         began = time.monotonic()
         try:
             async with asyncio.timeout(self._timeout_seconds):
@@ -107,29 +104,18 @@ class LimitedReranker:
         return relevances
 
 
-class _Limited(Generic[ModelT]):
-    """A model with a timeout, which opens the circuit. If the model reports the timeout itself (`data.late`),
-    only that counts, never the time in its queue.
-    """
+class _Limited(_Wrapped, Generic[ModelT]):
+    """A model with a timeout, which opens the circuit. A model may report the timeout itself (`data.late`)."""
 
     use: ClassVar[str]
 
     def __init__(self, inner: ModelT, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS) -> None:
-        self.model = inner.model
-        self.problem: str | None = None
-        """The last failure; None after a success."""
+        super().__init__(inner)
         self.circuit = CircuitBreaker(self.use, "calls go on without it", rest_seconds)
         self._inner: ModelT = inner
         self._timeout_seconds = timeout_seconds
 
-    async def open(self) -> None:
-        await self._inner.open()
-
-    async def close(self) -> None:
-        await self._inner.close()
-
     async def _wait_for(self, asking: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Raises DependencyUnavailable; without a request while the circuit is open."""
         if not self.circuit.allow_request():
             raise DependencyUnavailable(f"{self.model} is left alone for a while: it was too slow.")
         try:
@@ -163,27 +149,19 @@ def is_budget_spent(failure: AgentCoreError) -> bool:
 
 
 class LimitedRewriter(_Limited[QueryRewriter]):
-    """A query rewriter with a timeout."""
-
     use = "query_rewriter"
 
     async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
-        """Raises DependencyUnavailable; without a request while the circuit is open."""
         return await self._wait_for(lambda: self._inner.rewrite(query, history, agent_id=agent_id))
 
 
 class LimitedFactJudge(_Limited[FactJudge]):
-    """A fact judge with a timeout."""
-
     use = "fact_judge"
 
     async def judge_all(
         self, pairs: Sequence[tuple[RuleInput, RuleInput]], *, agent_id: str
     ) -> list[FactVerdict | DependencyUnavailable]:
-        """Returns the verdict, or the error, for each pair of an old and a new statement.
-
-        Requests run concurrently, so one timeout covers all.
-        """
+        """Returns the verdict, or the error, for each pair (old, new); one timeout covers all."""
 
         async def judged(old: RuleInput, new: RuleInput) -> FactVerdict | DependencyUnavailable:
             try:
@@ -196,10 +174,8 @@ class LimitedFactJudge(_Limited[FactJudge]):
 
 logger = logging.getLogger(__name__)
 CROWDED = "There is no room for another request to language models now."
-# Another model counts tokens differently: the reservation is the counted tokens times SAFETY, plus a few for
-# the request format.
+# Reserved: the counted tokens times SAFETY, since another model counts differently, plus the request format.
 SAFETY, FORM_TOKENS = 1.25, 64
-MOST_CHARGED = 10**9
 # Timeout of urgent requests, to enter the meter and again to correct the account.
 LONGEST_WAIT_SECONDS = 0.5
 
@@ -211,20 +187,7 @@ class _Reserved:
     output_tokens: int
 
 
-class _OpenBill:
-    def __init__(self) -> None:
-        self.known: tuple[int, int] | None = None
-
-    def spent(self, input_tokens: int, output_tokens: int) -> None:
-        self.known = _charged(input_tokens), _charged(output_tokens)
-
-    def free(self) -> None:
-        self.known = 0, 0
-
-
 class LlmMeter:
-    """Limits concurrency and budgets of one process's requests, for all models and uses."""
-
     def __init__(
         self,
         storage: MemoryStorage,
@@ -244,9 +207,9 @@ class LlmMeter:
     async def request(
         self, agent_id: str, work: str, text: str, output_tokens: int, *, urgent: bool
     ) -> AsyncIterator[Bill]:
-        """Admits one request; reserves its maximum cost, and corrects it at the end by the bill.
+        """Reserves the maximum cost, and corrects it at the end by the bill.
 
-        Raises DependencyUnavailable; `data.crowded`: an urgent request timed out before a slot was free.
+        Raises DependencyUnavailable; `data.crowded`: no slot was free in time for an urgent request.
         """
         longest_wait_seconds = LONGEST_WAIT_SECONDS if urgent else None
         async with AsyncExitStack() as room:
@@ -259,7 +222,7 @@ class LlmMeter:
             except TimeoutError as cause:
                 self._count(work, "crowded")
                 raise DependencyUnavailable(CROWDED, data={"crowded": True}) from cause
-            bill, outcome = _OpenBill(), "failed"
+            bill, outcome = Bill(), "failed"
             try:
                 yield bill
                 outcome = "answered"
@@ -288,7 +251,7 @@ class LlmMeter:
             )
         return _Reserved(day, input_tokens, output_tokens)
 
-    async def _close(self, agent_id: str, work: str, reserved: _Reserved, bill: _OpenBill) -> None:
+    async def _close(self, agent_id: str, work: str, reserved: _Reserved, bill: Bill) -> None:
         input_tokens, output_tokens = bill.known or (reserved.input_tokens, reserved.output_tokens)
         if self._metrics is not None:
             cost = self.options.micros(input_tokens, output_tokens) / MICROS
@@ -309,7 +272,6 @@ class LlmMeter:
 
 @asynccontextmanager
 async def _at_most(seconds: float | None) -> AsyncIterator[None]:
-    """Corrects an account within a time limit; after that the reservation remains."""
     try:
         async with asyncio.timeout(seconds):
             yield
@@ -317,7 +279,3 @@ async def _at_most(seconds: float | None) -> AsyncIterator[None]:
         logger.warning("a request's cost was not put right: %s", failure.message)
     except TimeoutError:
         logger.warning("a request's cost was not put right: the account was not reached in time")
-
-
-def _charged(tokens: int) -> int:
-    return min(MOST_CHARGED, max(0, tokens))

@@ -15,79 +15,17 @@ from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing, removing, restoring
 from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.models import Dropped, JsonObject, MemoryType, Receipt
-from agentcore.memory.params.agent_settings import (
-    ConfigureParams,
-    ConfigureResult,
-    ConsolidateParams,
-    ConsolidateResult,
-    SettingsParams,
-    SettingsResult,
-    rules_of,
-)
-from agentcore.memory.params.archived import (
-    ArchivedParams,
-    ArchivedResult,
-    EraseParams,
-    EraseResult,
-    RestoreParams,
-    RestoreResult,
-)
-from agentcore.memory.params.changes import (
-    FeedbackParams,
-    FeedbackResult,
-    HistoryParams,
-    HistoryResult,
-    RevertParams,
-    RevertResult,
-    UpdateParams,
-    UpdateResult,
-)
-from agentcore.memory.params.memories import (
-    CapabilitiesParams,
-    CapabilitiesResult,
-    CompleteTaskParams,
-    CompleteTaskResult,
-    CountParams,
-    CountResult,
-    DeleteParams,
-    DeleteResult,
-    GetContextParams,
-    GetContextResult,
-    GetParams,
-    GetResult,
-    LayerStats,
-    ListParams,
-    ListResult,
-    PruneParams,
-    PruneResult,
-    RetrieveParams,
-    RetrieveResult,
-    StatsParams,
-    StatsResult,
-    StoreBatchParams,
-    StoreBatchResult,
-    StoreParams,
-    StoreResult,
-)
-from agentcore.memory.params.sessions import (
-    AddSessionParams,
-    AddSessionResult,
-    ClearParams,
-    ClearResult,
-    EndSessionParams,
-    EndSessionResult,
-    SummarizeParams,
-    SummarizeResult,
-)
+from agentcore.memory.params import agent_settings, changes, memories
+from agentcore.memory.params import archived as archives
+from agentcore.memory.params import sessions as session_params
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
 from agentcore.memory.recall import recalling
 from agentcore.memory.recall.searching import Search
 from agentcore.memory.writing import changing, configuring
-from agentcore.memory.writing.changing import Changing, Judging, Renewing, Updating
+from agentcore.memory.writing.changing import Changing, Judging, Updating
 from agentcore.memory.writing.document_vectors import OTHER_MODEL
 from agentcore.memory.writing.storing import Storing
-from agentcore.telemetry import Steps
 
 FEATURES = (
     "batch_store",
@@ -123,98 +61,82 @@ _PLACES: dict[str, Callable[[Any], Any]] = {
 }
 
 
-class MemoryManager(MemoryApi):
-    """The in-process memory of the caller's agent."""
-
-    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
-        self._operations = MemoryOperations(parts, caller)
-
-    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
-        operation: Callable[[ParamsT], Awaitable[ResultT]] = getattr(self._operations, method.attribute)
-        return await operation(params)
-
-
 class MemoryOperations:
-    """Implements each method of `MemoryApi`."""
+    """Implements each method of `MemoryApi`; one instance per call, whose steps it times."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
-        self._parts = parts.for_caller(caller)
-        self._caller = caller
+        self._parts, self._caller, self._steps = parts, caller, parts.steps()
 
-    async def store(self, params: StoreParams) -> StoreResult:
-        steps = self._parts.steps()
+    def _receipt(self, degraded: Sequence[str] = ()) -> Receipt:
+        return Receipt(degraded=[*degraded], timings_ms=self._steps.timings_ms)
+
+    def _filter_receipt(self, conditions: Mapping[str, Any]) -> Receipt:
+        return Receipt(searched={"filters": sorted(conditions)}, timings_ms=self._steps.timings_ms)
+
+    async def store(self, params: memories.StoreParams) -> memories.StoreResult:
         storing = Storing(self._parts, self._caller, [params])
-        with steps("store"):
+        with self._steps("store"):
             [result] = await storing.run()
         if storing.errors:
             raise storing.errors[0]
-        return result.model_copy(update={"receipt": receipt_of(steps, storing.degraded)})
+        return result.model_copy(update={"receipt": self._receipt(storing.degraded)})
 
-    async def store_batch(self, params: StoreBatchParams) -> StoreBatchResult:
-        steps = self._parts.steps()
+    async def store_batch(self, params: memories.StoreBatchParams) -> memories.StoreBatchResult:
         storing = Storing(self._parts, self._caller, params.items)
-        with steps("store"):
+        with self._steps("store"):
             results = await storing.run()
-        return StoreBatchResult(
-            success=all(result.success for result in results),
-            results=results,
-            receipt=receipt_of(steps, storing.degraded),
+        return memories.StoreBatchResult(
+            success=all(result.success for result in results), results=results, receipt=self._receipt(storing.degraded)
         )
 
-    async def retrieve(self, params: RetrieveParams) -> RetrieveResult:
-        steps = self._parts.steps()
-        search = Search(self._parts, self._caller, params, params.conditions(), steps)
+    async def retrieve(self, params: memories.RetrieveParams) -> memories.RetrieveResult:
+        search = Search(self._parts, self._caller, params, params.conditions(), self._steps)
         found = await search.run(params.k, self._parts.policy.retrieve_cut_offs)
         given = [memory.memory_id for memory in found.memories]
         self._parts.accesses.note(self._caller.agent_id, given, self._parts.clock())
-        return RetrieveResult(memories=found.memories, receipt=found.receipt)
+        return memories.RetrieveResult(memories=found.memories, receipt=found.receipt)
 
-    async def get_context(self, params: GetContextParams) -> GetContextResult:
+    async def get_context(self, params: memories.GetContextParams) -> memories.GetContextResult:
         return await recalling.context(self._parts, self._caller, params)
 
-    async def prune(self, params: PruneParams) -> PruneResult:
-        steps = self._parts.steps()
-        with steps("prune"):
+    async def prune(self, params: memories.PruneParams) -> memories.PruneResult:
+        with self._steps("prune"):
             removed = await removing.Pruning(self._parts, self._caller, params).run()
-        return PruneResult(
+        return memories.PruneResult(
             pruned_count=0 if params.dry_run else len(removed.memory_ids),
             memory_ids=removed.memory_ids,
             dry_run=params.dry_run,
             complete=removed.complete,
-            receipt=receipt_of(steps),
+            receipt=self._receipt(),
         )
 
-    async def restore(self, params: RestoreParams) -> RestoreResult:
-        steps = self._parts.steps()
-        with steps("restore"):
+    async def restore(self, params: archives.RestoreParams) -> archives.RestoreResult:
+        with self._steps("restore"):
             restored = await restoring.Restoring(self._parts, self._caller, params).run()
         count = 0 if params.dry_run else len(restored.memory_ids)
         degraded = [OTHER_MODEL] if restored.waiting_for_embedding_ids else []
-        return RestoreResult(
-            restored_count=count, dry_run=params.dry_run, **vars(restored), receipt=receipt_of(steps, degraded)
+        return archives.RestoreResult(
+            restored_count=count, dry_run=params.dry_run, **vars(restored), receipt=self._receipt(degraded)
         )
 
-    async def archived(self, params: ArchivedParams) -> ArchivedResult:
-        steps = self._parts.steps()
-        with steps("search"):
+    async def archived(self, params: archives.ArchivedParams) -> archives.ArchivedResult:
+        with self._steps("search"):
             memories, cursor = await restoring.archived(self._parts, self._caller, params)
-        receipt = filter_receipt(params.conditions(), steps)
-        return ArchivedResult(memories=memories, next_cursor=cursor, receipt=receipt)
+        receipt = self._filter_receipt(params.conditions())
+        return archives.ArchivedResult(memories=memories, next_cursor=cursor, receipt=receipt)
 
-    async def get(self, params: GetParams) -> GetResult:
-        steps = self._parts.steps()
-        with steps("fetch"):
+    async def get(self, params: memories.GetParams) -> memories.GetResult:
+        with self._steps("fetch"):
             records = await self._parts.storage.get(
                 self._caller.agent_id, [params.memory_id], primary=params.consistent
             )
         if params.memory_id not in records:
             raise NotFound(data={"memory_id": str(params.memory_id)})
-        return GetResult(memory=records[params.memory_id], receipt=receipt_of(steps))
+        return memories.GetResult(memory=records[params.memory_id], receipt=self._receipt())
 
-    async def list(self, params: ListParams) -> ListResult:
-        steps = self._parts.steps()
+    async def list(self, params: memories.ListParams) -> memories.ListResult:
         place, after_id = _place(params)
-        with steps("search"):
+        with self._steps("search"):
             rows = await self._parts.storage.page(
                 self._caller.agent_id,
                 params.conditions(),
@@ -226,7 +148,7 @@ class MemoryOperations:
                 primary=params.consistent,
             )
         page = rows[: params.limit]
-        with steps("fetch"):
+        with self._steps("fetch"):
             records = await self._parts.storage.get(
                 self._caller.agent_id,
                 [row["memory_id"] for row in page],
@@ -242,51 +164,49 @@ class MemoryOperations:
         # The page ends with the last record inside the size limit.
         fitting = [place for place, row in enumerate(page) if row["memory_id"] in records]
         last = fitting[-1] if fitting else len(page) - 1
-        return ListResult(
+        return memories.ListResult(
             memories=[records[page[place]["memory_id"]] for place in fitting],
             next_cursor=write_cursor(_place_of(params, page[last])) if len(rows) > last + 1 else None,
-            receipt=filter_receipt(params.conditions(), steps),
+            receipt=self._filter_receipt(params.conditions()),
         )
 
-    async def count(self, params: CountParams) -> CountResult:
-        steps = self._parts.steps()
-        with steps("search"):
+    async def count(self, params: memories.CountParams) -> memories.CountResult:
+        with self._steps("search"):
             count = await self._parts.storage.count(
                 self._caller.agent_id, params.conditions(), primary=params.consistent
             )
-        return CountResult(count=count, receipt=filter_receipt(params.conditions(), steps))
+        return memories.CountResult(count=count, receipt=self._filter_receipt(params.conditions()))
 
-    async def delete(self, params: DeleteParams) -> DeleteResult:
-        steps = self._parts.steps()
-        with steps("delete"):
+    async def delete(self, params: memories.DeleteParams) -> memories.DeleteResult:
+        with self._steps("delete"):
             deleted = await removing.delete(self._parts, self._caller, params)
-        return DeleteResult(
+        return memories.DeleteResult(
             deleted_count=deleted.count,
             reinstated_count=len(deleted.reinstated),
             complete=deleted.complete,
-            receipt=receipt_of(steps),
+            receipt=self._receipt(),
         )
 
-    async def stats(self, params: StatsParams) -> StatsResult:
-        steps = self._parts.steps()
-        with steps("search"):
+    async def stats(self, params: memories.StatsParams) -> memories.StatsResult:
+        with self._steps("search"):
             rows = {row["memory_type"]: row for row in await self._parts.storage.layers(self._caller.agent_id)}
             totals = await self._parts.storage.totals(self._caller.agent_id)
             own = await self._parts.storage.own_rules(self._caller.agent_id)
-        rules = rules_of(self._parts.policy.layers, own)
+        rules = agent_settings.rules_of(self._parts.policy.layers, own)
         layers = {
-            layer: LayerStats(**_layer(rows.get(layer.value), rules[layer].capacity or 0)) for layer in MemoryType
+            layer: memories.LayerStats(**_layer(rows.get(layer.value), rules[layer].capacity or 0))
+            for layer in MemoryType
         }
-        return StatsResult(
+        return memories.StatsResult(
             total=sum(layer.count for layer in layers.values()),
             layers=layers,
             **totals,
-            receipt=filter_receipt({}, steps),
+            receipt=self._filter_receipt({}),
         )
 
-    async def capabilities(self, params: CapabilitiesParams) -> CapabilitiesResult:
+    async def capabilities(self, params: memories.CapabilitiesParams) -> memories.CapabilitiesResult:
         archive, embedder = self._parts.archive, self._parts.embedder
-        return CapabilitiesResult(
+        return memories.CapabilitiesResult(
             version=__version__,
             embedding_model=None if embedder is None else embedder.model,
             embedding_dimensions=self._parts.policy.embedding_dimensions,
@@ -299,55 +219,52 @@ class MemoryOperations:
             receipt=Receipt(),
         )
 
-    async def update(self, params: UpdateParams) -> UpdateResult:
-        if params.updates.renew is not None:
-            return UpdateResult(**await self._changed(Renewing(self._parts, self._caller, params.memory_id)))
-        return UpdateResult(**await self._changed(Updating(self._parts, self._caller, params)))
+    async def update(self, params: changes.UpdateParams) -> changes.UpdateResult:
+        if params.updates.renew is None:
+            return changes.UpdateResult(**await self._changed(Updating(self._parts, self._caller, params)))
+        with self._steps("renew"):
+            version = await changing.renew(self._parts, self._caller, params.memory_id)
+        return changes.UpdateResult(success=True, memory_id=params.memory_id, version=version, receipt=self._receipt())
 
-    async def history(self, params: HistoryParams) -> HistoryResult:
-        steps = self._parts.steps()
-        with steps("fetch"):
-            standing, changes, cursor = await changing.changes(self._parts, self._caller, params)
-        return HistoryResult(**standing, changes=changes, next_cursor=cursor, receipt=receipt_of(steps))
+    async def history(self, params: changes.HistoryParams) -> changes.HistoryResult:
+        with self._steps("fetch"):
+            standing, entries, cursor = await changing.changes(self._parts, self._caller, params)
+        return changes.HistoryResult(**standing, changes=entries, next_cursor=cursor, receipt=self._receipt())
 
-    async def revert(self, params: RevertParams) -> RevertResult:
-        return RevertResult(**await self._changed(changing.Reverting(self._parts, self._caller, params)))
+    async def revert(self, params: changes.RevertParams) -> changes.RevertResult:
+        return changes.RevertResult(**await self._changed(changing.Reverting(self._parts, self._caller, params)))
 
-    async def feedback(self, params: FeedbackParams) -> FeedbackResult:
+    async def feedback(self, params: changes.FeedbackParams) -> changes.FeedbackResult:
         judging = Judging(self._parts, self._caller, params)
         changed = await self._changed(judging)
-        return FeedbackResult(**changed, relevance_score=judging.relevance_score)
+        return changes.FeedbackResult(**changed, relevance_score=judging.relevance_score)
 
-    async def _changed(self, changing: Changing | Renewing) -> JsonObject:
-        steps = self._parts.steps()
-        with steps(changing.operation):
+    async def _changed(self, changing: Changing) -> JsonObject:
+        with self._steps(changing.operation):
             version = await changing.run()
-        receipt = receipt_of(steps, changing.degraded)
+        receipt = self._receipt(changing.degraded)
         return {"success": True, "memory_id": changing.memory_id, "version": version, "receipt": receipt}
 
-    async def complete_task(self, params: CompleteTaskParams) -> CompleteTaskResult:
-        steps = self._parts.steps()
-        with steps("complete"):
+    async def complete_task(self, params: memories.CompleteTaskParams) -> memories.CompleteTaskResult:
+        with self._steps("complete"):
             cleared = await changing.complete_task(self._parts, self._caller, params.task_id)
-        return CompleteTaskResult(success=True, cleared_count=cleared, receipt=receipt_of(steps))
+        return memories.CompleteTaskResult(success=True, cleared_count=cleared, receipt=self._receipt())
 
-    async def add_session(self, params: AddSessionParams) -> AddSessionResult:
-        steps = self._parts.steps()
-        with steps("store"):
+    async def add_session(self, params: session_params.AddSessionParams) -> session_params.AddSessionResult:
+        with self._steps("store"):
             results, degraded = await sessions.add(self._parts, self._caller, params)
-        return AddSessionResult(
+        return session_params.AddSessionResult(
             success=all(result.success or result.code is None for result in results),
             session_id=params.session_id,
             stored_count=sum(result.status == "stored" for result in results),
             results=results,
-            receipt=receipt_of(steps, degraded),
+            receipt=self._receipt(degraded),
         )
 
-    async def end_session(self, params: EndSessionParams) -> EndSessionResult:
-        steps = self._parts.steps()
-        with steps("end"):
+    async def end_session(self, params: session_params.EndSessionParams) -> session_params.EndSessionResult:
+        with self._steps("end"):
             ended = await sessions.end(self._parts, self._caller, params)
-        return EndSessionResult(
+        return session_params.EndSessionResult(
             success=True,
             session_id=params.session_id,
             promoted_count=ended.promoted_count,
@@ -356,76 +273,74 @@ class MemoryOperations:
             summary_ids=[*ended.summary_ids],
             summary=ended.summary,
             summary_pending=ended.summary_pending,
-            receipt=receipt_of(steps),
+            receipt=self._receipt(),
         )
 
-    async def summarize(self, params: SummarizeParams) -> SummarizeResult:
-        steps, conditions = self._parts.steps(), params.conditions()
-        with steps("summarize"):
+    async def summarize(self, params: session_params.SummarizeParams) -> session_params.SummarizeResult:
+        conditions = params.conditions()
+        with self._steps("summarize"):
             summary, read = await sessions.summary_of(self._parts, self._caller, conditions, params.max_tokens)
-        return SummarizeResult(
+        return session_params.SummarizeResult(
             summary=summary.text,
             token_count=summary.token_count,
             memory_ids=[*summary.memory_ids],
             memory_count=read,
-            receipt=filter_receipt(conditions, steps),
+            receipt=self._filter_receipt(conditions),
         )
 
-    async def clear(self, params: ClearParams) -> ClearResult:
-        steps = self._parts.steps()
-        with steps("delete"):
+    async def clear(self, params: session_params.ClearParams) -> session_params.ClearResult:
+        with self._steps("delete"):
             cleared = await sessions.clear(self._parts, self._caller, params)
-        return ClearResult(
+        return session_params.ClearResult(
             cleared_count=cleared.count,
             reinstated_count=len(cleared.reinstated),
             complete=cleared.complete,
-            receipt=receipt_of(steps),
+            receipt=self._receipt(),
         )
 
-    async def settings(self, params: SettingsParams) -> SettingsResult:
-        steps = self._parts.steps()
-        with steps("fetch"):
+    async def settings(self, params: agent_settings.SettingsParams) -> agent_settings.SettingsResult:
+        with self._steps("fetch"):
             rules = await configuring.rules(self._parts, self._caller)
-        return SettingsResult(**rules, receipt=receipt_of(steps))
+        return agent_settings.SettingsResult(**rules, receipt=self._receipt())
 
-    async def configure(self, params: ConfigureParams) -> ConfigureResult:
-        steps = self._parts.steps()
-        with steps("configure"):
+    async def configure(self, params: agent_settings.ConfigureParams) -> agent_settings.ConfigureResult:
+        with self._steps("configure"):
             rules = await configuring.configure(self._parts, self._caller, params)
-        return ConfigureResult(success=True, **rules, receipt=receipt_of(steps))
+        return agent_settings.ConfigureResult(success=True, **rules, receipt=self._receipt())
 
-    async def consolidate(self, params: ConsolidateParams) -> ConsolidateResult:
-        steps = self._parts.steps()
+    async def consolidate(self, params: agent_settings.ConsolidateParams) -> agent_settings.ConsolidateResult:
         work = consolidating.Consolidating(self._parts, self._caller, params)
-        with steps("consolidate"):
+        with self._steps("consolidate"):
             done = await work.run()
-        return ConsolidateResult(
+        young = [Dropped(reason="too_young", count=done.too_young_count)] if done.too_young_count else []
+        return agent_settings.ConsolidateResult(
             success=True,
             dry_run=params.dry_run,
             clusters=done.clusters,
             looked_at_count=done.looked_at_count,
             archived_count=len(done.archived),
             complete=done.complete,
-            receipt=receipt_of(steps, work.degraded).model_copy(update={"dropped": _young(done)}),
+            receipt=self._receipt(work.degraded).model_copy(update={"dropped": young}),
         )
 
-    async def erase(self, params: EraseParams) -> EraseResult:
-        steps = self._parts.steps()
-        with steps("erase"):
+    async def erase(self, params: archives.EraseParams) -> archives.EraseResult:
+        with self._steps("erase"):
             done = await erasing.Erasing(self._parts, self._caller, params).run()
-        return EraseResult(verified=done.verified, **vars(done), receipt=receipt_of(steps))
+        return archives.EraseResult(verified=done.verified, **vars(done), receipt=self._receipt())
 
 
-def _young(done: consolidating.Consolidated) -> list[Dropped]:
-    return [Dropped(reason="too_young", count=done.too_young_count)] if done.too_young_count else []
+class MemoryManager(MemoryApi):
+    """The in-process memory of the caller's agent."""
 
+    operations: type[MemoryOperations] = MemoryOperations
 
-def receipt_of(steps: Steps, degraded: Sequence[str] = ()) -> Receipt:
-    return Receipt(degraded=[*degraded], timings_ms=steps.timings_ms)
+    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
+        self._parts, self._caller = parts.for_caller(caller), caller
 
-
-def filter_receipt(conditions: Mapping[str, Any], steps: Steps) -> Receipt:
-    return Receipt(searched={"filters": sorted(conditions)}, timings_ms=steps.timings_ms)
+    async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
+        operations = self.operations(self._parts, self._caller)
+        operation: Callable[[ParamsT], Awaitable[ResultT]] = getattr(operations, method.attribute)
+        return await operation(params)
 
 
 def _features(parts: MemoryParts) -> list[str]:
@@ -445,7 +360,7 @@ def _layer(row: Mapping[str, Any] | None, capacity: int) -> JsonObject:
     return {**values, "capacity": capacity}
 
 
-def _place_of(params: ListParams, row: Mapping[str, Any]) -> list[Any]:
+def _place_of(params: memories.ListParams, row: Mapping[str, Any]) -> list[Any]:
     place = row["place"]
     text = place.isoformat() if isinstance(place, datetime) else place
     return [params.order_by, params.descending, text, str(row["memory_id"])]
@@ -457,8 +372,7 @@ def _within(place: Any, most: float) -> Any:
     return place
 
 
-def _place(params: ListParams) -> tuple[Any, UUID | None]:
-    """Parses the cursor. Raises InvalidParams if it belongs to another order."""
+def _place(params: memories.ListParams) -> tuple[Any, UUID | None]:
     if params.cursor is None:
         return None, None
 

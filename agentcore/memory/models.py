@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from enum import StrEnum
+from itertools import count
 from typing import Annotated, Any, Literal, Self
 from uuid import UUID
 
@@ -32,7 +33,7 @@ from agentcore.limits import (
 )
 
 JsonObject = dict[str, Any]
-# A longer integer cannot be converted to decimal by Python, and is of no use in JSON.
+# A longer integer cannot be converted to decimal by Python.
 MAX_NUMBER_BITS = 1_024
 SHOWN_PATH_CHARS = 80
 
@@ -45,44 +46,35 @@ def without_nul(text: str) -> str:
 
 
 def storable_json(value: Any) -> Any:
-    """Converts a value to JSON types: a time to ISO 8601, a UUID to text, a tuple to a list.
+    """Converts a value to JSON types.
 
     Raises ValueError, with the path, for values without a JSON form: NaN, infinities, other objects.
     """
-    return _Reading().read(value, "", 0)
+    return _converted(value, "", 0, count())
 
 
-class _Reading:
-    def __init__(self) -> None:
-        self._count = 0
+def _converted(value: Any, path: str, depth: int, counter: Iterator[int]) -> Any:
+    if next(counter) > MAX_METADATA_NODES:
+        raise ValueError(f"contains more than {MAX_METADATA_NODES} values")
+    if depth > MAX_METADATA_DEPTH:
+        raise ValueError(f"{_at(path)}is nested deeper than {MAX_METADATA_DEPTH} levels")
+    kind = type(value)
+    if kind is dict:
+        return _converted_object(value, path, depth, counter)
+    if kind is list:
+        return [_converted(each, f"{path}[{index}]", depth + 1, counter) for index, each in enumerate(value)]
+    return _leaf(value, path) if kind in _LEAVES else _converted(_plain(value, path), path, depth + 1, counter)
 
-    def read(self, value: Any, path: str, depth: int) -> Any:
-        self._count += 1
-        if self._count > MAX_METADATA_NODES + 1:
-            raise ValueError(f"contains more than {MAX_METADATA_NODES} values")
-        if depth > MAX_METADATA_DEPTH:
-            raise ValueError(f"{_at(path)}is nested deeper than {MAX_METADATA_DEPTH} levels")
-        kind = type(value)
-        if kind is dict:
-            return self._object(value, path, depth)
-        if kind is list:
-            return [self.read(each, f"{path}[{index}]", depth + 1) for index, each in enumerate(value)]
-        return _leaf(value, path) if kind in _LEAVES else self.read(_plain(value, path), path, depth + 1)
 
-    def _object(self, value: dict[Any, Any], path: str, depth: int) -> JsonObject:
-        read: JsonObject = {}
-        for key, member in value.items():
-            name = self._name(key, path)
-            if name in read:
-                raise ValueError(f"{_at(path)}has the key {name[:SHOWN_PATH_CHARS]!r} twice in JSON")
-            read[name] = self.read(member, f"{path}.{name}" if path else name, depth + 1)
-        return read
-
-    def _name(self, key: Any, path: str) -> str:
-        if type(key) is not str:
-            [key] = _plain({key: None}, path)
-        self._count += 1
-        return str(_leaf(key, path))
+def _converted_object(value: dict[Any, Any], path: str, depth: int, counter: Iterator[int]) -> JsonObject:
+    converted: JsonObject = {}
+    for key, member in value.items():
+        [name] = [key] if type(key) is str else _plain({key: None}, path)
+        if _leaf(name, path) in converted:
+            raise ValueError(f"{_at(path)}has the key {name[:SHOWN_PATH_CHARS]!r} twice in JSON")
+        next(counter)
+        converted[name] = _converted(member, f"{path}.{name}" if path else name, depth + 1, counter)
+    return converted
 
 
 _LEAVES = (str, int, float, bool, type(None))
@@ -117,11 +109,8 @@ FIRST_YEAR, LAST_YEAR = 2, 9998
 HALF_SMALLEST, HALF_LARGEST = 6.1e-5, 65_504.0
 DEFAULT_IMPORTANCE = 0.5
 SINGLE_SMALLEST = 1.2e-38
-# The tag of a fact that a model extracted from its parent memory.
-FACT_TAG = "fact"
-# The `form` of such a fact in its provenance.
-FACT_FORM = "fact"
-# The relation of a summary to each memory that it summarizes.
+# The tag of a fact that a model extracted from its parent memory, and the `form` in its provenance.
+FACT_TAG = FACT_FORM = "fact"
 SUMMARY_RELATION = "summarises"
 
 
@@ -208,7 +197,8 @@ Amount = Annotated[
     Annotated[int, Field(strict=True, gt=0)] | Annotated[float, Field(strict=True, gt=0, le=1, allow_inf_nan=False)],
     BeforeValidator(_at_most_all),
 ]
-TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=100 * 366 * 86_400)]
+MAX_TTL_SECONDS = 100 * 366 * 86_400
+TtlSeconds = Annotated[int, Field(strict=True, ge=1, le=MAX_TTL_SECONDS)]
 
 
 class Strict(BaseModel):
@@ -242,11 +232,10 @@ class Interaction(Strict):
         return self
 
 
-# The relation of a link from a message to an earlier one that it makes outdated, weighted by probability.
-# Only the service creates these links.
+# Links a message to an earlier one that it makes outdated, weighted by probability. Reserved for the service.
 CHANGES = "probably_changes"
 SUPERSEDES, NEAR_DUPLICATE = "supersedes", "near_duplicate_of"
-# Links with these relations record provenance or replacement, not relatedness.
+# Record provenance or replacement, not relatedness.
 SERVICE_RELATIONS = frozenset({CHANGES, SUPERSEDES, NEAR_DUPLICATE, SUMMARY_RELATION})
 
 
@@ -380,17 +369,15 @@ class MemorySummary(Strict):
 
     @property
     def sources(self) -> frozenset[UUID]:
-        """The memories that a summary was derived from; empty for other memories and for clients."""
         return self._sources
 
     def summing_up(self, sources: Iterable[str]) -> Self:
-        """Returns this memory, marked as a summary of these memories."""
         self._sources = frozenset(map(UUID, sources))
         return self
 
 
 def time_valid(memory: MemoryRecord | MemorySummary) -> str | None:
-    """Returns the dates between which a superseded memory was valid; None if it is current."""
+    """Returns the dates of validity of a superseded memory; None if it is current."""
     if memory.superseded_by is None:
         return None
     begun = memory.valid_from or memory.timestamp

@@ -35,7 +35,7 @@ CALLER_VECTORS = "caller"
 
 @dataclass(frozen=True)
 class MemoryPolicy:
-    """Configuration of one service, times in seconds; `layers` are the defaults of all agents."""
+    """Configuration of one service; `layers`: the defaults of all agents."""
 
     layers: Mapping[str, LayerRules] = field(default_factory=dict)
     pruning_strategy: str = "least_relevant"
@@ -46,17 +46,11 @@ class MemoryPolicy:
     context_cut_offs: CutOffs = field(default_factory=CutOffs)
     limits: SearchLimits = field(default_factory=SearchLimits)
     indexes: IndexPolicy = field(default_factory=IndexPolicy)
-    # Detects patterns of injected instructions in a text; returns their names.
     screen: Screen = field(default_factory=Screen)
-    # Share of a context's budget reserved for summaries of memories that do not fit; None: not looked up.
-    summaries_share: float | None = 0.0
-    # Limits that are configurable, by setting.
     limits_set: Mapping[str, int] = field(default_factory=dict)
 
 
 class AccessQueue:
-    """Accesses not yet counted in the database; flushed in the background."""
-
     def __init__(self) -> None:
         self._counts: dict[str, Counter[UUID]] = {}
         self._moments: dict[str, dict[UUID, datetime]] = {}
@@ -65,21 +59,17 @@ class AccessQueue:
         return sum(len(counts) for counts in self._counts.values())
 
     def note(self, agent_id: str, memory_ids: Sequence[UUID], moment: datetime) -> None:
-        """Records that these memories were returned at this time."""
         self._counts.setdefault(agent_id, Counter()).update(memory_ids)
         self._moments.setdefault(agent_id, {}).update(dict.fromkeys(memory_ids, moment))
 
     def forget(self, agent_id: str) -> None:
-        """Discards an agent's queued accesses."""
         self._counts.pop(agent_id, None)
         self._moments.pop(agent_id, None)
 
     async def flush(self, storage: MemoryStorage, extend_after_uses: Mapping[str, int] | None = None) -> int:
-        """Writes queued accesses, one transaction per agent; returns the number of memories. Failed writes
-        stay queued.
+        """Writes queued accesses, one transaction per agent; failed writes stay queued. Returns the number of memories.
 
-        Memories used as often as their agent's layer rule (default: `extend_after_uses`) requires get a full
-        TTL again.
+        Memories used as often as their agent's layer rule (default: `extend_after_uses`) requires get a full TTL again.
         """
         flushed = 0
         for agent_id in list(self._counts):
@@ -99,7 +89,6 @@ class AccessQueue:
 
 
 def utc_now() -> datetime:
-    """Returns the current time in UTC."""
     return datetime.now(UTC)
 
 
@@ -130,11 +119,11 @@ class MemoryParts:
     vectors_moving: bool = False
     samples: QuerySamples | None = None
     relations: RelationClassifier | None = None
-    # Unrestricted storage if `storage` is restricted to the users of a bound token.
+    # Unrestricted, if `storage` is restricted to the users of a bound token.
     whole_storage: MemoryStorage | None = None
 
     def for_caller(self, caller: Caller) -> MemoryParts:
-        """Returns one caller's parts: its agent's vector cache, and only rows of the users of its token."""
+        """Returns the parts with the vector cache of its agent, restricted to the users of its token."""
         parts = self
         if isinstance(self.embedder, CachingEmbedder):
             parts = replace(parts, embedder=self.embedder.for_agent(caller.agent_id, caller.users))
@@ -149,7 +138,6 @@ class MemoryParts:
         )
 
     def draft(self, params: StoreParams, caller: Caller, now: datetime | None = None) -> Draft:
-        """Returns all values of a memory that derive from the params alone. Raises InvalidParams."""
         return draft(
             params,
             caller,
@@ -161,13 +149,11 @@ class MemoryParts:
 
     @property
     def default_ttls(self) -> dict[str, int]:
-        """Default TTL in seconds by layer; working memory defaults to the TTL of its copy."""
         named = {layer: rules.ttl_seconds for layer, rules in self.layer_rules.items()}
         return {layer: seconds for layer, seconds in named.items() if seconds is not None}
 
     @property
     def layer_rules(self) -> dict[str, LayerRules]:
-        """Default rules by layer."""
         default = LayerRules(ttl_seconds=self.working.ttl_seconds)
         working = self.policy.layers.get(MemoryType.WORKING.value, default)
         if working.ttl_seconds is None:
@@ -176,19 +162,17 @@ class MemoryParts:
 
     @property
     def capacities(self) -> dict[str, int]:
-        """Default capacity by layer, in memories; 0 is unlimited."""
+        """Default capacity by layer; 0 is unlimited."""
         return {layer: rules.capacity or 0 for layer, rules in self.policy.layers.items()}
 
     @property
     def extend_after_uses(self) -> dict[str, int]:
-        """Default number of uses, by layer, after which a memory's TTL starts again."""
+        """Default number of uses after which a TTL starts again, by layer."""
         return {layer: rules.extend_after_uses or 0 for layer, rules in self.policy.layers.items()}
 
     @property
     def vector_model(self) -> str:
-        """The name stored with vectors: the embedder's model, or CALLER_VECTORS."""
         return self.embedder.model if self.embedder is not None else CALLER_VECTORS
 
     def steps(self) -> Steps:
-        """Returns a timer for one call, whose steps are also counted in the metrics."""
         return Steps(self.metrics)

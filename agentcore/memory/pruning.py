@@ -1,4 +1,4 @@
-"""Decides which memories to prune: strategies rank memories by policy and time. Pure."""
+"""Decides which memories to prune. Pure."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ WORTH_DIGITS = 12
 
 @dataclass(frozen=True)
 class Prunable:
-    """The values of a memory that a strategy uses."""
-
     memory_id: UUID
     version: int
     timestamp: datetime
@@ -32,8 +30,7 @@ class Prunable:
 
 @dataclass(frozen=True)
 class PruningPolicy:
-    """How many memories of a layer to prune. `capacity` 0: unlimited; `target`: a count (int) or a share
-    (float).
+    """How many memories of a layer to prune; `target`: a count (int) or a share (float). `capacity` 0: unlimited.
 
     `default_share` applies without a target while the capacity is not exceeded.
     """
@@ -49,7 +46,7 @@ STRATEGIES: dict[str, Strategy] = {}
 
 
 def strategy(key: Strategy) -> Strategy:
-    """Registers a sort key as a strategy by its name: memories with the smallest key are pruned first."""
+    """Registers a sort key as a strategy: memories with the smallest key are pruned first."""
     STRATEGIES[key.__name__] = key
     return key
 

@@ -1,7 +1,7 @@
 """Completes vague queries, splits long prompts, and detects historical queries. Pure.
 
-A vague query takes terms of the turns before it. Superseded memories may answer a historical query: it names
-a time that was over when it was asked, or is like the samples of `ranking/calibration.py`.
+Superseded memories may answer a historical query: it names a time that was over when it was asked, or is like the
+samples of `ranking/calibration.py`.
 """
 
 from __future__ import annotations
@@ -96,10 +96,9 @@ def _key_terms(content: str, known: set[str]) -> list[str]:
 
 
 def split(prompt: str) -> list[str]:
-    """Returns the queries for a prompt: the prompt if it is short, else its most informative sentences.
+    """Returns a short prompt as it is, else up to MAX_QUERIES informative sentences, in order.
 
-    At most `MAX_QUERIES`, in order, each at most `QUERY_CHARS` characters. Of code and logs, only lines with
-    errors and identifiers are used.
+    Of code and logs, only lines with errors and identifiers are used.
     """
     prompt = prompt[:PROMPT_CHARS]
     pieces = sentences(prompt)
@@ -131,13 +130,13 @@ def _telling(query: str, meant: frozenset[str]) -> float:
 
 
 def asks_for_time(query: str) -> bool:
-    """Returns whether the first question word of an English query asks for a time."""
+    """Whether the first question word of an English query asks for a time."""
     asked = _QUESTION_WORD.search(query)
     return asked is not None and _TIME_WANTED.match(asked.group()) is not None
 
 
 def asks_only_for(query: str, phrases: Sequence[str]) -> bool:
-    """Returns whether the query names times and no subject, as "what happened last week?"."""
+    """Whether the query names times and no subject, as "what happened last week?"."""
     for phrase in phrases:
         query = query.replace(phrase, " ")
     return bool(phrases) and all(term in _PALE for term in terms(query))
@@ -145,7 +144,6 @@ def asks_only_for(query: str, phrases: Sequence[str]) -> bool:
 
 # A longer prompt, such as a log, contains times unrelated to the query.
 READ_CHARS = 300
-# The minimum probability at which the vector alone makes a query historical.
 HISTORICAL_THRESHOLD = 0.8
 
 
@@ -153,8 +151,7 @@ HISTORICAL_THRESHOLD = 0.8
 class HistoricalScope:
     """Why superseded memories are searched, too, and those of which times.
 
-    `phrase`: the words of the query that name the times `spans`, in one of which a superseded memory must be
-    valid; None: any, because the query is historical with this `probability`.
+    `phrase`: the words that name the times `spans`; None: any time, because of this `probability`.
     """
 
     phrase: str | None
@@ -162,14 +159,12 @@ class HistoricalScope:
     probability: float | None = None
 
     def told(self) -> Mapping[str, Any]:
-        """Returns its entry in the receipt."""
         if self.spans is None:
             return {"probability": round(self.probability or 0.0, 2)}
         return {"phrase": self.phrase, "held_in": [[start.isoformat(), end.isoformat()] for start, end in self.spans]}
 
 
 def is_short(query: str) -> bool:
-    """Returns whether the query is short enough for historical detection."""
     return len(query) <= READ_CHARS
 
 

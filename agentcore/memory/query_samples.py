@@ -31,9 +31,8 @@ logger = logging.getLogger(__name__)
 class QuerySamples:
     """Calibration of one embedding model by sample queries.
 
-    `historical`: detects queries about an earlier state; `current`: about a state that may have changed, not an
-    event; `about_assistant`: about what the assistant said. None: the model's vectors do not separate the samples;
-    only the local model has the last one.
+    `historical` detects queries about an earlier state, `current` about a state that may have changed,
+    `about_assistant` about what the assistant said (only for the local model). None: the vectors do not separate them.
     """
 
     off_topic: OffTopicPrompts
@@ -43,10 +42,7 @@ class QuerySamples:
 
 
 async def query_samples(embedder: Embedder | None, cache_directory: Path) -> QuerySamples | None:
-    """Returns the calibration for this embedder; None without an embedder or if it fails.
-
-    Embedding the samples takes seconds with a local model, once per machine.
-    """
+    """Embeds the samples, which takes seconds once per machine; None if that fails."""
     if embedder is None:
         return None
     fitted = fitted_to(embedder.model)
@@ -66,7 +62,6 @@ async def query_samples(embedder: Embedder | None, cache_directory: Path) -> Que
 def _fitted(
     vectors: Vectors, historical: Sequence[JsonObject], current: Sequence[JsonObject]
 ) -> dict[str, QueryDetector | None]:
-    """Fits a detector to the vectors of each sample; the rows of `vectors` are those of both, in this order."""
     count = len(historical)
     return {
         "historical": QueryDetector.of(vectors[:count], np.array([row["historical"] for row in historical], bool)),
@@ -75,7 +70,7 @@ def _fitted(
 
 
 def fitted_to(model: str) -> dict[str, QueryDetector | None] | None:
-    """Returns the packaged detectors by label if they were trained on vectors of this model."""
+    """Returns the packaged detectors by label if they were trained with this model."""
     with files("agentcore.memory").joinpath(FITTED).open("rb") as file, np.load(file) as arrays:
         if str(arrays["model"]) != model:
             return None
@@ -90,7 +85,6 @@ def _json_lines(data: bytes) -> list[JsonObject]:
 
 
 async def _embedded(embedder: Embedder, texts: Sequence[str], path: Path) -> Vectors | None:
-    """Returns the vectors of the texts, cached in a file; None if the embedder fails."""
     vectors = _cached(path, (len(texts), embedder.dimensions))
     if vectors is None:
         try:

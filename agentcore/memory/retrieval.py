@@ -1,10 +1,10 @@
-"""Ranks candidates and explains each score. Pure: the caller passes the time."""
+"""Ranks candidates and explains each score. Pure."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -35,7 +35,7 @@ from agentcore.memory.scoring import (
     spread_as_usual,
 )
 
-# The minimum length of a part of a name; excludes initials and particles.
+# Excludes initials and particles of a name.
 SHORTEST_NAME = 3
 # The time match of a memory if only its message date is in the window.
 MESSAGE_DATE_MATCH = 0.5
@@ -56,15 +56,11 @@ COMPARED = 60
 # A user message this close to now with the text of the query is the query itself.
 JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
-# The excess without vectors.
 NO_EXCESS = 0.0
-# The number of top hits that freshness compares; the minimum probability to report a memory as outdated.
+# Top hits that freshness compares; minimum probability to report a memory as outdated.
 FRESHNESS_DEPTH, MIN_OUTDATED_PROBABILITY = 12, 0.4
-# The shares of the lower score that the newer of two gains and the older loses; before that, the share of its
-# distance to the older one that the newer one is lifted.
 FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT = 0.8, 0.5, 0.6
-# A message follows up on the one before it in its session if it came within so many seconds. Its similarity
-# is at least this share of the sum of both.
+# Maximum distance of a follow-up message; its similarity is at least this share of the sum of both.
 FOLLOW_UP_SECONDS, FOLLOW_UP = 7_200, 0.55
 # Minimum weight of a caller's link that moves a memory up (`recall/reranking.py`).
 STRONG_LINK = 0.9
@@ -78,8 +74,8 @@ Places = NDArray[np.int64]
 class Ranked:
     """A ranked memory: the fused score, the cosine, and the contribution of each term.
 
-    `stands_for`: deduplicated memories, newest first. `outdated_by`: a newer memory, ranked above it, that
-    probably makes it outdated. `linked_to`: the hit whose link moved it up.
+    `stands_for`: deduplicated memories, newest first. `outdated_by`: a newer memory above it that probably makes it
+    outdated. `linked_to`: the hit whose link moved it up.
     """
 
     memory_id: UUID
@@ -93,10 +89,9 @@ class Ranked:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The hits, best first, dropped candidates by reason, and the answerability `fit`.
+    """The hits, best first, dropped candidates by reason, and the answerability `fit`, estimated from `signals`.
 
-    `signals`: input of that estimate. `links`: strong links of callers among the candidates; `linkable`:
-    their ends that were cut off.
+    `links`: strong links of callers among the candidates; `linkable`: their ends that were cut off.
     """
 
     ranked: Sequence[Ranked]
@@ -116,11 +111,12 @@ def rank(
     k: int,
     cut_offs: CutOffs = KEEP_ALL,
 ) -> Ranking:
-    """Returns the `k` best candidates, best first; links are ordered newest first, then by id."""
+    """Links are ordered newest first, then by id."""
     dropped: Counter[str] = Counter()
-    others = _without_the_query(candidates, question, dropped)
-    similar = _similar_enough(others, question, dropped)
-    similar = _without_summaries(similar, links, dropped)
+    others = _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
+    similar = _kept(others, lambda each: _is_similar_enough(each, question), "below_min_score", dropped)
+    summarized = _summarized(similar, links)
+    similar = _kept(similar, lambda each: each.memory_id not in summarized, "summary_of_what_is_found", dropped)
     told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = told.kept
     named = _named_speakers(unique, question.words)
@@ -158,9 +154,13 @@ def rank(
             unique[place].memory_id,
             float(scores[place]),
             unique[place].similarity,
-            _terms(values[place], shares)
-            | _repetition(float(fused[place]), float(repeated[place]))
-            | _freshness_term(float(fresh[place] + relevance[place] - unlifted[place])),
+            _terms(
+                values[place],
+                shares,
+                float(fused[place]),
+                float(repeated[place]),
+                float(fresh[place] + relevance[place] - unlifted[place]),
+            ),
             told.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
         )
@@ -172,7 +172,6 @@ def rank(
 def _strong_links(
     links: Sequence[CandidateLink], places: Mapping[UUID, int]
 ) -> tuple[Sequence[CandidateLink], set[int]]:
-    """Returns the strong links of callers, and the indexes of the candidates at their ends."""
     strong = [link for link in links if link.by_caller and round(link.weight, 3) >= STRONG_LINK]
     return strong, {places[end] for link in strong for end in (link.source_id, link.target_id) if end in places}
 
@@ -181,14 +180,12 @@ def _dropped_counts(dropped: Counter[str]) -> list[Dropped]:
     return [Dropped(reason=reason, count=count) for reason, count in sorted(dropped.items())]
 
 
-def _without_the_query(
-    candidates: Sequence[Candidate], question: Question, dropped: Counter[str]
+def _kept(
+    candidates: Sequence[Candidate], keep: Callable[[Candidate], bool], reason: str, dropped: Counter[str]
 ) -> Sequence[Candidate]:
-    if question.own_text is None and not question.own:
-        return candidates
-    kept = [each for each in candidates if not _is_the_query(each, question)]
+    kept = [each for each in candidates if keep(each)]
     if len(kept) < len(candidates):
-        dropped["the_query_itself"] = len(candidates) - len(kept)
+        dropped[reason] = len(candidates) - len(kept)
     return kept
 
 
@@ -200,26 +197,15 @@ def _is_the_query(candidate: Candidate, question: Question) -> bool:
     return said and just_now and candidate.text[0] == question.own_text
 
 
-def _similar_enough(candidates: Sequence[Candidate], question: Question, dropped: Counter[str]) -> Sequence[Candidate]:
-    if question.min_score is None or not question.with_vectors:
-        return candidates
-    kept = [each for each in candidates if (each.similarity or 0.0) >= question.min_score]
-    if len(kept) < len(candidates):
-        dropped["below_min_score"] = len(candidates) - len(kept)
-    return kept
+def _is_similar_enough(candidate: Candidate, question: Question) -> bool:
+    least = question.min_score
+    return least is None or not question.with_vectors or (candidate.similarity or 0.0) >= least
 
 
-def _without_summaries(
-    candidates: Sequence[Candidate], links: Sequence[CandidateLink], dropped: Counter[str]
-) -> Sequence[Candidate]:
-    if not any(each.is_summary for each in candidates):
-        return candidates
+def _summarized(candidates: Sequence[Candidate], links: Sequence[CandidateLink]) -> set[UUID]:
     there = {each.memory_id for each in candidates}
-    told = {link.source_id for link in links if link.target_id in there}
-    kept = [each for each in candidates if not (each.is_summary and each.memory_id in told)]
-    if len(kept) < len(candidates):
-        dropped["summary_of_what_is_found"] = len(candidates) - len(kept)
-    return kept
+    sources = {link.source_id for link in links if link.target_id in there}
+    return {each.memory_id for each in candidates if each.is_summary and each.memory_id in sources}
 
 
 def follow_up_similarities(
@@ -239,7 +225,7 @@ def follow_up_similarities(
 def _adjacent(
     candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[CandidateLink]
 ) -> Iterator[tuple[int, int]]:
-    """Yields the indexes of each pair of adjacent messages in a session, the earlier one first."""
+    """Yields pairs of adjacent messages in a session as indexes, the earlier one first."""
     for link in neighbours:
         pair = [places[each] for each in (link.source_id, link.target_id) if each in places]
         if len(pair) == 2:
@@ -298,7 +284,7 @@ def _named_speakers(candidates: Sequence[Candidate], query_words: Collection[str
 
 
 def _time_match(candidate: Candidate, question: Question) -> float:
-    """Returns the time match of a candidate: the square root of its event's share inside a window.
+    """Returns the square root of the share of the candidate's event inside a window.
 
     So "in the last five years" matches last week less than "on Monday" does.
     """
@@ -341,8 +327,8 @@ def _matches(values: Values, shares: Values) -> Values:
 def _add_links(values: Values, places: Mapping[UUID, int], matches: Values, links: Sequence[CandidateLink]) -> None:
     column = values[:, _COLUMN["links"]]
     for link in links:
-        source, target = places.get(link.source_id), places.get(link.target_id)
-        if source is not None and target is not None:
+        if link.source_id in places and link.target_id in places:
+            source, target = places[link.source_id], places[link.target_id]
             column[source] = max(column[source], link.weight * matches[target])
             column[target] = max(column[target], link.weight * matches[source])
 
@@ -355,7 +341,7 @@ def _add_neighbours(
     neighbours: Sequence[CandidateLink],
     weights: RetrievalWeights,
 ) -> None:
-    """Adds a share of the match of adjacent turns between people; with an assistant it lowers quality."""
+    """Only between people: with an assistant it lowers quality."""
     column = values[:, _COLUMN["neighbours"]]
     for first, second in _adjacent(candidates, places, neighbours):
         if not (candidates[first].is_turn and candidates[second].is_turn):
@@ -412,7 +398,7 @@ def _in_order(newest: Places, scores: Values) -> list[int]:
 
 
 def _repeated(candidates: Sequence[Candidate], scores: Values, top: Sequence[int], asked: bytes | None) -> Values:
-    """Returns the overlap of each top candidate with a better one; stored copies of the query are skipped."""
+    """The overlap of each top candidate with a better one; skips stored copies of the query."""
     repeated = np.zeros(len(candidates))
     others = [at for at in top if not (candidates[at].asks and candidates[at].text[0] == asked)]
     if others:
@@ -425,43 +411,42 @@ def freshness(
 ) -> Values:
     """Returns score changes for pairs of top hits of which one probably makes the other outdated.
 
-    Both are shares of the lower score, times the root of the link's probability. The older one loses
-    FRESHNESS_LOSS, the newer gains FRESHNESS_GAIN times the older one's relative score. Per memory the
-    maximum counts.
+    Shares of the lower score, times the root of the link's probability. The older one loses FRESHNESS_LOSS, the newer
+    gains FRESHNESS_GAIN times the older one's relative score. Per memory the maximum counts.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
     standings = _relative_scores(scores)
-    for link in changes:
-        new, old = places.get(link.source_id), places.get(link.target_id)
-        if new in looked_at and old in looked_at and new is not None and old is not None:
-            amount = math.sqrt(link.weight) * min(scores[new], scores[old])
+    for new, old, root in _pairs(changes, places):
+        if new in looked_at and old in looked_at:
+            amount = root * min(scores[new], scores[old])
             gains[new] = max(gains[new], FRESHNESS_GAIN * standings[old] * amount)
             losses[old] = max(losses[old], FRESHNESS_LOSS * amount)
     return gains - losses
 
 
 def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[CandidateLink], best: Sequence[int]) -> Values:
-    """Returns the scores, raised for candidates that make a top hit outdated.
+    """Raises candidates that make a top hit outdated, which often share no word with the query.
 
-    Such a candidate often shares no word with the query. The lift is LIFT times the score distance, times the
-    root of the link's probability, times the older one's relative score.
+    By LIFT times the score distance, the root of the link's probability and the older one's relative score.
     """
     higher, looked_at = scores.copy(), {*best}
     standings = _relative_scores(scores)
-    for link in changes:
-        new, old = places.get(link.source_id), places.get(link.target_id)
-        if new is not None and old is not None and old in looked_at:
+    for new, old, root in _pairs(changes, places):
+        if old in looked_at:
             distance = max(0.0, scores[old] - scores[new])
-            share = LIFT * math.sqrt(link.weight) * standings[old]
+            share = LIFT * root * standings[old]
             higher[new] = max(higher[new], scores[new] + share * distance)
     return higher
 
 
-def _relative_scores(scores: Values) -> Values:
-    """Returns each score relative to the median (0) and the maximum (1).
+def _pairs(changes: Sequence[CandidateLink], places: Mapping[UUID, int]) -> Iterator[tuple[int, int, float]]:
+    for link in changes:
+        if link.source_id in places and link.target_id in places:
+            yield places[link.source_id], places[link.target_id], math.sqrt(link.weight)
 
-    An update of a memory that is irrelevant to the query must not move up.
-    """
+
+def _relative_scores(scores: Values) -> Values:
+    """Returns each score between the median (0) and the maximum (1): an irrelevant memory's update must not rise."""
     middle, top = float(np.median(scores)), float(scores.max())
     if top <= middle:
         return np.ones(len(scores))
@@ -472,27 +457,21 @@ def _outdated(
     candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[CandidateLink]
 ) -> dict[UUID, UUID]:
     ranks = {candidates[place].memory_id: rank for rank, place in enumerate(order)}
-    found: dict[UUID, UUID] = {}
-    for link in sorted(changes, key=lambda each: each.weight):
-        new, old = ranks.get(link.source_id), ranks.get(link.target_id)
-        if link.weight >= MIN_OUTDATED_PROBABILITY and new is not None and old is not None and new < old:
-            found[link.target_id] = link.source_id
-    return found
-
-
-def _freshness_term(amount: float) -> dict[str, ScoreTerm]:
-    return {"freshness": ScoreTerm(value=amount, weight=1.0, contribution=amount)} if amount else {}
-
-
-def _repetition(score: float, likeness: float) -> dict[str, ScoreTerm]:
-    if not likeness:
-        return {}
-    weight = -REPETITION_LOSS * score
-    return {"repetition": ScoreTerm(value=likeness, weight=weight, contribution=weight * likeness)}
-
-
-def _terms(values: Values, shares: Values) -> dict[str, ScoreTerm]:
+    likely = [each for each in changes if each.weight >= MIN_OUTDATED_PROBABILITY and each.target_id in ranks]
     return {
-        name: ScoreTerm(value=float(value), weight=float(share), contribution=float(value * share))
-        for name, value, share in zip(TERMS, values, shares, strict=True)
+        link.target_id: link.source_id
+        for link in sorted(likely, key=lambda each: each.weight)
+        if ranks.get(link.source_id, len(ranks)) < ranks[link.target_id]
+    }
+
+
+def _terms(values: Values, shares: Values, score: float, repeated: float, fresh: float) -> dict[str, ScoreTerm]:
+    parts = {name: (float(value), float(share)) for name, value, share in zip(TERMS, values, shares, strict=True)}
+    if repeated:
+        parts["repetition"] = repeated, -REPETITION_LOSS * score
+    if fresh:
+        parts["freshness"] = fresh, 1.0
+    return {
+        name: ScoreTerm(value=value, weight=weight, contribution=value * weight)
+        for name, (value, weight) in parts.items()
     }

@@ -15,19 +15,16 @@ DAY_SECONDS = 86_400.0
 FREQUENT_ACCESSES = 100
 ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 USERS = frozenset({"user", "human"})
-# Typical standard deviation of the cosines of a query's candidates with the local model.
-USUAL_SPREAD = 0.12
-# Pseudo-count of the prior USUAL_SPREAD, since few cosines estimate their spread badly.
-USUAL_ONES = 10
+# Typical standard deviation of a query's cosines with the local model, and the pseudo-count of this prior.
+USUAL_SPREAD, USUAL_ONES = 0.12, 10
 
 
 @dataclass(frozen=True)
 class RetrievalWeights:
     """Weights of the ranking terms, normalized over the terms that apply to a search.
 
-    `assistant_share`: factor for matches of an assistant's text; 1 if the query asks for it.
-    `after_question` to `before_statement`: share of an adjacent turn's match that a person's turn gets, by their
-    order.
+    `assistant_share`: factor for matches of an assistant's text, unless the query asks for it. `after_question` to
+    `before_statement`: share of an adjacent turn's match, by the order of the two.
     """
 
     similarity: float = 0.26
@@ -50,17 +47,16 @@ class RetrievalWeights:
 
 
 def half_life_decay(age_seconds: float, half_life_days: float) -> float:
-    """Returns 2 ** (-age / half-life): 1 now, 0.5 after one half-life. A future time counts as now."""
+    """Returns 2 ** (-age / half-life); a future time counts as now."""
     return math.exp2(-max(0.0, age_seconds) / (half_life_days * DAY_SECONDS))
 
 
 def recency(moment: datetime, now: datetime, half_life_days: float) -> float:
-    """Returns the exponential decay of a time's age."""
     return half_life_decay((now - moment).total_seconds(), half_life_days)
 
 
 def frequency(access_count: int, last_accessed: datetime | None, now: datetime, half_life_days: float) -> float:
-    """Returns log(1 + accesses), scaled to 1 at 100 accesses, decaying with the time since the last one."""
+    """Returns log(1 + accesses), scaled to 1 at 100, decaying since the last one."""
     if access_count <= 0 or last_accessed is None:
         return 0.0
     often = min(1.0, math.log1p(access_count) / math.log1p(FREQUENT_ACCESSES))
@@ -68,18 +64,16 @@ def frequency(access_count: int, last_accessed: datetime | None, now: datetime, 
 
 
 def remembered(last_used: datetime, access_count: int, now: datetime) -> float:
-    """Returns the exponent of the retention curve R = exp(-t / S): 0 just after use, then falling.
+    """Returns the exponent of the retention curve R = exp(-t / S), which orders as R does without underflow.
 
     t: days since the last use. S: stability in days, 1 plus 1 per use, as in MemoryBank (Zhong et al., arXiv
-    2305.10250, section 2.3, after Ebbinghaus 1885). The exponent orders as R does, without underflow to 0 for
-    old memories.
+    2305.10250, section 2.3).
     """
     days = max(0.0, (now - last_used).total_seconds()) / DAY_SECONDS
     return -days / (1 + max(0, access_count))
 
 
 def half_life_decays(ages_seconds: Floats, half_life_days: float) -> Floats:
-    """Returns `half_life_decay` of each age; 0 for an infinite one."""
     return np.asarray(np.exp2(-np.maximum(0.0, ages_seconds) / (half_life_days * DAY_SECONDS)))
 
 
@@ -90,14 +84,13 @@ def frequencies(access_counts: Floats, ages_seconds: Floats, half_life_days: flo
 
 
 def shares_of(values: Floats, full: float) -> Floats:
-    """Returns each value as a share of `full`, clipped to [0, 1]; 0 if `full` is 0."""
     return np.clip(values / full, 0.0, 1.0) if full > 0 else np.zeros_like(values)
 
 
 def spread_as_usual(cosines: Floats) -> Floats:
-    """Returns the cosines in [0, 1], rescaled around their mean to the usual spread.
+    """Returns the cosines in [0, 1], rescaled around their mean to the usual spread; NaN (missing) becomes 0.
 
-    The mean is kept, so dissimilar candidates do not become similar. A missing cosine (NaN) becomes 0.
+    The mean is kept, so dissimilar candidates do not become similar.
     """
     known = cosines[~np.isnan(cosines)]
     if not len(known):
@@ -109,26 +102,24 @@ def spread_as_usual(cosines: Floats) -> Floats:
 
 @lru_cache(maxsize=4_096)
 def is_assistant(speaker: str | None) -> bool:
-    """Whether the speaker is an assistant, which repeats and elaborates the user's words."""
     return speaker is not None and speaker.casefold() in ASSISTANTS
 
 
 @lru_cache(maxsize=4_096)
 def is_person(speaker: str | None) -> bool:
-    """Whether the speaker is a named person, not a role in a chat with an assistant."""
+    """Whether the speaker is a person, not a role in a chat with an assistant."""
     return speaker is not None and speaker.casefold() not in ASSISTANTS | USERS
 
 
 def retention(relevance_score: float, accesses: float, freshness: float) -> float:
-    """Returns how much a memory is worth keeping, 0 to 1: 0.4 importance + 0.3 recency + 0.3 frequency.
+    """Returns how much a memory is worth keeping, 0 to 1.
 
     The weights are from the evolving-memory research note for seed 001 (SEEDS, A16).
     """
     return 0.4 * relevance_score + 0.3 * freshness + 0.3 * accesses
 
 
-# Verdict -> (target, share of the distance). An exponential moving average: it stays within 0 and 1, and
-# repeated verdicts have a diminishing effect.
+# Verdict -> (target, share of the distance). Repeated verdicts have a diminishing effect.
 FEEDBACK = {"helpful": (1.0, 0.1), "unhelpful": (0.0, 0.1), "wrong": (0.0, 0.5)}
 
 

@@ -64,32 +64,28 @@ class JobRows(OwnedRows):
     async def enqueue(
         self, name: str, *, lock: str | None = None, not_before: datetime | None = None, **ids: str | int | UUID
     ) -> None:
-        """Enqueues the job with these ids; it can start after the commit.
+        """Enqueues the job for after the commit, unless a job with the same lock is pending.
 
-        A no-op if a job with the same lock is pending; two of them never run concurrently. The default `lock`
-        is the name with the ids.
+        Two jobs with one lock never run concurrently. The default `lock` is the name with the ids.
         """
         values = {"name": name, "ids": Jsonb(_plain(ids)), "not_before": not_before}
         await self._rows("enqueue_job", lock=lock or job_lock(name, **ids), **values)
 
     async def waits(self, lock: str) -> bool:
-        """Returns whether a job with this lock is pending; if so, it starts only after this transaction."""
         rows = await self._rows("job_waits", lock=lock)
         return bool(rows[0]["waits"])
 
     async def over_capacity(self, capacities: Mapping[str, int], locks: Sequence[str]) -> list[tuple[str, int]]:
-        """Returns layers above their capacity, with the capacity; omits those whose job, by its lock, is
-        pending.
+        """Returns layers above their capacity, and the capacity; omits those whose job, by its lock, is pending.
 
         The agent's own capacity overrides the one passed for a layer; 0 is unlimited.
         """
-        rows = await self._rows(
-            "layers_over_capacity", layers=[*capacities], capacities=[*capacities.values()], locks=[*locks]
-        )
+        values = {"layers": [*capacities], "capacities": [*capacities.values()], "locks": [*locks]}
+        rows = await self._rows("layers_over_capacity", **values)
         return [(row["layer"], row["capacity"]) for row in rows]
 
     async def forget(self) -> int:
-        """Deletes every job of the agent in any state; returns how many. Running jobs are not aborted."""
+        """Deletes every job of the agent; running ones are not aborted. Returns how many."""
         rows = await self._rows("forget_jobs")
         return int(rows[0]["forgotten"])
 
@@ -99,7 +95,6 @@ class JobRows(OwnedRows):
 
 
 def job_lock(name: str, **ids: str | int | UUID) -> str:
-    """Returns the default lock of a job: its name with its ids."""
     return json.dumps([name, _plain(ids)], sort_keys=True)
 
 
@@ -128,8 +123,6 @@ _WHOLE_WORKING = sql.SQL(
 
 @dataclass(frozen=True)
 class NewMemory:
-    """A memory to store, without the agent."""
-
     memory_id: UUID
     columns: NewColumns
     links: Sequence[Link] = field(default_factory=tuple)
@@ -138,8 +131,6 @@ class NewMemory:
 
 
 class MemoryTransaction(OwnedRows):
-    """The writes of one agent in one transaction."""
-
     def __init__(
         self, connection: Connection, agent_id: str, rules: SummaryRules | None = None, *, bound: bool = False
     ) -> None:
@@ -177,23 +168,20 @@ class MemoryTransaction(OwnedRows):
         return await self.known_keys(taken) if taken else {}
 
     async def known_keys(self, keys: Sequence[str]) -> dict[str, Row]:
-        """Returns the request digest and memory id recorded under each unexpired idempotency key."""
         return {row["idempotency_key"]: row for row in await self._rows("find_idempotency_keys", keys=list(keys))}
 
     async def point_key(self, key: str, memory_id: UUID) -> None:
-        """Points a claimed idempotency key to another memory."""
         await self._run("point_idempotency_key", key=key, memory_id=memory_id)
 
     async def same_texts(self, hashes: Iterable[bytes]) -> list[Row]:
-        """Returns the current memories with one of these content hashes."""
         wanted = list(set(hashes))
         return await self._rows("find_same_texts", hashes=wanted) if wanted else []
 
     async def existing(self, memory_ids: Iterable[UUID], changing: Iterable[UUID] = ()) -> set[UUID]:
-        """Locks and returns those of these memories that exist; they cannot be deleted until the commit.
+        """Locks and returns those of these memories that exist, so they are not deleted before the commit.
 
-        Call it before any other statement that locks rows: locks are acquired in one order.
-        `changing`: memories to lock for an update, together with those derived from them.
+        Call it before other statements that lock rows: locks are acquired in one order. `changing`: memories to lock
+        for an update, with those derived from them.
         """
         wanted, among = list(set(memory_ids)), list(changing)
         if not wanted:
@@ -207,7 +195,7 @@ class MemoryTransaction(OwnedRows):
         return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}
 
     async def insert(self, memories: Sequence[NewMemory]) -> None:
-        """Inserts memories with links and term frequencies; queues long ones for passage embedding."""
+        """Inserts memories with links and term frequencies; enqueues long ones for passage embedding."""
         if not memories:
             return
         cursor = self._connection.cursor()
@@ -227,7 +215,7 @@ class MemoryTransaction(OwnedRows):
         return columns
 
     async def append_terms(self, documents: Sequence[Sequence[int]], *, sign: int) -> None:
-        """Adds (`sign` 1) or subtracts (-1) these memories' terms in the agent's document frequencies."""
+        """Adds (`sign` 1) or subtracts (-1) terms in the agent's document frequencies."""
         frequencies: Counter[int] = Counter()
         for keys in documents:
             frequencies.update(set(keys))
@@ -240,14 +228,12 @@ class MemoryTransaction(OwnedRows):
         )
 
     async def lock(self, memory_id: UUID) -> StoredMemory | None:
-        """Locks and returns one memory; None if it does not exist."""
         rows = await self._rows("lock_memory", memory_id=memory_id)
         return StoredMemory.of(rows[0]) if rows else None
 
     async def update(
         self, memory: StoredMemory, ttl_seconds: int | None, expires_at: datetime | None, never_expires: bool
     ) -> Row:
-        """Updates a locked memory; returns its new version, `ttl_seconds` and `expires_at`."""
         values = _derived(memory) | {name: getattr(memory, name) for name in _UPDATED}
         values |= {"metadata": Jsonb(memory.metadata), "ttl_seconds": ttl_seconds}
         values |= {"expires_at": expires_at, "never_expires": never_expires}
@@ -260,26 +246,23 @@ class MemoryTransaction(OwnedRows):
         return await self._forget(await self.summaries.delete(memory_ids))
 
     async def delete_expired(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Deletes those of these memories that have expired, with their histories and derived memories."""
+        """Deletes those of these memories that have expired, as `delete` does."""
         await self.summaries.lock(to_delete=memory_ids)
         made_of = await self.summaries.delete_derived_of_expired(memory_ids)
         rows = await self._rows("delete_expired_memories", memory_ids=list(memory_ids))
         return await self._forget([*made_of, *rows])
 
     async def chosen(self, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], limit: int) -> list[UUID]:
-        """Returns the visible ones of these memories; if none are passed, up to `limit` that match."""
+        """Returns the visible ones of these memories, or without ids up to `limit` that match."""
         if memory_ids:
             return sorted(await self.existing(memory_ids))
         rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)
         return [row["memory_id"] for row in rows]
 
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
-        """Deletes up to `limit` matching memories and those derived from them; returns a row for each."""
-        rows = await self._rows("matching_ids", filter=Jsonb(conditions), limit=limit)
-        return await self.delete([row["memory_id"] for row in rows])
+        return await self.delete(await self.chosen((), conditions, limit))
 
     async def claim_layer(self, memory_type: str) -> bool:
-        """Tries to take the pruning lock of a layer; returns whether it succeeded."""
         return bool((await self._rows("claim_layer", memory_type=memory_type))[0]["claimed"])
 
     async def lock_prunable(self, versions: Mapping[UUID, int]) -> list[UUID]:
@@ -288,11 +271,9 @@ class MemoryTransaction(OwnedRows):
         return [row["memory_id"] for row in rows]
 
     async def whole_rows(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Returns rows with vector, history and links, as they are archived."""
         return await self._rows("archive_rows", memory_ids=list(memory_ids))
 
     async def delete_versions(self, versions: Mapping[UUID, int]) -> list[Row]:
-        """Deletes the memories that are unpinned and unchanged in version; returns a row for each."""
         rows = await self._rows("delete_versions", memory_ids=list(versions), versions=list(versions.values()))
         return await self._forget(rows)
 
@@ -304,7 +285,7 @@ class MemoryTransaction(OwnedRows):
 
 
 class MemoryStorage:
-    """Rows of all agents; `service_rules` are the defaults for session summaries.
+    """Rows of all agents; `service_rules`: defaults for session summaries.
 
     Methods raise DependencyUnavailable.
     """
@@ -315,14 +296,12 @@ class MemoryStorage:
         self.indexes = ServingIndexes(database)
 
     def bound_to(self, users: Users) -> MemoryStorage:
-        """Returns a storage that is restricted to the memories of these users."""
         bound = MemoryStorage(self._database.bound_to(users), self.service_rules)
         bound.indexes = self.indexes
         return bound
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[MemoryTransaction]:
-        """Opens a transaction for one agent."""
         async with self._database.transaction(agent_id) as connection:
             bound = self._database.users is not None
             transaction = MemoryTransaction(connection, agent_id, self.service_rules, bound=bound)
@@ -344,16 +323,13 @@ class MemoryStorage:
     async def get(
         self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False, vectors: bool = False
     ) -> dict[UUID, MemoryRecord]:
-        """Returns existing memories in the order of the ids, up to MAX_PAGE_BYTES.
-
-        `vectors`: include vectors in the size.
-        """
+        """Returns existing memories in the order of the ids, up to MAX_PAGE_BYTES; `vectors`: count vectors, too."""
         values: Row = {"memory_ids": list(memory_ids), "vectors": vectors, "max_bytes": MAX_PAGE_BYTES}
         rows = await self._read(agent_id, "get_memories", primary=primary, **values)
         return {row["memory_id"]: as_record(row) for row in rows}
 
     async def search_hits(self, agent_id: str, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, Row], int]:
-        """Returns existing memories as rows of `MemorySummary`, up to MAX_PAGE_BYTES, and the number omitted."""
+        """Returns memories as rows of `MemorySummary`, up to MAX_PAGE_BYTES, and the number omitted."""
         rows = await self._read(agent_id, "search_hits", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES)
         read = {row["memory_id"]: row for row in rows if row["content"] is not None}
         return read, len(rows) - len(read)
@@ -375,38 +351,32 @@ class MemoryStorage:
         limit: int,
         primary: bool = False,
     ) -> list[Row]:
-        """Returns the ids and sort values of one page, in order."""
         direction, beyond = _DIRECTIONS[descending]
         statement = shaped_query(_LISTS[order_by], direction=direction, beyond=beyond)
         values = {"filter": Jsonb(conditions), "place": place, "after_id": after_id, "limit": limit}
         return await self._fetch(agent_id, statement, values, primary=primary)
 
     async def count(self, agent_id: str, conditions: Mapping[str, Any], *, primary: bool = False) -> int:
-        """Returns the number of memories that match."""
         rows = await self._read(agent_id, "count_memories", primary=primary, filter=Jsonb(conditions))
         return int(rows[0]["count"])
 
     async def count_flagged(self, agent_id: str, conditions: Mapping[str, Any]) -> int:
-        """Returns the number of flagged memories that match."""
         rows = await self._read(agent_id, "count_flagged", filter=Jsonb(conditions))
         return int(rows[0]["count"])
 
     async def history(self, agent_id: str, memory_id: UUID, before_number: int | None, limit: int) -> list[Row]:
-        """Returns changes of a memory before this number, newest first; `found`: how many up to `limit`."""
+        """Returns changes before this number, newest first; `found`: how many up to `limit`."""
         values: Row = {"before_number": before_number, "limit": limit, "max_bytes": MAX_PAGE_BYTES}
         return await self._read(agent_id, "list_history", memory_id=memory_id, **values)
 
     async def own_rules(self, agent_id: str) -> OwnRules:
-        """Returns the agent's own layer rules; empty if it has none."""
         rows = await self._read(agent_id, "agent_rules", primary=True)
         return cast(OwnRules, rows[0]["layers"]) if rows else {}
 
     async def layers(self, agent_id: str) -> list[Row]:
-        """Returns statistics per layer."""
         return await self._read(agent_id, "layer_statistics")
 
     async def totals(self, agent_id: str) -> Row:
-        """Returns the agent's number of links, archived memories and accesses."""
         return (await self._read(agent_id, "agent_statistics"))[0]
 
     async def working_rows(
@@ -419,10 +389,7 @@ class MemoryStorage:
         limit: int | None = None,
         budget_tokens: int | None = None,
     ) -> list[Row]:
-        """Returns a task's working memory, newest first, and whether each row matches `conditions`.
-
-        `budget_tokens`: also return the contents of the rows inside this budget.
-        """
+        """Returns a task's working memory, newest first; with `budget_tokens` the contents inside it, too."""
         columns = _WORKING if budget_tokens is None else _WHOLE_WORKING
         statement = shaped_query("working_rows", columns=columns)
         values = {"task_id": task_id, "ttl_seconds": ttl_seconds, "limit": limit}
@@ -432,20 +399,17 @@ class MemoryStorage:
     async def summaries_of(
         self, agent_id: str, memory_ids: Sequence[UUID], conditions: Mapping[str, Any], least: int, limit: int
     ) -> list[Row]:
-        """Returns matching stored summaries of at least `least` of these memories, widest coverage first."""
+        """Returns matching summaries of at least `least` of these memories, widest coverage first."""
         values = {"memory_ids": list(memory_ids), "filter": Jsonb(conditions), "least": least, "limit": limit}
         return await self._fetch(agent_id, query("summaries_of"), values, primary=False)
 
     async def prunable(self, agent_id: str, memory_type: str) -> list[Row]:
-        """Returns a layer's rows with the columns that pruning strategies need."""
         return await self._read(agent_id, "pruning_candidates", primary=True, memory_type=memory_type)
 
     async def whole_rows(self, agent_id: str, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Returns rows with vector, history and links, as they are archived."""
         return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
 
     async def receipt_key(self) -> Row:
-        """Returns the newest key of erasure receipts, `key_id` and `key`; creates the first one."""
         async with self._database.owner_transaction() as connection:
             found = await (await connection.execute(query("receipt_keys"), {"key_id": None})).fetchone()
             if found is None:
@@ -454,18 +418,15 @@ class MemoryStorage:
         return cast(Row, found)
 
     async def receipt_keys_of(self, key_id: str) -> list[bytes]:
-        """Returns the key of erasure receipts with this id; empty if it is unknown."""
         async with self._database.owner_transaction() as connection:
             rows = await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchall()
         return [bytes(row["key"]) for row in rows]
 
     async def record_redis(self, redis_id: UUID, seconds: int) -> None:
-        """Records that this Redis may contain working memory for this many seconds."""
         async with self._database.owner_transaction() as connection:
             await connection.execute(query("record_redis"), {"redis_id": redis_id, "seconds": seconds})
 
     async def other_redis(self, redis_id: UUID | None) -> list[UUID]:
-        """Returns the ids of every other Redis that may contain working memory."""
         async with self._database.owner_transaction() as connection:
             cursor = await connection.execute(query("other_redis"), {"redis_id": redis_id})
             return [row["redis_id"] for row in await cursor.fetchall()]
@@ -480,13 +441,11 @@ class MemoryStorage:
     async def own_vectors(
         self, agent_id: str, memory_ids: Sequence[UUID], *, primary: bool = False
     ) -> dict[UUID, list[float]]:
-        """Returns the vectors that callers supplied, by memory."""
         rows = await self._read(agent_id, "own_vectors", primary=primary, memory_ids=list(memory_ids))
         return {row["memory_id"]: row["embedding"].to_list() for row in rows}
 
 
 def as_record(row: Row) -> MemoryRecord:
-    """Converts a row to a record, without the storage's internal columns."""
     values = {name: value for name, value in row.items() if name in _RECORD_FIELDS}
     values["memory_type"] = MemoryType(row["memory_type"])
     values["actions"] = row["actions"] or []

@@ -9,7 +9,6 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -17,8 +16,6 @@ import tiktoken
 from tiktoken.model import encoding_name_for_model
 
 from agentcore.errors import ConfigurationError, StartupError
-
-__all__ = ["DEFAULT_ENCODING", "ENCODINGS", "TokenCounter", "TokenCounters", "encoding_for_model"]
 
 DEFAULT_ENCODING = "o200k_base"
 CARRIER = "bpe_openai"
@@ -32,27 +29,16 @@ MAX_WORD_CHARACTERS = 40
 
 _WHITE_RUN = re.compile(r"\s+")
 _ENVIRONMENT = threading.Lock()
+_DAMAGED = "The token table of {} is damaged: install the package bpe-openai again."
 
 
-@dataclass(frozen=True)
-class _Table:
-    url: str
-    sha256: str
-
-
+_URL = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+# SHA-256 of each table.
 _TABLES = {
-    "o200k_base": _Table(
-        "https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken",
-        "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
-    ),
-    "cl100k_base": _Table(
-        "https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken",
-        "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
-    ),
+    "cl100k_base": "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+    "o200k_base": "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
 }
-
-
-ENCODINGS = tuple(sorted(_TABLES))
+ENCODINGS = tuple(_TABLES)
 
 
 def encoding_for_model(model: str) -> str | None:
@@ -65,29 +51,21 @@ def encoding_for_model(model: str) -> str | None:
 
 
 class TokenCounter:
-    """Counts and truncates text in one encoding. Tables are unpacked below `cache_directory` once."""
-
     def __init__(self, cache_directory: Path, encoding: str = DEFAULT_ENCODING) -> None:
         if encoding not in _TABLES:
             raise ConfigurationError(
-                [f"TOKEN_ENCODING: there is no offline table for {encoding!r}; choose {' or '.join(sorted(_TABLES))}."]
+                [f"TOKEN_ENCODING: there is no offline table for {encoding!r}; choose {' or '.join(ENCODINGS)}."]
             )
         self.encoding = encoding
         self._cache_directory = cache_directory
         self._loaded: tiktoken.Encoding | None = None
 
     def load(self) -> None:
-        """Loads the tables, which takes up to a second; otherwise the first count loads them.
-
-        Raises StartupError if they are missing or damaged.
-        """
+        """Loads the tables, which takes up to a second. Raises StartupError if they are missing or damaged."""
         self._encoding()
 
     def count(self, text: str) -> int:
-        """Returns the number of tokens. Special tokens such as <|endoftext|> count as ordinary text.
-
-        Approximate only for white-space runs above MAX_WHITE_RUN characters, which tiktoken cannot encode.
-        """
+        """Returns the number of tokens; special tokens count as text. White-space runs are approximated."""
         return sum(len(tokens) for tokens in self._encode(text))
 
     def truncate(self, text: str, limit: int) -> str:
@@ -123,10 +101,7 @@ class TokenCounter:
 
 
 class TokenCounters:
-    """Counters by encoding, created on first use; tables below `cache_directory`.
-
-    `default` is the encoding of callers that name none.
-    """
+    """Counters by encoding, created on first use. `default`: the encoding of callers that name none."""
 
     def __init__(self, cache_directory: Path, default: str = DEFAULT_ENCODING) -> None:
         self.default = default
@@ -134,7 +109,6 @@ class TokenCounters:
         self._made: dict[str, TokenCounter] = {}
 
     def of(self, encoding: str) -> TokenCounter:
-        """Returns the counter of an encoding. Raises ConfigurationError if its table is not available."""
         if encoding not in self._made:
             self._made[encoding] = TokenCounter(self._cache_directory, encoding)
         return self._made[encoding]
@@ -158,9 +132,6 @@ def _between_words(text: str, length: int) -> str:
     return text[:start].rstrip() if near else text[:length]
 
 
-# --- tables ------------------------------------------------------------------------------------------------
-
-
 def _load(name: str, cache_directory: Path) -> tiktoken.Encoding:
     directory = cache_directory / "tiktoken"
     _unpack(name, directory)
@@ -181,13 +152,15 @@ def _load(name: str, cache_directory: Path) -> tiktoken.Encoding:
 
 
 def _unpack(name: str, directory: Path) -> None:
-    table = _TABLES[name]
-    unpacked = directory / hashlib.sha1(table.url.encode(), usedforsecurity=False).hexdigest()
-    if unpacked.is_file() and _sha256(unpacked.read_bytes()) == table.sha256:
+    unpacked = directory / hashlib.sha1(_URL.format(name).encode(), usedforsecurity=False).hexdigest()
+    if unpacked.is_file() and _is_whole(name, unpacked.read_bytes()):
         return
-    ranks = _carried(name)
-    if _sha256(ranks) != table.sha256:
-        raise StartupError(f"The token table of {name} is damaged: install the package bpe-openai again.")
+    try:
+        ranks = gzip.decompress(_carried(name).read_bytes())
+    except (OSError, EOFError) as cause:
+        raise StartupError(_DAMAGED.format(name)) from cause
+    if not _is_whole(name, ranks):
+        raise StartupError(_DAMAGED.format(name))
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile(dir=directory, delete=False) as whole:
@@ -197,20 +170,15 @@ def _unpack(name: str, directory: Path) -> None:
         raise StartupError(f"The token table of {name} cannot be written to {directory}: {cause.strerror}.") from cause
 
 
-def _carried(name: str) -> bytes:
+def _carried(name: str) -> Path:
     # The package is not imported: its native library is large and not needed.
     found = find_spec(CARRIER)
     for place in (found.submodule_search_locations if found else None) or ():
         packed = Path(place) / "data" / f"{name}.tiktoken.gz"
         if packed.is_file():
-            try:
-                return gzip.decompress(packed.read_bytes())
-            except (OSError, EOFError) as cause:
-                raise StartupError(
-                    f"The token table of {name} is damaged: install the package bpe-openai again."
-                ) from cause
+            return packed
     raise StartupError(f"The token table of {name} is missing: install the package bpe-openai.")
 
 
-def _sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
+def _is_whole(name: str, ranks: bytes) -> bool:
+    return hashlib.sha256(ranks).hexdigest() == _TABLES[name]

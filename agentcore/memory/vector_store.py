@@ -26,7 +26,7 @@ from agentcore.memory.scoring import is_person
 
 Conditions = Mapping[str, Any]
 EndT = TypeVar("EndT")
-# A variant of the statement: vector mode, passage mode, terms, several vectors, time windows, validity.
+# Vector mode, passage mode, terms, several vectors, time windows, validity.
 Shape = tuple[str, str, bool, bool, bool, bool]
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
@@ -34,11 +34,10 @@ VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:P
 PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
 # The query vector in a distance: the only one, or each of several.
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
-# Most terms of a memory that are loaded, plus up to a quarter as many later ones if the query has them.
+# Terms loaded per memory, plus up to a quarter as many later ones if the query has them.
 MOST_TERMS = 1_024
-# Number of nearest memories whose vectors are returned, for the comparison with off-topic prompts.
+# Nearest memories whose vectors are returned, for the comparison with off-topic prompts.
 COMPARED = 10
-# Filters with an index in the order of time.
 INDEXED_FILTERS = frozenset({"user_id", "session_id", "task_id"})
 # Above this many terms candidates are scored in a thread.
 THREAD_ABOVE_TERMS = 20_000
@@ -48,9 +47,8 @@ THREAD_ABOVE_TERMS = 20_000
 class SearchRequest:
     """Filters, query vectors (a row each, or None), their model, and the query's terms.
 
-    `term_weights`: the terms to look up, as keys, with their weights in BM25. `windows`: time ranges of the
-    query. `breadth`: factor of the candidate limits. `held`: superseded memories must have been valid in one of
-    these time ranges; None: no such filter.
+    `term_weights`: BM25 weights of the terms to look up, by key. `windows`: time ranges of the query. `breadth`:
+    factor of the candidate limits. `held`: superseded memories must have been valid in one of these ranges.
     """
 
     conditions: Conditions
@@ -64,12 +62,10 @@ class SearchRequest:
 
     @property
     def by_passages(self) -> bool:
-        """Whether query vectors are compared with passage vectors too."""
         return self.vectors is not None and self.bm25.statistics.has_passages
 
     @property
     def includes_history(self) -> bool:
-        """Whether superseded memories are searched too."""
         return not self.conditions.keys() & {"current", "as_of"}
 
 
@@ -77,8 +73,8 @@ class SearchRequest:
 class Found:
     """Candidates, links among them, hits per retriever, and the vector search mode.
 
-    `neighbours` link top hits to the messages directly before and after them in the session. `near_vectors`:
-    vectors of the COMPARED nearest. `changes` link a message to one that it makes outdated.
+    `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
+    outdated. `near_vectors`: vectors of the COMPARED nearest.
     """
 
     candidates: Sequence[Candidate]
@@ -91,7 +87,6 @@ class Found:
 
     @property
     def passages(self) -> dict[UUID, tuple[int, int]]:
-        """The offsets of the later passages by which long memories matched."""
         return {each.memory_id: each.passage for each in self.candidates if each.passage is not None}
 
 
@@ -139,8 +134,7 @@ class VectorStore(Protocol):
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
-    def bound_to(self, users: Users) -> VectorStore:
-        """Returns a store that is restricted to the memories of these users."""
+    def bound_to(self, users: Users) -> VectorStore: ...
 
 
 class PgVectorStore:
@@ -162,7 +156,7 @@ class PgVectorStore:
         return bound
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
-        """Returns the agent's number and mean length of memories, and the document frequency of each term."""
+        """Returns the agent's totals, and the document frequency of each term."""
         values = {"agent_id": agent_id, "term_keys": list(set(term_keys))}
         counts = ("lexical_totals", "lexical_frequencies")
         if self._database.users is not None:
@@ -177,7 +171,6 @@ class PgVectorStore:
         )
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
-        """Returns the candidates of all retrievers with the values that ranking needs."""
         index, passage_index = await self._serving(agent_id, request)
         values = self._values(agent_id, request)
         modes = _modes(request, index, passage_index)
@@ -292,7 +285,6 @@ class PgVectorStore:
         return shaped_query("vector_retriever_several", arm=arm) if several else arm
 
     async def _serving(self, agent_id: str, request: SearchRequest) -> tuple[ServingIndex | None, ServingIndex | None]:
-        """Returns the indexes of the agent's memories and passages; None: exact search."""
         if request.vectors is None or request.model is None:
             return None, None
         limit = self._limits.exact_search_limit
@@ -312,7 +304,7 @@ class PgVectorStore:
         return None if is_slower else index
 
     async def _few_match(self, agent_id: str, request: SearchRequest) -> bool:
-        """Returns whether a filter that PostgreSQL has an index for selects few memories: these are compared."""
+        """Whether an indexed filter selects few memories: these are compared exactly."""
         if not request.conditions.keys() & INDEXED_FILTERS:
             return False
         limit = self._limits.exact_search_limit
@@ -336,7 +328,6 @@ class PgVectorStore:
 
 
 def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None) -> tuple[str, str]:
-    """Returns how the vectors of memories and those of passages are searched."""
     mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
     passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
     return mode, passages
@@ -347,7 +338,7 @@ def _near(rows: Sequence[CandidateRow]) -> int:
 
 
 def _counts(rows: Sequence[CandidateRow], request: SearchRequest) -> dict[str, int]:
-    """Counts candidates by retriever; neighbors and links count only if no retriever found them."""
+    """Neighbors and links count only if no retriever found them."""
     counts = {"lexical": sum(row.is_lexical for row in rows)}
     if request.vectors is not None:
         counts["vector"] = _near(rows)
@@ -365,7 +356,6 @@ def _span(start: EndT | None, end: EndT | None) -> tuple[EndT, EndT] | None:
 
 
 def _session_matches(rows: Sequence[CandidateRow], bm25: Bm25) -> dict[str, float]:
-    """Returns `Candidate.session_match` of each session in which people talk."""
     weights = bm25.weights(bm25.keys)
     talks = {row.session_id for row in rows if row.session_id is not None and is_person(row.speaker)}
     contained: dict[str, set[int]] = {each: set() for each in talks}
@@ -404,7 +394,7 @@ def _candidate(row: CandidateRow, request: SearchRequest, session_match: float) 
 
 
 def _links(rows: Sequence[CandidateRow], *, changes: bool) -> Iterator[CandidateLink]:
-    """Yields the links among the candidates: those by CHANGES, or all others."""
+    """Those by CHANGES, or all others."""
     for row in rows:
         links = zip(row.target_ids or (), row.weights or (), row.relations or (), strict=True)
         for target_id, weight, relation in links:

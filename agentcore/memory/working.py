@@ -1,6 +1,6 @@
 """Working memory: a task's newest memories, cached in Redis with a TTL and a token budget.
 
-Copies are validated against the rows in PostgreSQL, so a failing Redis makes answers slower, never wrong.
+Copies are validated against PostgreSQL, so a failing Redis makes answers slower, never wrong.
 """
 
 from __future__ import annotations
@@ -25,20 +25,16 @@ from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 from agentcore.errors import AgentCoreError, DependencyUnavailable, Unreachable
 from agentcore.memory.keys import encode_segment
 
-# Most memories in a task's working memory, independent of its token budget.
 MAX_ENTRIES = 200
 READY_KEY = "memory:ready"
-# The id of a Redis. Erasure reports every other recorded Redis that may contain copies.
+# The id of this Redis: erasure reports every other one.
 INSTANCE_KEY = "memory:instance"
-# Prefix of a random token per agent, without any text: see `generation`.
 GENERATION_PREFIX = "memory:generation:"
 RECORDED_SECONDS = 3_600
-# Recording uses one of the owner role's few connections during a call.
 RECORD_TIMEOUT_SECONDS, RETRY_SECONDS = 2.0, 30.0
 Record = Callable[[UUID, int], Awaitable[None]]
 _ANOTHER_REDIS = -1
 
-# Id of an unreadable entry. No memory has it, so an erasure drops the copy.
 _UNREADABLE = UUID(int=0)
 logger = logging.getLogger(__name__)
 
@@ -88,17 +84,16 @@ class WorkingEntry:
 
 
 _ENTRY = TypeAdapter(WorkingEntry)
-# The type that `Redis.execute_command` lacks.
 Execute = Callable[..., Awaitable[Any]]
 
 
 class GuardedRedis(Redis):
-    """A client whose commands fail fast while the circuit is open. Pipelines are not guarded."""
+    """A client whose commands, except pipelines, fail fast while the circuit is open."""
 
     circuit: CircuitBreaker
 
     async def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Raises redis ConnectionError while the circuit is open. Any error reply closes the circuit."""
+        """Raises redis ConnectionError while the circuit is open; any error reply closes it."""
         execute: Execute = super().execute_command
         try:
             with self.circuit.guard(RedisUnreachable, RedisTimeout, OSError, answers=(ResponseError,)):
@@ -108,12 +103,11 @@ class GuardedRedis(Redis):
 
 
 class WorkingMemory:
-    """Working-memory copies of all tasks. If Redis is off or fails, `recall` returns None, writes False."""
+    """Copies of all tasks. If Redis is off or fails, `recall` returns None, writes False."""
 
     def __init__(
         self, redis: Redis | None, *, ttl_seconds: int, budget_tokens: int, record: Record | None = None
     ) -> None:
-        """`record` saves the id of the Redis, and for how many seconds it may contain copies."""
         self.ttl_seconds = ttl_seconds
         self._record = record
         self._recorded: tuple[UUID | None, float] | None = None
@@ -134,21 +128,19 @@ class WorkingMemory:
         return cast(bytes | None, found)
 
     async def end_generation(self, agent_id: str) -> None:
-        """Invalidates the generation: writes with it are refused. Raises DependencyUnavailable."""
+        """Refuses later writes with the generation. Raises DependencyUnavailable."""
         await self.drop([_generation_key(agent_id).encode()])
 
     async def add(self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], generation: bytes | None) -> bool:
-        """Adds entries, newest first, to an existing copy and resets its TTL; returns whether it did."""
         return await self._script(agent_id, task_id, entries, self.ttl_seconds, generation, make="0")
 
     async def make(
         self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, generation: bytes | None
     ) -> bool:
-        """Creates a copy from entries, newest first, unless one exists; returns whether it did."""
         return await self._script(agent_id, task_id, entries, ttl_seconds, generation, make="1")
 
     async def recall(self, agent_id: str, task_id: str) -> list[WorkingEntry] | None:
-        """Returns the copy, newest first; None without a copy or without Redis. Drops a malformed copy."""
+        """Returns the copy, newest first, or None. Drops a malformed copy."""
         key = _key(agent_id, task_id)
         stored = await self._ask("LRANGE", key, 0, -1) or ()
         entries = [each for entry in stored if (each := _load(entry, key)) is not None]
@@ -158,15 +150,12 @@ class WorkingMemory:
         return entries or None
 
     async def forget(self, agent_id: str, task_ids: Sequence[str]) -> None:
-        """Deletes the copies of these tasks; ignores failures of Redis."""
+        """Deletes the copies of these tasks; ignores failures."""
         if task_ids:
             await self._ask("DEL", *(_key(agent_id, task_id) for task_id in task_ids))
 
     async def held(self, agent_id: str) -> dict[bytes, set[UUID]]:
-        """Returns the agent's copies: memory ids by key. Raises DependencyUnavailable.
-
-        The id of an unreadable entry is zero.
-        """
+        """Returns memory ids by key, zero for an unreadable entry. Raises DependencyUnavailable."""
         redis = self._redis
         if redis is None:
             return {}
@@ -181,7 +170,6 @@ class WorkingMemory:
         return found
 
     async def drop(self, keys: Collection[bytes]) -> None:
-        """Deletes copies by key. Raises DependencyUnavailable."""
         if self._redis is not None and keys:
             try:
                 await self._redis.delete(*keys)
@@ -189,7 +177,7 @@ class WorkingMemory:
                 raise DependencyUnavailable("Redis did not answer: working memory may remain.") from cause
 
     async def instance_id(self) -> UUID | None:
-        """Returns the id stored in the Redis, None without a Redis. Raises DependencyUnavailable."""
+        """Returns the id stored in the Redis, None without one. Raises DependencyUnavailable."""
         if self._redis is None:
             return None
         try:
@@ -217,17 +205,15 @@ class WorkingMemory:
         return None if self._recorded is None else self._recorded[0]
 
     async def check(self) -> None:
-        """Raises Unreachable unless Redis accepts a write."""
         key = f"{READY_KEY}:{uuid4().hex}"  # another process checks at the same time
         if not await self._ask("SET", key, 1, "EX", 5) or await self._ask("DEL", key) != 1:
             raise Unreachable("Redis does not answer, or refuses to write.")
 
     def without_copies(self) -> WorkingMemory:
-        """Returns a working memory without copies: those contain the memories of all users of a task."""
+        """Returns a working memory without copies, which contain the memories of all users of a task."""
         return _RowsAlone(self._redis, ttl_seconds=self.ttl_seconds, budget_tokens=self.budget_tokens)
 
     async def answers(self) -> bool:
-        """Pings Redis; returns whether it replied."""
         return await self._ask("PING") is not None
 
     async def _ask(self, command: str, *arguments: Any) -> Any:

@@ -94,7 +94,7 @@ OF_ONE_CALL = {
     "agentcore.memory.recall.wording": "Wording.corrected",
     "agentcore.memory.statements.statements": "RuleInput.readings",
     "agentcore.memory.vector_store": "SearchRequest.term_weights",
-    "agentcore.memory.writing.changing": "Changing.degraded Renewing.degraded Wanted.columns Wanted.told",
+    "agentcore.memory.writing.changing": "Changing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
     "agentcore.providers.bert_graphs": "BertGraph._nodes",
     "agentcore.providers.openai_models": "_Summary.key_facts _Summary.topics",

@@ -45,8 +45,10 @@ class WiderOperations(MemoryOperations):
 
 
 class WiderManager(WiderApi, MemoryManager):
+    operations = WiderOperations
+
     def __init__(self, runtime: Runtime, caller: Caller) -> None:
-        self._operations = WiderOperations(runtime.parts, caller)
+        super().__init__(runtime.parts, caller)
 
 
 class WiderClient(WiderApi, MemoryClient):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,6 +17,7 @@ from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.memory.keys import encode_segment
 from agentcore.providers.hashing import HashingEmbedder
+from agentcore.telemetry import Metrics
 from tests.fixtures.scripted_http import dead_address
 from tests.fixtures.services import Services
 
@@ -33,16 +33,6 @@ class CountingEmbedder(HashingEmbedder):
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         self.asked += len(texts)
         return await super().embed(texts, kind)
-
-
-class Observer:
-    """Sums up the lookups that a cache reports."""
-
-    def __init__(self) -> None:
-        self.lookups: list[tuple[str, int, int]] = []
-
-    def embeddings_cached(self, place: Literal["process", "redis"], *, hits: int, misses: int) -> None:
-        self.lookups.append((place, hits, misses))
 
 
 @pytest.fixture
@@ -72,15 +62,20 @@ async def keys(redis: Redis) -> set[bytes]:
 async def test_another_process_finds_a_querys_vector(redis: Redis, model: str) -> None:
     first, second = CountingEmbedder(model), CountingEmbedder(model)
     made = await told(CachingEmbedder(first, redis), ["one", "two"])
-    observer = Observer()
-    other = CachingEmbedder(second, redis, observer=observer)
+    metrics = Metrics()
+    other = CachingEmbedder(second, redis, metrics=metrics)
     found = await other.for_agent("ada").embed(["two", "three", "one"], "query")
     np.testing.assert_array_equal(found[[2, 0]], made)
     assert second.asked == 1
-    assert (other.statistics.redis_hits, other.statistics.redis_misses) == (2, 1)
-    assert observer.lookups == [("process", 0, 3), ("redis", 2, 1)]
+    counted = [line for line in metrics.exposition().decode().splitlines() if "embedding_cache_total{" in line]
+    assert sorted(counted) == [
+        'agentcore_embedding_cache_total{outcome="hit",place="process"} 0.0',
+        'agentcore_embedding_cache_total{outcome="hit",place="redis"} 2.0',
+        'agentcore_embedding_cache_total{outcome="miss",place="process"} 3.0',
+        'agentcore_embedding_cache_total{outcome="miss",place="redis"} 1.0',
+    ]
     await other.for_agent("ada").embed(["two"], "query")
-    assert observer.lookups[2:] == [("process", 1, 0)]
+    assert 'outcome="hit",place="process"} 1.0' in metrics.exposition().decode()
 
 
 async def test_documents_stay_out_of_redis(redis: Redis, model: str) -> None:
@@ -163,4 +158,5 @@ async def test_redis_that_refuses_to_write_is_no_error(redis: Redis, model: str)
     # Redis rejects this lifetime: reads succeed, writes fail.
     cache = CachingEmbedder(inner, redis, ttl_seconds=-1)
     assert (await told(cache, ["one"])).shape == (1, 8)
-    assert cache.statistics.redis_failures == 1
+    await told(CachingEmbedder(inner, redis), ["one"])
+    assert inner.asked == 2

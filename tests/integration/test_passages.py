@@ -30,7 +30,7 @@ from agentcore.memory.rows import vector_index
 from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.vector_store import PASSAGES, PgVectorStore, SearchRequest
 from agentcore.memory.writing import document_vectors
-from agentcore.memory.writing.document_vectors import EmbeddingPassages
+from agentcore.memory.writing.document_vectors import embed_pending_passages
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, settings_for
@@ -311,7 +311,7 @@ async def turn(agent: Agent, meanwhile: Any) -> bool:
     parts = agent.runtime.parts
     assert parts.embedder is not None
     embedder = Interrupting(parts.embedder, meanwhile)
-    return await EmbeddingPassages(replace(parts, embedder=embedder), Caller(agent.agent_id)).run()
+    return await embed_pending_passages(replace(parts, embedder=embedder), Caller(agent.agent_id))
 
 
 async def test_a_job_that_was_lost_is_enqueued_again(agent: Agent) -> None:
@@ -376,7 +376,7 @@ async def test_a_passage_that_the_model_refuses_does_not_hold_up_the_others(agen
     memory_id = await agent.stored_id(content)
     await forget_jobs(agent)
     picky, _ = picky_memory(agent)
-    await EmbeddingPassages(replace(agent.runtime.parts, embedder=picky), Caller(agent.agent_id)).run()
+    await embed_pending_passages(replace(agent.runtime.parts, embedder=picky), Caller(agent.agent_id))
     refused = [row for row in await rows(agent) if row["embedding"] is None]
     assert {row["embedding_model"] for row in refused} == {f"refused:{picky.model}"}
     assert 1 <= len(refused) <= 2
@@ -389,7 +389,7 @@ async def test_a_long_backlog_takes_turns_with_other_agents(agent: Agent, monkey
     monkeypatch.setattr(document_vectors, "MOST_PASSAGES", 5)
     monkeypatch.setattr(document_vectors, "MEMORIES", 2)
     contents = {await agent.stored_id(text): text for text in map(long_text, "abc")}
-    await EmbeddingPassages(agent.runtime.parts, Caller(agent.agent_id)).run()
+    await embed_pending_passages(agent.runtime.parts, Caller(agent.agent_id))
     assert len(await rows(agent)) == 5
     while await pending(agent):
         await work(agent)
@@ -400,7 +400,7 @@ async def test_a_long_backlog_takes_turns_with_other_agents(agent: Agent, monkey
 async def test_without_an_embedder_long_memories_stay_pending(agent: Agent) -> None:
     await agent.stored_id(long_text(FACT))
     parts = replace(agent.runtime.parts, embedder=None)
-    assert not await EmbeddingPassages(parts, Caller(agent.agent_id)).run()
+    assert not await embed_pending_passages(parts, Caller(agent.agent_id))
     await forget_jobs(agent)
     await enqueue_llm_work(agent.runtime.database, parts)
     assert await selected(agent, "SELECT FROM procrastinate_jobs") == []

@@ -103,29 +103,22 @@ SUMMED_UP = [
 ]
 
 
-@example(SUMMED_UP, 353, "json", 0.90625, 0.0, False, {0, 1, 2})
+@example(SUMMED_UP, 353, "json", 0.90625, False, {0, 1, 2})
 @given(
     entries(),
     st.integers(1, 1_500),
     st.sampled_from(sorted(FORMS)),
-    st.floats(0, 1),
     st.floats(0, 1),
     st.booleans(),
     st.sets(st.integers(0, 7)),
 )
 @pytest.mark.shows("FR-3.2", "issue5-1-limit", "issue5-2-summaries")
 def test_no_form_exceeds_its_budget_and_nothing_is_lost(
-    made: list[ContextEntry],
-    budget: int,
-    form: str,
-    share: float,
-    summaries_share: float,
-    clear: bool,
-    summarised: set[int],
+    made: list[ContextEntry], budget: int, form: str, share: float, clear: bool, summarised: set[int]
 ) -> None:
     sources = frozenset(UUID(int=each) for each in summarised)
     told = ContextEntry(UUID(int=99), KNOWLEDGE, START, None, "all of it", "all", sources=sources)
-    manner = Manner(FORMS[form], frozenset({"system"}), share, True, clear, summaries_share)
+    manner = Manner(FORMS[form], frozenset({"system"}), share, True, clear)
     built = build_context(made, budget, len, manner, [told])
     assert len(built.text) == built.token_count <= budget
     there = [line.entry.memory_id for line in built.lines]

@@ -342,15 +342,3 @@ def test_a_summary_that_was_not_found_stands_for_what_has_no_room_and_is_not_lef
     roomy = build_context(ranked(*best, *long), 5_000, words, PLAIN, [told])
     assert stands(roomy) == [1, 2, 3, 4, 5]
     assert list(roomy.left_out) == []
-
-
-def test_room_that_is_kept_for_summaries_is_theirs_before_that_of_what_is_worth_least() -> None:
-    found = ranked(*(entry(number, content=f"note {number} tells of lemons again") for number in range(40)))
-    found = [replace(each, worth=1 - number / 100) for number, each in enumerate(found)]
-    told = [summary(90, 5, 6, content="early lemons"), summary(91, 30, 31, content="late lemons " * 3)]
-    manner = Manner(summaries_share=0.2)
-    assert stands(build_context(found, 150, words, PLAIN, told))[-1] < 90
-    built = build_context(found, 150, words, manner, told)
-    assert 91 in stands(built)
-    assert 90 not in stands(built)
-    assert stands(build_context(found, 150, words, manner)) == stands(build_context(found, 150, words))

@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from agentcore.memory.keys import encode_segment
-from agentcore.memory.models import DEFAULT_IMPORTANCE, FIRST_YEAR, LAST_YEAR, Identifier
-from agentcore.memory.params.agent_settings import MAX_TTL_SECONDS
+from agentcore.memory.models import DEFAULT_IMPORTANCE, FIRST_YEAR, LAST_YEAR, MAX_TTL_SECONDS, Identifier
 from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 
 # Larger values, after the year 5000 as seconds since 1970, are milliseconds.

@@ -44,7 +44,6 @@ class Manner:
     """Options of a context: format, query terms, and the share of the budget for hits.
 
     `distinct`: hits contain no near duplicates. `clear`: the query is specific and a hit answers it.
-    `summaries_share`: share of the hits' budget that is reserved for fallback summaries.
     """
 
     form: Form = field(default_factory=lambda: FORMS["markdown"])
@@ -52,7 +51,6 @@ class Manner:
     found_share: float = 1.0
     distinct: bool = True
     clear: bool = True
-    summaries_share: float = 0.0
 
 
 PLAIN = Manner()

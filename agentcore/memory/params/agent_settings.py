@@ -8,7 +8,7 @@ from uuid import UUID
 
 from pydantic import Field, model_validator
 
-from agentcore.memory.models import Flag, JsonObject, MemoryType, Receipt, Strict
+from agentcore.memory.models import MAX_TTL_SECONDS, Flag, JsonObject, MemoryType, Receipt, Strict
 from agentcore.summary_rules import LLM_PROVIDERS, PROVIDERS_WITHOUT_RULES, SummaryRules, SummaryTrigger
 
 # Setting to the trigger that uses it.
@@ -46,46 +46,39 @@ def warnings_of(
     given: SummaryRules | None = None,
     by_default: bool = False,
 ) -> list[str]:
-    """Returns warnings about the rules in force, and those just given, a sentence each.
+    """Returns warnings about the rules in force and those just given.
 
     `by_default`: no rules are set, neither by the agent nor by the service.
     """
-    found = []
-    if extract_facts and not has_extractor:
-        found.append("extract_facts: this service has no language model; facts are those plain code finds.")
+    found = {
+        "extract_facts: this service has no language model; facts are those plain code finds.": extract_facts
+        and not has_extractor
+    }
     if rules is None:
-        found += [NOT_RECOMMENDED] if has_embedder and not by_default else []
+        found[NOT_RECOMMENDED] = has_embedder and not by_default
     else:
-        found += _warnings(rules, has_summariser=has_summariser, has_embedder=has_embedder)
-    return found if given is None else found + _not_kept(given)
+        found |= _warnings(rules, has_summariser=has_summariser, has_embedder=has_embedder)
+    if given is not None:
+        name = given.provider
+        without = f"summaries: {name} has no rules, so those passed with it have no effect."
+        found[without] = name in PROVIDERS_WITHOUT_RULES and given != SummaryRules(provider=name)
+    return [sentence for sentence, applies in found.items() if applies]
 
 
-def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) -> list[str]:
-    name, by_model = rules.provider, rules.provider in LLM_PROVIDERS
+def _warnings(rules: SummaryRules, *, has_summariser: bool, has_embedder: bool) -> dict[str, bool]:
+    name, by_model, usual = rules.provider, rules.provider in LLM_PROVIDERS, SummaryRules()
     theirs = "text not covered by a compaction" if name == "compaction_aware" else name
-    said = {
+    return {
         f"summaries: this service has no language model; {theirs} uses extraction.": by_model and not has_summariser,
         NOT_RECOMMENDED: name == "passthrough" and has_embedder,
         "summaries: llm does not use the summaries of the compactions that trigger it.": rules.trigger == "compaction"
         and name == "llm",
         f"summaries: {name} uses no model, so the prompt has no effect.": rules.prompt is not None and not by_model,
+    } | {
+        f"summaries: {counted} has no effect with the trigger {rules.trigger}.": trigger != rules.trigger
+        and getattr(rules, counted) != getattr(usual, counted)
+        for counted, trigger in _COUNTED_BY.items()
     }
-    return [sentence for sentence, holds in said.items() if holds] + _idle(rules)
-
-
-def _not_kept(given: SummaryRules) -> list[str]:
-    name = given.provider
-    kept = name not in PROVIDERS_WITHOUT_RULES or given == SummaryRules(provider=name)
-    return [] if kept else [f"summaries: {name} has no rules, so those passed with it have no effect."]
-
-
-def _idle(rules: SummaryRules) -> list[str]:
-    usual = SummaryRules()
-    return [
-        f"summaries: {name} has no effect with the trigger {rules.trigger}."
-        for name, trigger in _COUNTED_BY.items()
-        if trigger != rules.trigger and getattr(rules, name) != getattr(usual, name)
-    ]
 
 
 DEFAULT_ARCHIVE_AFTER_DAYS = 30
@@ -123,8 +116,6 @@ class ConsolidateResult(Strict):
     complete: bool = Field(description="False: the call reached a limit; call without `again` to continue.")
     receipt: Receipt
 
-
-MAX_TTL_SECONDS = 100 * 366 * 86_400
 
 SourceDays = Annotated[int, Field(strict=True, ge=0, le=36_500)]
 OwnRules = Mapping[str, Mapping[str, int]]
@@ -208,7 +199,6 @@ def rules_of(service: Mapping[str, LayerRules], own: OwnRules) -> dict[MemoryTyp
 
 
 def layer_warnings(rules: Mapping[MemoryType, LayerRules]) -> list[str]:
-    """Returns warnings about rules with no effect, or less than expected."""
     return [
         f"layers: {layer.value} has no default TTL, so extend_after_uses applies only to memories stored "
         "with ttl_seconds."

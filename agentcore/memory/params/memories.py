@@ -79,8 +79,7 @@ class _Validates(Protocol):
 
 
 def each_alone(instead: Callable[..., RefusedItem]) -> _Validates:
-    """Returns a validator that returns the item, or `instead(problem=..., given=...)` if its values are
-    invalid.
+    """Returns a validator that replaces an item with invalid values by `instead(problem=..., given=...)`.
 
     Raises ValidationError for an item of a wrong shape.
     """
@@ -97,7 +96,6 @@ def each_alone(instead: Callable[..., RefusedItem]) -> _Validates:
 
 
 def _problem(cause: ValidationError) -> str:
-    """Names the fields and their errors, never their values."""
     found = cause.errors(include_url=False, include_context=False, include_input=False)
     places = ((field_path(each["loc"]), problem_sentence(each)) for each in found)
     return "; ".join(dict.fromkeys(f"{place} {problem}".strip() for place, problem in places))
@@ -450,7 +448,7 @@ class CompleteTaskResult(Strict):
 
 
 def answer_to(item: RefusedItem) -> StoreResult:
-    """Returns the item's result: with an error code if it is invalid, without one if it is skipped."""
+    """Returns the result of an item: with an error code if it is invalid, not if it is skipped."""
     code = int(JsonRpcErrorCode.INVALID_PARAMS) if item.is_wrong else None
     return StoreResult(success=False, memory_id=None, status="rejected", reason=item.problem, code=code)
 

@@ -213,7 +213,6 @@ def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> M
         params.distinct,
         # A completed query matches the task's own words whatever it asks.
         (receipt.fit or 0.0) >= CLEAR_FIT and "completed_from_history" not in receipt.searched,
-        parts.policy.summaries_share or 0.0,
     )
 
 
@@ -335,7 +334,7 @@ async def replacements(
 ) -> list[ContextEntry]:
     """Returns summaries of several entries, unless all entries may fit."""
     said = sum(len(entry.content) for entry in entries)
-    if parts.policy.summaries_share is None or said < max_tokens * LEAST_CHARACTERS_PER_TOKEN:
+    if said < max_tokens * LEAST_CHARACTERS_PER_TOKEN:
         return []
     of = [entry.memory_id for entry in entries]
     found = parts.storage.summaries_of(caller.agent_id, of, conditions, LEAST_SUMMARISED, MOST_STAND_INS)

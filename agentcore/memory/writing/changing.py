@@ -1,10 +1,10 @@
-"""Changes one memory: update, feedback or renewal; embeds, locks, and writes with its history."""
+"""Changes one memory: embeds, locks, and writes with its history."""
 
 from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -33,11 +33,10 @@ from agentcore.memory.writing.document_vectors import vector_columns
 
 ATTEMPTS = 5
 TRACKED = ("content", "relevance_score", "tags", "metadata", "pinned")
-# Work of a model that a flagged memory leaves.
+# A model's work that a flagged memory is removed from.
 FLAGGED_WORK: tuple[LlmWork, ...] = ("facts", "summary")
 VALIDITY = ("superseded_by", "valid_to")
 LIFE = ("ttl_seconds", "expires_at")
-# A new text of a memory, with its vector.
 NewText = tuple[DerivedText, VectorColumns]
 
 
@@ -47,28 +46,29 @@ class Wanted:
 
     content: str | None = None
     columns: Mapping[str, Any] = field(default_factory=dict)
+    # Counted from the change unless `expires_at` is set.
     ttl_seconds: int | None = None
-    """TTL; counted from the change unless `expires_at` is set."""
     expires_at: datetime | None = None
     never_expires: bool = False
+    # Reinstates a superseded memory.
     current: bool = False
-    """Reinstates the memory if it is superseded."""
     unlink: Sequence[UUID] = ()
     links: Sequence[Link] = ()
     cut: Sequence[Row] = ()
     put: Sequence[Row] = ()
+    # Added to the history entry.
     told: Mapping[str, Any] = field(default_factory=dict)
-    """Added to the history entry."""
 
     def tied(self, memory_id: UUID) -> list[UUID]:
-        """Returns the memories whose links to this one may change."""
-        ends = {tie[end] for tie in (*self.cut, *self.put) for end in ("source_id", "target_id")}
-        return sorted(({*self.unlink} | {link.target_id for link in self.links} | ends) - {memory_id})
+        targets = {link.target_id for link in self.links}
+        return sorted(({*self.unlink} | targets | _ends([*self.cut, *self.put])) - {memory_id})
+
+
+def _ends(ties: Iterable[Row]) -> set[UUID]:
+    return {tie[end] for tie in ties for end in ("source_id", "target_id")}
 
 
 class Changing(ABC):
-    """One change of one memory by one caller."""
-
     operation: str
 
     def __init__(self, parts: MemoryParts, caller: Caller, memory_id: UUID, if_version: int | None = None) -> None:
@@ -79,8 +79,7 @@ class Changing(ABC):
         self.degraded: list[str] = []
 
     @abstractmethod
-    async def _wanted(self, row: StoredMemory) -> Wanted:
-        """Returns the change to apply to this row."""
+    async def _wanted(self, row: StoredMemory) -> Wanted: ...
 
     async def _prepare(self, transaction: MemoryTransaction, found: StoredMemory, wanted: Wanted) -> None:
         tied = wanted.tied(self.memory_id)
@@ -93,14 +92,8 @@ class Changing(ABC):
         elif tied or wanted.current:
             await transaction.summaries.lock(to_change=[self.memory_id], no_delete=tied)
 
-    async def _missing(self, transaction: MemoryTransaction, wanted: Wanted) -> set[UUID]:
-        ends = {tie[end] for tie in wanted.put for end in ("source_id", "target_id")}
-        targets = ends | {link.target_id for link in wanted.links}
-        return targets - await transaction.existing(targets)
-
     async def run(self) -> int:
-        """Changes the memory and returns its new version; retries up to ATTEMPTS times after concurrent
-        changes.
+        """Returns the new version; retries up to ATTEMPTS times after concurrent changes.
 
         Raises NotFound, Conflict (another version than `if_version`), InvalidParams, DependencyUnavailable.
         """
@@ -218,7 +211,8 @@ class Changing(ABC):
         others = wanted.tied(self.memory_id)
         if not others:
             return [], []
-        missing = await self._missing(transaction, wanted)
+        targets = _ends(wanted.put) | {link.target_id for link in wanted.links}
+        missing = targets - await transaction.existing(targets)
         if missing:
             raise NotFound(data={"memory_id": str(min(missing))})
         before = await transaction.links.between(self.memory_id, others)
@@ -229,14 +223,13 @@ class Changing(ABC):
         await transaction.links.put(wanted.put)
         await transaction.links.add(self.memory_id, wanted.links)
         after = await transaction.links.between(self.memory_id, others)
-        return (
-            [_tie(each) for each in before if each not in after],
-            [_tie(each) for each in after if each not in before],
-        )
+        gone = [each for each in before if each not in after]
+        came = [each for each in after if each not in before]
+        return _plain_ties(gone), _plain_ties(came)
 
 
-def _tie(row: Row) -> JsonObject:
-    return {name: _plain(value) for name, value in row.items()}
+def _plain_ties(rows: Sequence[Row]) -> list[JsonObject]:
+    return [{name: _plain(value) for name, value in row.items()} for row in rows]
 
 
 def _plain(value: Any) -> Any:
@@ -250,7 +243,6 @@ def _given(name: str, values: list[JsonObject]) -> JsonObject:
 
 
 async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int:
-    """Clears a task's working memory; returns the number of memories it contained."""
     held = await parts.storage.working_rows(caller.agent_id, task_id, parts.working.ttl_seconds)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await transaction.life.complete_task(task_id, caller.token_id, caller.trace_id)
@@ -258,31 +250,18 @@ async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int
     return len(held)
 
 
-class Renewing:
-    """Renews the TTL of one memory for one caller. Version and history stay unchanged."""
-
-    operation = "renew"
-
-    def __init__(self, parts: MemoryParts, caller: Caller, memory_id: UUID) -> None:
-        self._parts = parts
-        self._caller = caller
-        self.memory_id = memory_id
-        self.degraded: list[str] = []
-
-    async def run(self) -> int:
-        """Renews the memory if it has a TTL; returns its version. Raises NotFound."""
-        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            row = await transaction.life.renew(self.memory_id)
-        if row is None:
-            raise NotFound(data={"memory_id": str(self.memory_id)})
-        if row["task_id"] is not None:
-            await self._parts.working.forget(self._caller.agent_id, [row["task_id"]])
-        return int(row["version"])
+async def renew(parts: MemoryParts, caller: Caller, memory_id: UUID) -> int:
+    """Restarts the TTL of a memory, if it has one; version and history stay unchanged. Raises NotFound."""
+    async with parts.storage.transaction(caller.agent_id) as transaction:
+        row = await transaction.life.renew(memory_id)
+    if row is None:
+        raise NotFound(data={"memory_id": str(memory_id)})
+    if row["task_id"] is not None:
+        await parts.working.forget(caller.agent_id, [row["task_id"]])
+    return int(row["version"])
 
 
 class Updating(Changing):
-    """One update of one memory."""
-
     operation = "update"
 
     def __init__(self, parts: MemoryParts, caller: Caller, params: UpdateParams) -> None:
@@ -318,8 +297,6 @@ def _plain_columns(updates: Updates, row: StoredMemory) -> dict[str, Any]:
 
 
 class Judging(Changing):
-    """One verdict on one memory."""
-
     operation = "feedback"
 
     def __init__(self, parts: MemoryParts, caller: Caller, params: FeedbackParams) -> None:
@@ -339,8 +316,6 @@ NOT_TIED = "links: a memory it was tied to is gone; that tie stays away"
 
 
 class Reverting(Changing):
-    """Reverts one memory to an earlier version."""
-
     operation = "revert"
 
     def __init__(self, parts: MemoryParts, caller: Caller, params: RevertParams) -> None:
@@ -382,7 +357,6 @@ class Reverting(Changing):
         return {"expires_at": expires_at, "ttl_seconds": earlier.get("ttl_seconds")}
 
     async def _changes_since(self, row: StoredMemory) -> list[Row]:
-        """Returns every later change, latest first. Raises Conflict if one is not recorded."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             changes = await transaction.history.since(self.memory_id, self._version)
         # Concurrent changes are ignored: the write then finds another version, and retries.
@@ -400,9 +374,8 @@ class Reverting(Changing):
                 put.pop(_key(tie), None)
             for tie in _ties(change["before"]):
                 put[_key(tie)] = tie
-        others = {tie[end] for tie in put.values() for end in ("source_id", "target_id")}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            there = await transaction.existing(others)
+            there = await transaction.existing(_ends(put.values()))
         # If an end is deleted before the write, that raises NotFound; a retry by the caller omits the link.
         possible = [tie for tie in put.values() if {tie["source_id"], tie["target_id"]} <= there]
         if len(possible) < len(put):
@@ -431,7 +404,7 @@ def _key(tie: Row) -> tuple[Any, ...]:
 async def changes(
     parts: MemoryParts, caller: Caller, params: HistoryParams
 ) -> tuple[Mapping[str, Any], list[HistoryEntry], int | None]:
-    """Returns the memory's current state, a page of its changes and the next cursor. Raises NotFound."""
+    """Returns the current state, a page of changes and the next cursor. Raises NotFound."""
     records = await parts.storage.get(caller.agent_id, [params.memory_id])
     if params.memory_id not in records:
         raise NotFound(data={"memory_id": str(params.memory_id)})

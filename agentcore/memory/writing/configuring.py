@@ -27,7 +27,7 @@ CONSOLIDATION = {"consolidate", "archive_sources_after_days"}
 
 
 async def rules(parts: MemoryParts, caller: Caller) -> JsonObject:
-    """Returns the effective rules of the caller's agent, and which of them are its own."""
+    """Returns the agent's effective rules, and which of them are its own."""
     own = await parts.storage.own_rules(caller.agent_id)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         wish, _ = await transaction.clusters.settings()
@@ -36,7 +36,7 @@ async def rules(parts: MemoryParts, caller: Caller) -> JsonObject:
 
 
 async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams) -> JsonObject:
-    """Changes the agent's own rules; returns the rules then in force."""
+    """Changes the agent's own rules; returns those then in force."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
         own = changed_rules(await transaction.rules.hold(), params.layers or {})
         await transaction.rules.set(own)
@@ -58,7 +58,6 @@ def _with_warnings(result: JsonObject) -> JsonObject:
 
 
 def _changed_wishes(wishes: Mapping[str, Any], params: ConfigureParams) -> JsonObject:
-    """Returns the agent's changed settings for models; the provider `none` clears its other fields."""
     changed = {**wishes, **params.model_dump(include={"extract_facts", "summaries"}, exclude_none=True)}
     if params.summaries is not None and params.summaries.provider == "none":
         changed["summaries"] = {"provider": "none"}
@@ -76,7 +75,6 @@ async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules
 
 
 async def _models(parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None) -> JsonObject:
-    """Returns the settings for models, today's cost and warnings; `given` are the settings just changed."""
     wishes, used = await transaction.llm.own_settings(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
     rules = rules_in_force(wishes.get("summaries"), parts.storage.service_rules)

@@ -1,13 +1,10 @@
-"""Embeds texts to store, and in the background the later passages of long memories.
-
-A text without a vector is found by words, and embedded later.
-"""
+"""Embeds texts to store, and in the background the later passages of long memories."""
 
 from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.failpoints import failpoint
@@ -55,7 +52,6 @@ async def _embed_halves(embedder: Embedder, texts: Sequence[str], kind: Embeddin
 
 
 async def vector_columns(parts: MemoryParts, texts: Sequence[str]) -> tuple[list[VectorColumns], list[str]]:
-    """Returns the vector of each text, and the receipt's `degraded`."""
     if parts.embedder is None or not texts:
         return [VectorColumns() for _ in texts], []
     try:
@@ -74,53 +70,38 @@ MOST_PASSAGES = 128
 BATCH = 8
 
 
-class EmbeddingPassages:
-    """One run of the job for one agent."""
+async def embed_pending_passages(parts: MemoryParts, caller: Caller) -> bool:
+    """Embeds passages of the longest pending memories; returns whether more may be pending.
 
-    def __init__(self, parts: MemoryParts, caller: Caller) -> None:
-        self._parts = parts
-        self._caller = caller
-
-    async def run(self) -> bool:
-        """Embeds passages of the longest pending memories; returns whether more may be pending.
-
-        Commits each batch, so a later run continues after it. Raises DependencyUnavailable.
-        """
-        embedder = self._parts.embedder
-        if embedder is None:
-            return False
-        refused = refused_by(embedder.model)
-        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.passages.pending([embedder.model, refused], MEMORIES)
-        missing = await asyncio.to_thread(_missing, rows)
-        now, later = missing[:MOST_PASSAGES], missing[MOST_PASSAGES:]
-        for start in range(0, len(now), BATCH):
-            batch = now[start : start + BATCH]
-            vectors = await embed_each(embedder, [_text(row, each) for row, _, each in batch], "document")
-            failpoint("passages.embedded")
-            made = [
-                EmbeddedPassage(
-                    row["memory_id"],
-                    row["version"],
-                    number,
-                    each,
-                    refused if vector is None else embedder.model,
-                    vector,
-                )
-                for (row, number, each), vector in zip(batch, vectors, strict=True)
-            ]
-            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.passages.add(made)
-            failpoint("passages.written")
-        left = {row["memory_id"] for row, _, _ in later}
-        await self._done(row for row in rows if row["memory_id"] not in left)
-        return bool(left) or len(rows) == MEMORIES
-
-    async def _done(self, rows: Iterable[Row]) -> None:
-        versions = {row["memory_id"]: row["version"] for row in rows}
-        if versions:
-            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.llm.dequeue_unchanged("passages", versions)
+    Commits each batch, so a later run continues after it. Raises DependencyUnavailable.
+    """
+    embedder, storage = parts.embedder, parts.storage
+    if embedder is None:
+        return False
+    model, refused = embedder.model, refused_by(embedder.model)
+    async with storage.transaction(caller.agent_id) as transaction:
+        rows = await transaction.passages.pending([model, refused], MEMORIES)
+    missing = await asyncio.to_thread(_missing, rows)
+    now, later = missing[:MOST_PASSAGES], missing[MOST_PASSAGES:]
+    for start in range(0, len(now), BATCH):
+        batch = now[start : start + BATCH]
+        vectors = await embed_each(embedder, [_text(row, each) for row, _, each in batch], "document")
+        failpoint("passages.embedded")
+        made = [
+            EmbeddedPassage(
+                row["memory_id"], row["version"], number, each, refused if vector is None else model, vector
+            )
+            for (row, number, each), vector in zip(batch, vectors, strict=True)
+        ]
+        async with storage.transaction(caller.agent_id) as transaction:
+            await transaction.passages.add(made)
+        failpoint("passages.written")
+    left = {row["memory_id"] for row, _, _ in later}
+    done = {row["memory_id"]: row["version"] for row in rows if row["memory_id"] not in left}
+    if done:
+        async with storage.transaction(caller.agent_id) as transaction:
+            await transaction.llm.dequeue_unchanged("passages", done)
+    return bool(left) or len(rows) == MEMORIES
 
 
 def _missing(rows: Sequence[Row]) -> list[tuple[Row, int, Passage]]:

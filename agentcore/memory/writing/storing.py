@@ -31,10 +31,7 @@ DRAFTED_TOGETHER = 64
 
 
 class Storing:
-    """The stores of one call: items in, results in the same order out, all in one transaction.
-
-    `provenance`: added to the provenance of every memory.
-    """
+    """The stores of one call, in one transaction; `provenance` is added to that of every memory."""
 
     # Whether to enqueue the stored memories for language models.
     follows = True
@@ -51,7 +48,9 @@ class Storing:
         self._caller = caller
         self._items = items if caller.users is None else [_with_own_key(each, caller.users) for each in items]
         self._provenance = provenance or {}
-        self._results: list[StoreResult | None] = [None] * len(items)
+        self._results: list[StoreResult | None] = [
+            answer_to(each) if isinstance(each, RefusedItem) else None for each in items
+        ]
         self._stored: list[NewMemory] = []
         self._reinforced: list[UUID] = []
         self._superseding = Superseding(parts, caller)
@@ -59,12 +58,10 @@ class Storing:
         self.degraded: list[str] = []
 
     async def run(self) -> list[StoreResult]:
-        """Stores the items that are worth it; afterwards `errors` contains the errors of single items, by
-        index.
+        """Returns a result for each item, in order; `errors`: those of single items, by index.
 
         Raises DependencyUnavailable.
         """
-        self._refuse_wrong_items()
         drafts = await self._embedded_drafts()
         await self._superseding.look_up(self._open(drafts).values())
         self.degraded += self._superseding.degraded
@@ -79,14 +76,6 @@ class Storing:
             self._parts.accesses.note(self._caller.agent_id, self._reinforced, self._parts.clock())
         return [result for result in self._results if result is not None]
 
-    def _refuse_wrong_items(self) -> None:
-        for index, item in enumerate(self._items):
-            if isinstance(item, RefusedItem):
-                self._results[index] = answer_to(item)
-
-    def _pass_over(self, index: int, reason: str) -> None:
-        self._results[index] = StoreResult(success=False, memory_id=None, status="rejected", reason=reason)
-
     def _open(self, drafts: Mapping[int, Draft]) -> dict[int, Draft]:
         return {index: each for index, each in drafts.items() if self._results[index] is None}
 
@@ -94,9 +83,7 @@ class Storing:
         self.errors[index] = error
         missing = error.data.get("memory_id")
         reason = error.message if missing is None else f"{error.message.rstrip('.')}: {missing}"
-        self._results[index] = StoreResult(
-            success=False, memory_id=None, status="rejected", reason=reason, code=int(error.code)
-        )
+        self._results[index] = _rejected(reason, int(error.code))
 
     async def _embedded_drafts(self) -> dict[int, Draft]:
         known = await self._known_keys()
@@ -152,7 +139,7 @@ class Storing:
 
     def _answer_early(self, index: int, each: Draft, earlier: Row | None) -> None:
         if each.reason is not None:
-            self._pass_over(index, each.reason)
+            self._results[index] = _rejected(each.reason)
         elif earlier is not None:
             self._answer_of_key(index, each, earlier)
 
@@ -240,14 +227,15 @@ class Storing:
         if twin is None:
             self._stored.append(memory)
             same.append(compared(memory.memory_id, each))
-            self._results[index] = StoreResult(
-                success=True, memory_id=memory.memory_id, status="stored", flagged=bool(flags), flags=flags
-            )
         else:
             self._reinforced.append(twin)
-            self._results[index] = StoreResult(
-                success=True, memory_id=twin, status="reinforced", flagged=bool(flags), flags=flags
-            )
+        self._results[index] = StoreResult(
+            success=True,
+            memory_id=twin or memory.memory_id,
+            status="stored" if twin is None else "reinforced",
+            flagged=bool(flags),
+            flags=flags,
+        )
         if key is not None:
             claimed[key] = memory, twin or memory.memory_id
             if twin is not None:
@@ -263,6 +251,10 @@ class Storing:
             await self._parts.working.add(
                 self._caller.agent_id, task_id, [_entry(each) for each in newest_first], generation
             )
+
+
+def _rejected(reason: str, code: int | None = None) -> StoreResult:
+    return StoreResult(success=False, memory_id=None, status="rejected", reason=reason, code=code)
 
 
 def _with_own_key(item: StoreParams, users: Set[str | None]) -> StoreParams:
