@@ -368,10 +368,12 @@ SELECT agent_id, memory_id, 'facts', now() - random() * interval '1 day' FROM co
 
 
 @pytest.mark.shows("issue5-3-hostile-texts")
-async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: Agent) -> None:
+async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(filled: Agent) -> None:
     """Neither a new agent nor its queue has statistics."""
+    agent = Agent(filled.runtime, "new-agent")
     await agent.store("Ada keeps the key of the cellar.")
     async with agent.runtime.database.owner_transaction() as connection:
+        await connection.execute("ALTER TABLE llm_queue SET (autovacuum_enabled = false)")
         await connection.execute("ANALYZE llm_queue")
         await connection.execute(WAITING, {"agent_id": agent.agent_id})
     asked = {"agent_id": agent.agent_id, "limit": 8, "head": QUEUE_HEAD_ROWS}
@@ -380,8 +382,6 @@ async def test_of_a_long_line_that_waits_for_facts_only_the_head_is_read(agent: 
             sql.SQL("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) ") + query("pending_for_facts"), asked
         )
         [row] = await cursor.fetchall()
-    async with agent.runtime.database.owner_transaction() as connection:  # otherwise other tests process them
-        await connection.execute("DELETE FROM memories WHERE agent_id = %s", (agent.agent_id,))
     told = row["QUERY PLAN"][0]["Plan"]
     pages = told["Shared Hit Blocks"] + told["Shared Read Blocks"]
     assert told["Actual Rows"] == 8
