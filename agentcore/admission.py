@@ -40,8 +40,6 @@ Header = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Exchange:
-    """One HTTP request while it is processed."""
-
     headers: dict[bytes, list[str]]
     request_id: str
     trace: Trace
@@ -64,15 +62,13 @@ class Exchange:
 
     @property
     def response_headers(self) -> list[Header]:
-        """Returns the headers that identify a response: request id and trace."""
         return [(b"x-request-id", self.request_id.encode()), (b"traceresponse", str(self.trace).encode())]
 
 
 class BodyBudget:
     """Limits the bytes of all bodies that this process is receiving or answering.
 
-    Large bodies may use half of `limit`, and one agent half of either. The rest is reserved for small bodies
-    and for other agents.
+    Large bodies may use half of `limit`, and one agent half of either.
     """
 
     def __init__(self, limit: int) -> None:
@@ -123,8 +119,6 @@ def _counted(size: int, large: bool) -> int:
 
 @dataclass(frozen=True)
 class Admission:
-    """Admission checks of every endpoint that acts for an agent."""
-
     verifier: TokenVerifier
     rate_limit: RateLimit
     stopping: asyncio.Event
@@ -201,7 +195,6 @@ def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
 
 
 async def send_json(exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()) -> None:
-    """Sends a JSON response; with status 204 the body is empty."""
     about_body = (
         [] if status == 204 else [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     )
@@ -217,18 +210,16 @@ async def send_json(exchange: Exchange, send: Send, status: int, body: bytes, he
 _PERIOD_SECONDS = 60.0
 
 
-# The `limits` library's memory storage sweeps every key on every hit: 2 ms at 10,000 agents.
 class RateLimit:
-    """Rate limit by cost: one token bucket per agent, in this process.
+    """One token bucket per agent, in this process, refilled continuously; 0 units: unlimited.
 
-    `units_per_minute` per agent, refilled continuously; 0: unlimited.
+    The `limits` library sweeps every key on every hit: 2 ms at 10,000 agents.
     """
 
     def __init__(self, units_per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._capacity = float(units_per_minute)
         self._clock = clock
-        # agent -> (units left, when). After an idle period a bucket is full again, so a generation
-        # of buckets of that age is dropped: memory use follows the number of active agents.
+        # agent -> (units left, when). An idle bucket is full after a period: older generations are dropped.
         self._recent: dict[str, tuple[float, float]] = {}
         self._older: dict[str, tuple[float, float]] = {}
         self._turned_at = clock()

@@ -23,12 +23,11 @@ from agentcore.limits import MAX_ID_CHARS
 from agentcore.structured_settings import read_secrets
 
 FAR_FUTURE = 2**53
-# Tolerated clock skew between us and the issuer for exp, nbf and iat.
+# Tolerated clock skew.
 LEEWAY_SECONDS = 5
 MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
-# How long a verified token is cached. A token whose key was revoked is accepted for at most this time plus the
-# cache time of the JWKS, if its server responds.
+# A token whose key was revoked is accepted for at most this time plus the cache time of the JWKS.
 CACHED_SECONDS = 60.0
 
 _KEY_TYPES = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
@@ -48,7 +47,7 @@ logger = logging.getLogger(__name__)
 class Principal:
     """The identity that a token proves. `expires_at`: seconds since the epoch.
 
-    `users`: only their memories are readable and writable (None in it: memories without a user); None: all.
+    `users`: only their memories are accessible (None in it: memories without a user); None: all.
     """
 
     agent_id: str
@@ -68,8 +67,6 @@ class TokenRules:
 
 
 class KeySource(Protocol):
-    """Source of the keys that verify a token."""
-
     async def keys_for(self, key_id: str | None) -> Sequence[bytes | jwt.PyJWK]:
         """Returns the keys to try, at least one. Raises AuthenticationFailed if there is none."""
 
@@ -98,11 +95,10 @@ class SharedSecret:
 
 
 class JwksKeys:
-    """The public keys at a JWKS URL, fetched on first use and cached for `ttl_seconds`.
+    """The public keys at a JWKS URL, cached for `ttl_seconds`, and longer while the endpoint is down.
 
-    An unknown key id triggers a fetch, at most one per `refetch_seconds`. A token without a key id does not: all
-    cached keys are tried. While the endpoint is down, cached keys remain in use. Keys that do not fit
-    `algorithm`, or have a private part, are ignored.
+    An unknown key id triggers a fetch, at most one per `refetch_seconds`. Keys that do not fit `algorithm`, or have a
+    private part, are ignored.
     """
 
     def __init__(
@@ -127,7 +123,7 @@ class JwksKeys:
         self._fetching = asyncio.Lock()
 
     async def keys_for(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
-        """Returns the keys to try.
+        """Returns the keys to try: all without a key id.
 
         Raises AuthenticationFailed for an unknown key id, DependencyUnavailable if no key could be fetched.
         """
@@ -216,7 +212,7 @@ class TokenVerifier:
         self._seen: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
 
     async def verify(self, authorization: str | None) -> Principal:
-        """Returns the principal. Raises AuthenticationFailed with a reason, DependencyUnavailable: no key."""
+        """Raises AuthenticationFailed with a reason, DependencyUnavailable if there is no key."""
         token = _bearer(authorization)
         digest = hashlib.sha256(token.encode()).digest()
         seen = self._seen.get(digest)
@@ -318,10 +314,7 @@ def mint_token(
     now: float | None = None,
     users: Sequence[str | None] = (),
 ) -> str:
-    """Returns an HS256 token for an agent, bound to `users` if any.
-
-    Raises InvalidParams for an id that is not allowed in a token.
-    """
+    """Returns an HS256 token for an agent, bound to `users` if any. Raises InvalidParams for an invalid id."""
     if not _is_plain_id(agent_id) or not all(map(_is_user, users)):
         raise InvalidParams(
             f"The id of an agent or user must have 1 to {MAX_ID_CHARS} characters and no control characters."

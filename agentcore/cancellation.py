@@ -28,7 +28,7 @@ _ending: set[asyncio.Future[Any]] = set()
 async def run_with_timeout(seconds: float, work: Awaitable[Result]) -> Result:
     """Returns the work's result. Raises TimeoutError at the limit, while the cancelled work cleans up.
 
-    `asyncio.timeout` would block until the cleanup ends: a connection to a hung server may need seconds.
+    `asyncio.timeout` would block until then: a connection to a hung server may need seconds.
     """
     running = asyncio.ensure_future(work)
     try:

@@ -18,8 +18,8 @@ class CircuitOpen(Exception):
 class CircuitBreaker:
     """Decides whether requests to a dependency are sent. All its users share one instance.
 
-    A failure opens the circuit. While open, one probe per `probe_interval_seconds` is allowed. Any success
-    closes it. Each transition is logged once; opening also logs the `fallback`.
+    A failure opens the circuit, any success closes it. While open, one probe per `probe_interval_seconds` is allowed.
+    Each transition is logged once; opening also logs the `fallback`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class CircuitBreaker:
         now = self._clock()
         if now < self._next_probe_at:
             return False
-        # A probe that is cancelled reports nothing: the next one is due after the interval all the same.
+        # Also after a cancelled probe, which reports nothing.
         self._next_probe_at = now + self._probe_interval_seconds
         return True
 

@@ -324,7 +324,6 @@ def _llm_options_problems(settings: Settings) -> Problems:
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """Returns the secret's text."""
     return None if secret is None else secret.get_secret_value()
 
 
@@ -364,10 +363,7 @@ def _without(values: Any, fields: set[str]) -> dict[str, Any]:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Returns the settings of the environment and `.env`, overridden by `overrides`.
-
-    Raises ConfigurationError that lists every problem, each with a fix.
-    """
+    """Returns the settings of the environment and `.env`, overridden by `overrides`. Raises ConfigurationError."""
     return Settings(**overrides)
 
 

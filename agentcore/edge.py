@@ -1,6 +1,5 @@
-"""The two endpoints: authenticate, limit size and rate, log one line per call.
+"""The two endpoints, JSON-RPC and MCP: authenticate, limit size and rate, log one line per call.
 
-POST /api/v1/jsonrpc takes the methods. POST /mcp takes the Model Context Protocol, whose tools call them.
 The `mcp` extra is imported with the first request: without it, the response names the package to install.
 """
 
@@ -51,8 +50,7 @@ class EndpointRuntime(Protocol):
     @property
     def calls(self) -> CallQueue: ...
 
-    def manager_for(self, caller: Caller) -> MemoryApi:
-        """Returns the memory API of the caller's agent."""
+    def manager_for(self, caller: Caller) -> MemoryApi: ...
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
         """Returns the state of each part: `ok`, `required` (default true) and details."""
@@ -161,7 +159,7 @@ class RpcEndpoint:
 
 
 _MCP_SERVERS = {"mcp": "agentcore.integrations.mcp:answer"}
-# Browsers send their page's origin; local origins are allowed, for MCP inspectors.
+# Origins of browsers that are allowed: MCP inspectors.
 LOCAL_ORIGINS = ("localhost", "127.0.0.1", "::1")
 MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
     **HTTP_STATUS,
@@ -183,7 +181,7 @@ class McpEndpoint:
         self, runtime: EndpointRuntime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
     ) -> None:
         self._admission = replace(admission, max_body_bytes=min(admission.max_body_bytes, MAX_MESSAGE_BYTES))
-        # An Event that is never set: tool calls of an admitted message still run during shutdown.
+        # Never set: tool calls of an admitted message still run during shutdown.
         self._methods = RpcEndpoint(runtime, methods, replace(admission, stopping=asyncio.Event()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -237,7 +235,7 @@ class McpEndpoint:
 
 
 def _one_message(body: bytes) -> Frame:
-    """Raises ParseError for invalid or too deeply nested JSON, InvalidRequest for a batch."""
+    """Raises ParseError, and InvalidRequest for a batch."""
     frame = read_frame(body, Limits())
     if frame.is_batch:
         raise InvalidRequest(data={"problem": "MCP takes one message at a time"})

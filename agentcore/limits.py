@@ -1,7 +1,6 @@
 """The table of all limits of requests, responses and connections.
 
-`memory.capabilities` and docs/reference/limits.md are derived from `LIMITS`. If a row names a setting, its
-value is that setting's default.
+`memory.capabilities` and docs/reference/limits.md are derived from `LIMITS`.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ _CLOSED = "the connection is closed"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit: its name in `memory.capabilities`, and the effect of exceeding it."""
+    """One limit: its name in `memory.capabilities`, the effect of exceeding it, and the setting whose default it is."""
 
     name: str
     value: int

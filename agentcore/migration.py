@@ -49,16 +49,12 @@ SCRIPTS = _CHECKOUT if (_CHECKOUT / "env.py").exists() else _PACKAGE / "_migrati
 
 
 def schema() -> bytes:
-    """Returns the SQL of the whole schema."""
     return b"\n".join((SCRIPTS / name).read_bytes() for name in SCHEMA_FILES)
 
 
 @cache
 def revisions() -> tuple[str, ...]:
-    """Returns the revisions this code knows, oldest first, by the names of the scripts.
-
-    Raises StartupError if there is no script.
-    """
+    """Returns the revisions this code knows, oldest first. Raises StartupError if there is none."""
     found = sorted(path.name.partition("_")[0] for path in (SCRIPTS / "versions").glob("*_*.py"))
     if not found:
         raise StartupError("The migrations are missing from this installation: install agentcore again.")
@@ -66,7 +62,6 @@ def revisions() -> tuple[str, ...]:
 
 
 def head_revision() -> str:
-    """Returns the newest revision this code knows."""
     return revisions()[-1]
 
 

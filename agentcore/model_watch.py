@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from agentcore import assembly
 from agentcore.config import Settings
@@ -69,12 +69,6 @@ def restart_sentence(found: KnownModel) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Followed:
-    model: str | None
-    moving: bool
-
-
 class ModelWatch:
     """Polls the model in force every second until stopped, and passes new parts to `adopt`.
 
@@ -100,11 +94,9 @@ class ModelWatch:
         self._told: str | None = None
 
     def stop(self) -> None:
-        """Stops after the current poll."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Polls until stopped; retries after a database error."""
         if self._settings.embedding_model == "none":
             return
         while not self._stopping.is_set():
@@ -133,7 +125,14 @@ class ModelWatch:
         if parts.vector_model != found.model:
             base_embedder, embedder = await self._embedder(settings, found)
         samples = await query_samples(embedder, assembly.cache_of(settings))
-        adopted = assembly.parts_over(parts, settings, self._database, embedder, found, samples)
+        adopted = replace(
+            parts,
+            vectors=assembly.make_vectors(settings, self._database, found),
+            embedder=embedder,
+            policy=assembly.make_policy(settings),
+            vectors_moving=found.moving,
+            samples=samples,
+        )
         self._adopt(adopted, base_embedder)
         self._followed = _followed(found)
         logger.info("searches go by %s now", found.model)
@@ -150,5 +149,5 @@ class ModelWatch:
             return unfit, unfit
 
 
-def _followed(found: KnownModel | None) -> _Followed:
-    return _Followed(None, moving=False) if found is None else _Followed(found.model, found.moving)
+def _followed(found: KnownModel | None) -> tuple[str, bool] | None:
+    return None if found is None else (found.model, found.moving)

@@ -81,7 +81,7 @@ async def other_archives(connection: Connection, archive: Archive | None) -> dic
 
 
 class WatchedEmbedder(EmbedderLayer):
-    """An embedder that stores its last problem and has a circuit breaker for its provider."""
+    """Adds the last problem and a circuit breaker to an embedder."""
 
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
@@ -94,7 +94,7 @@ class WatchedEmbedder(EmbedderLayer):
         await self._inner.close()
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        """Embeds with the wrapped embedder. Raises Unreachable at once while the circuit is open."""
+        """Raises Unreachable at once while the circuit is open."""
         if not self.circuit.allow_request():
             raise Unreachable(self.problem)
         try:
@@ -123,7 +123,6 @@ class SharedCheck:
         self._checked_at = 0.0
 
     async def answer(self) -> dict[str, State]:
-        """Returns the state of each part."""
         stale = self._clock() - self._checked_at >= REUSED_SECONDS
         if self._running is None or (self._running.done() and stale):
             self._running = asyncio.create_task(self._run())
@@ -150,7 +149,7 @@ async def states(
     if database.reads_elsewhere:
         checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
     found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))
-    # Models are not called for a check: the result of the last request is reported.
+    # Models are not called: the result of the last request is reported.
     found["embedder"] = {"ok": True, "model": "none"} if embedder is None else _model_state(embedder)
     for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter)):
         if model is not None:

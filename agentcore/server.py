@@ -38,7 +38,7 @@ from agentcore.telemetry import describe_failure, new_request_id
 ENDPOINT = "/api/v1/jsonrpc"
 MCP_ENDPOINT = "/mcp"
 BACKLOG = 2_048
-# Longer than clients keep idle connections, so that no connection is closed while a request is sent.
+# Longer than clients keep idle connections: none is closed while a request is sent.
 KEEP_ALIVE_SECONDS = 75
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,6 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def stop_on_signals(stopping: asyncio.Event) -> Iterator[None]:
-    """Sets `stopping` on SIGINT and SIGTERM while the block runs."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for each in signals:
@@ -173,8 +172,8 @@ async def serve(
 ) -> None:
     """Serves until `stopping` is set, then drains running calls for up to `grace_seconds`.
 
-    Listens on a socket from `bound` and closes it. Calls `on_listening` with the URL once it accepts calls.
-    Connections above `connections` receive 503. Raises StartupError if it cannot listen.
+    Listens on a socket from `bound` and closes it. Calls `on_listening` with the URL. Connections above `connections`
+    receive 503. Raises StartupError if it cannot listen.
     """
     server = _Server(
         uvicorn.Config(
@@ -199,7 +198,7 @@ async def serve(
     with address:
         _listen(address)
         gc.freeze()  # excludes objects of the start from each collection
-        # A connection before uvicorn accepts stays in the backlog: the URL is valid from here on.
+        # Connections stay in the backlog until uvicorn accepts them.
         on_listening(_url(address))
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(stop())
@@ -208,10 +207,7 @@ async def serve(
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Returns a socket bound to the address: connections are refused until `serve` listens on it.
-
-    Raises StartupError if the address is unavailable, so that a start fails early.
-    """
+    """Returns a socket bound to the address; `serve` listens on it. Raises StartupError."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as cause:
@@ -250,7 +246,7 @@ def _url(address: socket.socket) -> str:
 
 # A client must read this much of a buffered response in UNREAD_SECONDS.
 MIN_READ_BYTES = 65_536
-# Drains what a rejected client still sends: closing at once would reset the connection and lose the reply.
+# Time to drain a rejected client's data: closing at once would reset the connection and lose the reply.
 DRAIN_SECONDS = 2.0
 # File descriptors reserved for threads, Redis, the archive and the start of embedded servers.
 RESERVED_FILES = 48

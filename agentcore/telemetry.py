@@ -72,8 +72,6 @@ class _Watched(Collector):
 
 
 class Metrics:
-    """The metrics of one service, in their own registry."""
-
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(self) -> None:
@@ -152,7 +150,6 @@ class Metrics:
         self._registry.register(_Watched(f"agentcore_{name}", description, label, read, kind))
 
     def exposition(self) -> bytes:
-        """Returns all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
@@ -211,7 +208,6 @@ class Trace:
         return cls(trace_id, span_id, bool(int(flags, 16) & 1))
 
     def child(self) -> Trace:
-        """Returns a new span in the same trace."""
         return Trace(self.trace_id, secrets.token_hex(8), self.sampled)
 
     def __str__(self) -> str:

@@ -1,7 +1,6 @@
 """Additional processes of one service: they answer calls on its socket, and share its metrics.
 
-Each ends at the end of its standard input, so none outlives the service. Background work is done by the first
-process, or by `agentcore worker`.
+Each ends at the end of its standard input, so none outlives the service. They do no background work.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 WORKER_MODULE = "agentcore.cli.worker_process"
-# Delay of a restart, doubled each time. A process that ran for the longest delay is restarted after the first one.
+# Delay of a restart, doubled each time, until a process ran for the longest one.
 FIRST_RESTART_SECONDS, MAX_RESTART_SECONDS = 1.0, 30.0
 PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 # Added to the grace time of calls, for the process to close its resources.
@@ -99,7 +98,7 @@ class _Supervisor:
 
     async def _start(self) -> Process:
         descriptor = self.listener.fileno()
-        # -P: no module of the current directory. A session of its own: Ctrl-C stops it through the first process.
+        # -P: no module of the current directory. Its own session: Ctrl-C stops it through the first process.
         command = (sys.executable, "-P", "-m", WORKER_MODULE, str(descriptor), str(self.metrics_directory))
         paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])]
         return await asyncio.create_subprocess_exec(
@@ -176,7 +175,7 @@ async def _read(path: Path) -> bytes:
 
 
 def merge_metrics(expositions: Iterable[bytes]) -> bytes:
-    """Returns one exposition in Prometheus's text format with the sum of each sample, and the earliest `_created`.
+    """Returns one exposition with the sum of each sample, and the earliest `_created`.
 
     Counters of a process that ended are missing from then on.
     """

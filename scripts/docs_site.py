@@ -1,7 +1,6 @@
-"""The MkDocs hook of this repository: pages outside docs/, and directories in the menu.
+"""The MkDocs hook of this repository: adds pages outside docs/, directories in the menu, and rewrites links.
 
-Pages link to each other as files of the repository. The site has the pages of docs/ and some from outside, so
-the hook rewrites the links of both.
+Pages link to each other as files of the repository.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs/"
-# Patterns of the pages outside docs/ that the site includes; the README is its first page.
+# The README is the first page.
 OUTSIDE = (
     "README.md",
     "CONTRIBUTING.md",

@@ -1,13 +1,11 @@
 """Builds BERT encoders of hidden size 384 as ONNX graphs: multilingual-e5-small and all-MiniLM-L6-v2.
 
-The E5 graph has 8-bit weights, with a scale per output, and 8-bit activations, with a scale per token: so the
-vector of a text does not depend on the other texts of its batch. Activations are first divided by a factor per
-channel, and the weights multiplied by it, since a few channels have much larger values than the others
-(SmoothQuant, Xiao et al. 2022, arXiv 2211.10438). The word embeddings, four fifths of the weights, stay in their
-file. An adapter (LoRA, Hu et al. 2021) is a low-rank product that is added to dense layers.
+The E5 graph has 8-bit weights, with a scale per output, and 8-bit activations, with a scale per token, so that a
+vector does not depend on its batch. Factors per channel balance both (SmoothQuant, Xiao et al. 2022, arXiv
+2211.10438). Word embeddings stay in their file. An adapter (LoRA, Hu et al. 2021) is a low-rank product added to dense
+layers.
 
-The MiniLM graph contains no weights. It refers to the published safetensors file, which onnxruntime maps into
-memory: nothing is copied to disk, and rows of the vocabulary that no text uses take no memory.
+The MiniLM graph refers to the published safetensors file, which onnxruntime maps into memory.
 """
 
 from __future__ import annotations
@@ -57,7 +55,6 @@ class BertGraph(ABC):
         """Returns the model's own input, and the value with the word embeddings (texts, tokens, 384)."""
 
     def more_inputs(self) -> list[ValueInfoProto]:
-        """Returns further inputs, which `pool` uses."""
         return []
 
     def model(self) -> ModelProto:
@@ -159,13 +156,10 @@ SHORT_NAMES = (
 def write_e5_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes = b"") -> bytes:
     """Returns the serialized graph over the published file, with a copy of all but the word embeddings.
 
-    `ranges`: an npz file with the largest absolute value of each channel of the input of the dense layers by
-    their short names, such as `l4.q` (which the key and the value share); empty: all alike. `layout`: b"signed"
-    or b"unsigned" 8-bit weights (`weight_layout`). `adapter`: an npz file with matrices `NAME.down` (inputs,
-    rank) and `NAME.up` (rank, outputs); empty: the published model.
-
-    Inputs `words`, float32 (texts, tokens, 384), and `attention_mask`, int64 (texts, tokens); output
-    `embedding`, float32 (texts, 384).
+    `ranges`: an npz file with the largest absolute input of each channel of dense layers, by short names such as
+    `l4.q` (also for key and value); empty: all alike. `layout`: b"signed" or b"unsigned" weights (`weight_layout`).
+    `adapter`: an npz file with matrices `NAME.down` (inputs, rank) and `NAME.up` (rank, outputs); empty: the published
+    model. Inputs `words`, float32 (texts, tokens, 384), and `attention_mask`.
     """
     return bytes(E5Graph(weights, ranges, layout, adapter).model().SerializeToString())
 
@@ -173,17 +167,14 @@ def write_e5_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes =
 def write_pair_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes) -> bytes:
     """Returns the serialized graph of a classifier of pairs of texts, each encoded as one sequence.
 
-    The arguments are those of `write_e5_graph`; `adapter` also contains the classifier's `head.0.weight`,
-    `head.0.bias`, `head.1.weight`, `head.1.bias`. Inputs `words` and `attention_mask`, and `first_text` and
-    `second_text`, float32 (pairs, tokens): the share of each token in the mean of its text. Output `relation`,
-    float32 (pairs, 3): probabilities.
+    As `write_e5_graph`; `adapter` also contains the classifier's `head.0.weight`, `head.0.bias`, `head.1.weight`,
+    `head.1.bias`. More inputs: `first_text` and `second_text`, float32 (pairs, tokens), the share of each token in the
+    mean of its text. Output `relation`, float32 (pairs, 3): probabilities.
     """
     return bytes(_PairGraph(weights, ranges, layout, adapter).model().SerializeToString())
 
 
 class E5Graph(BertGraph):
-    """The graph of multilingual-e5-small; arguments as for `write_e5_graph`."""
-
     name = "multilingual-e5-small"
     layers = 12
 
@@ -291,7 +282,7 @@ def _short(name: str) -> str:
 def write_minilm_graph(weights: Path) -> bytes:
     """Returns the serialized graph over this safetensors file; onnxruntime needs its directory as an option.
 
-    Inputs `input_ids` and `attention_mask`, int64 (texts, tokens); output `embedding`, float32 (texts, 384).
+    Inputs `input_ids` and `attention_mask`, int64 (texts, tokens).
     """
     return bytes(_MiniLmGraph(weights).model().SerializeToString())
 

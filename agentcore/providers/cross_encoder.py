@@ -1,6 +1,6 @@
 """A cross-encoder in onnxruntime: any that a directory contains as an ONNX file with its tokenizer.
 
-The exported format is that of sequence classification: token ids of a pair in, one logit or two out.
+The format is that of sequence classification: token ids of a pair in, one logit or two out.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from agentcore.providers.onnx_models import ONNX_FAILURES, Optimization, Session
 # Keys of the model's maximum input length, by file.
 LENGTHS = {"config.json": "max_position_embeddings", "tokenizer_config.json": "model_max_length"}
 MAX_TOKENS = 512
-# As fast per token as larger chunks; a started chunk completes even if its caller was canceled.
+# As fast per token as larger chunks.
 CHUNK_TOKENS = 256
 MOST_THREADS = 8
-# Limit for a query and for a text: far more than MAX_TOKENS tokens of ordinary text.
+# Of a query and of a text: far more than MAX_TOKENS tokens of ordinary text.
 HEAD_CHARACTERS = 8_192
 PADDING = ("[PAD]", "<pad>")
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")

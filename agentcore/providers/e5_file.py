@@ -35,7 +35,7 @@ def read_arrays(content: bytes) -> Mapping[str, NDArray[np.float16]]:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Unigram pieces by text, the log probability of each id, and the replacements of single characters."""
+    """Unigram pieces by text, the log probability of each id, and replacements of characters."""
 
     ids: dict[str, int]
     scores: array[float]
@@ -60,7 +60,6 @@ class E5File:
         self._tensors = dict(self._tensor() for _ in range(*self._unpack("<i")))
 
     def floats(self, name: str) -> Floats:
-        """Returns a float32 tensor, flat."""
         return self._tensors[name].view(np.float32)
 
     def blocks(self, name: str, width: int) -> Bytes:
@@ -88,7 +87,7 @@ class E5File:
 def _split(utf8: Bytes, offsets: NDArray[np.uint32]) -> list[str]:
     """Returns the texts between byte offsets; decoding all at once is faster than one by one."""
     text = utf8.tobytes().decode()
-    # Character position of each byte: the number of characters that start before it.
+    # Number of characters that start before each byte.
     positions = np.concatenate([[0], np.cumsum(utf8 & 0xC0 != 0x80)])[offsets].tolist()
     return [text[start:end] for start, end in pairwise(positions)]
 

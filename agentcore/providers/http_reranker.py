@@ -1,6 +1,6 @@
 """Reranking over HTTP, in the format of Cohere, Jina and vLLM, or that of text-embeddings-inference.
 
-They differ in two names and in the envelope of the response. The first request detects the server's format.
+The first request detects the server's format.
 """
 
 from __future__ import annotations

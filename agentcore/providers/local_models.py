@@ -1,6 +1,5 @@
-"""Lists the models that run in this process: files and packages of embedders, files of cross-encoders.
-
-Imports none of their libraries, so `agentcore doctor` and `agentcore model install` can use it without them.
+"""Lists the models that run in this process. Imports none of their libraries, so the command line can use it without
+them.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from agentcore.errors import StartupError
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model whose published files come in a package, which is located but never imported."""
+    """A model whose published files come in a package, which is located but never imported. `title`: the argument of
+    `agentcore model install`.
+    """
 
     name: str
     title: str
-    """The argument of `agentcore model install`."""
     requirement: str
     package: str
     folder: str
@@ -92,6 +92,5 @@ def graph_in(directory: Path) -> Path | None:
 
 
 def missing_in(directory: Path) -> list[str]:
-    """Returns the names of missing files."""
     missing = [GRAPHS[0]] if graph_in(directory) is None else []
     return missing if (directory / TOKENIZER).is_file() else [*missing, TOKENIZER]

@@ -1,7 +1,6 @@
 """Runs models in this process with onnxruntime: sessions, threads, chunks, and the cached graph of a model.
 
-Every provider imports the library from here, so that its configuration always applies: no telemetry, and one
-thread for each call.
+Providers import the library from here, so that its configuration always applies.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupE
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.providers.local_models import LOCAL_MODELS, LocalModel, file_sha256
 
-# Since 1.29 onnxruntime sends telemetry on sessions and models, unless this is set before its import.
+# onnxruntime sends telemetry, unless this is set before its import.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
@@ -51,7 +50,7 @@ Optimization: TypeAlias = onnxruntime.GraphOptimizationLevel
 def open_session(graph: bytes | str, level: Optimization, configuration: Mapping[str, str] | None = None) -> Session:
     """Opens a thread-safe session over a graph or its file."""
     options = onnxruntime.SessionOptions()
-    # Concurrent calls run on one thread each: threads within a call would block each other.
+    # Concurrent calls run on one thread each.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.graph_optimization_level = level
@@ -75,7 +74,6 @@ def chunks(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
 
 
 def cores() -> int:
-    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -84,7 +82,7 @@ MAX_TOKENS = 256
 # Larger chunks are no faster per token, and delay queries.
 CHUNK_TOKENS = 128
 BATCH_TEXTS = 16
-# Each thread has its own working memory; more threads only with EMBEDDING_THREADS.
+# Each thread has its own working memory.
 MAX_DEFAULT_THREADS = 8
 
 Arguments = ParamSpec("Arguments")
@@ -93,7 +91,7 @@ TokenIds: TypeAlias = NDArray[np.int64]
 
 
 class Network(Protocol):
-    """A loaded model. Several threads use it concurrently."""
+    """A loaded model, used by several threads."""
 
     def tokens(self, text: str, kind: EmbeddingKind) -> TokenIds:
         """Returns the token ids of a text, MAX_TOKENS at most."""
@@ -118,8 +116,7 @@ class _Batch:
 class OnnxEmbedder(ABC):
     """Embeds chunk by chunk in its own threads, one core each, so that calls take turns.
 
-    Queries and documents have separate threads: during an import they share the cores, but a query is never
-    queued after documents.
+    Queries have threads of their own: they are never queued after documents.
     """
 
     files: ClassVar[LocalModel]
@@ -146,8 +143,7 @@ class OnnxEmbedder(ABC):
         self._loaded: _Loaded | None = None
 
     @abstractmethod
-    def _load(self, directory: Path, cache_directory: Path) -> Network:
-        """Loads the model from its verified files."""
+    def _load(self, directory: Path, cache_directory: Path) -> Network: ...
 
     async def open(self) -> None:
         """Loads the model; the first time on a machine it also writes the graph into the cache directory.
@@ -232,8 +228,7 @@ def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
 def weight_layout(machine: str = platform.machine(), processors: Path = Path("/proc/cpuinfo")) -> bytes:
     """Returns the layout of 8-bit weights that this processor multiplies exactly.
 
-    x86 without VNNI multiplies signed weights with 16-bit intermediate results, which saturate. The vectors of
-    both layouts are the same, but with VNNI signed ones are twice as fast.
+    x86 without VNNI saturates with signed weights; with VNNI they are twice as fast. The vectors are the same.
     """
     if machine.lower() in {"arm64", "aarch64"}:
         return b"signed"
@@ -241,10 +236,9 @@ def weight_layout(machine: str = platform.machine(), processors: Path = Path("/p
 
 
 def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory: Path, *data: bytes) -> bytes:
-    """Returns the graph over these weights, built by `writer` (`module:function`) if not cached.
+    """Returns the graph over these weights, built by `writer` (`module:function`) from them and `data` if not cached.
 
-    The writer gets the weights and `data`. The name of a cached file contains digests of the weights, the
-    writer's source, the data and itself.
+    The name of a cached file contains digests of the weights, the writer's source, the data and itself.
     """
     directory = cache_directory / "models"
     source = _source_digest(writer.partition(":")[0], *data)
@@ -253,7 +247,7 @@ def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory:
         graph = cached.read_bytes()
         if cached.name == f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx":
             return graph
-    # The writer imports `onnx`, which a start with a cached graph does not need.
+    # Resolved here: it imports `onnx`.
     graph = bytes(registry.resolve(writer, {}, kind="graph writer")(weights, *data))
     try:
         directory.mkdir(parents=True, exist_ok=True)

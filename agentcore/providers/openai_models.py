@@ -1,8 +1,7 @@
 """Embeddings and chat models of OpenAI, or of any server with its API, over the official SDK.
 
-A chat model has four tasks: extract facts, judge a changed fact, rewrite a query, summarize a conversation.
-Its answer is JSON. The prompts are files of `prompts/`. The first line of each is its version, which is
-raised whenever the text changes. Text of users never becomes part of a prompt.
+Prompts are files of `prompts/`; the version in the first line is raised with each change. Text of users is sent as
+JSON and never becomes part of a prompt.
 """
 
 from __future__ import annotations
@@ -41,12 +40,12 @@ from agentcore.memory.tokens import TokenCounter
 from agentcore.providers.remote_request import REFUSED, Failures, RemoteEmbedder, RequestFailed, persist
 
 OFFICIAL_URL = "https://api.openai.com/v1"
-# The SDK requires a key; a server without keys ignores it.
+# The SDK requires a key.
 NO_KEY = "none"
 
 SIZABLE = {"text-embedding-3-small": 1_536, "text-embedding-3-large": 3_072}
 FIXED = {"text-embedding-ada-002": 1_536}
-# Token limit of all these models, in this encoding; they refuse longer texts.
+# Token limit of these models, in this encoding.
 MAX_TEXT_TOKENS = 8_191
 TEXT_ENCODING = "cl100k_base"
 
@@ -109,7 +108,6 @@ class OpenAiEmbedder(RemoteEmbedder):
 
 def _failure_of(cause: openai.OpenAIError, failures: Failures) -> RequestFailed:
     if isinstance(cause, openai.APIStatusError):
-        # The quota is used up: a retry does not help.
         final = cause.code == "insufficient_quota"
         retry_after = cause.response.headers.get("retry-after")
         return failures.status(cause.status_code, retry_after=retry_after, final=final)
@@ -134,7 +132,6 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """Reads the prompt of this name."""
     said = (_PROMPTS / f"{name}.md").read_text(encoding="utf-8")
     _, version, text = _VERSION.split(said, maxsplit=1)
     return Prompt(f"{name}@{version}", text.strip())
@@ -150,7 +147,7 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Task(Generic[AnswerT]):
-    """One kind of request: the prompt, the schema of the answer, and names of both for errors."""
+    """One kind of request; `work` and `answer` name it in errors."""
 
     work: str
     answer: str
@@ -195,15 +192,13 @@ class OpenAiChat(Generic[AnswerT]):
             self._client = _new_client(self._options)
 
     async def close(self) -> None:
-        """Closes the connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     async def ask(self, document: Mapping[str, Any], *, agent_id: str, instructions: str = "") -> AnswerT:
-        """Returns the parsed answer. The document is quoted as JSON: text of users is no instruction.
-
-        `instructions` from the configuration follow the prompt. Raises DependencyUnavailable.
+        """Returns the parsed answer. `instructions` from the configuration follow the prompt. Raises
+        DependencyUnavailable.
         """
         messages = [
             {"role": "system", "content": f"{self._task.prompt.text}\n\n{instructions}".strip()},
@@ -219,9 +214,8 @@ class OpenAiChat(Generic[AnswerT]):
             raise failure.unavailable() from failure
 
     async def _answer(self, messages: list[dict[str, str]], agent_id: str) -> AnswerT:
-        """Returns the parsed answer. Drops a response format permanently once the server has refused it.
-
-        Raises RequestFailed, DependencyUnavailable.
+        """Drops a response format permanently once the server has refused it. Raises RequestFailed,
+        DependencyUnavailable.
         """
         # Concurrent requests may replace the formats.
         formats = tuple(self._formats)
@@ -232,7 +226,7 @@ class OpenAiChat(Generic[AnswerT]):
                 if failure.status not in REFUSED or response_format is formats[-1]:
                     raise
                 continue
-            # Keep the format that worked: from now on a refusal is due to the text.
+            # From now on a refusal is due to the text.
             self._formats = [response_format]
             try:
                 return read_answer(_unfenced(strip_all_reasoning(said)), self._task.answer_model)
@@ -242,7 +236,6 @@ class OpenAiChat(Generic[AnswerT]):
         raise AssertionError("there is no response format")
 
     async def _say(self, messages: list[dict[str, str]], response_format: Mapping[str, Any], agent_id: str) -> str:
-        """Returns the model's text. Raises RequestFailed, DependencyUnavailable."""
         if self._client is None:
             raise DependencyUnavailable("The language model is not open.")
         text = "".join([*(each["content"] for each in messages), json.dumps(self._schema)])
@@ -263,7 +256,7 @@ class OpenAiChat(Generic[AnswerT]):
             except TimeoutError as cause:
                 raise self._failures.unanswered() from cause
             except (ValueError, TypeError, AttributeError, LookupError) as cause:
-                # The SDK does not validate a response: a malformed one fails at its first use.
+                # The SDK does not validate responses.
                 raise self._failures.unreadable() from cause
 
     def _metered(self, text: str, agent_id: str) -> AbstractAsyncContextManager[Bill | None]:
@@ -313,7 +306,7 @@ def strict_schema(answer_model: type[BaseModel]) -> dict[str, Any]:
 
 
 def read_answer(said: str, answer_model: type[AnswerT]) -> AnswerT:
-    """Parses an answer, removes characters that cannot be stored and normalizes white space. Raises ValueError."""
+    """Parses an answer, removes characters that cannot be stored, normalizes white space. Raises ValueError."""
     try:
         return answer_model.model_validate(_cleaned(json.loads(said, strict=False)))
     except RecursionError as cause:
@@ -359,8 +352,6 @@ class _Facts(BaseModel):
 
 
 class OpenAiFactExtractor(OpenAiChat[_Facts]):
-    """Sends one request for each batch of memories, in the background."""
-
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("fact_extraction")
         task = Task("extract facts", "list of facts", prompt, _Facts, FACT_OUTPUT_TOKENS)
@@ -384,8 +375,6 @@ class _Verdict(BaseModel):
 
 
 class OpenAiFactJudge(OpenAiChat[_Verdict]):
-    """Sends one request for each pair, without retries: a store blocks on it."""
-
     def __init__(self, options: LlmOptions) -> None:
         super().__init__(options, Task("judge", "verdict", load_prompt("fact_judge"), _Verdict))
 
@@ -410,8 +399,6 @@ class _Queries(BaseModel):
 
 
 class OpenAiRewriter(OpenAiChat[_Queries]):
-    """Sends one request for each query, without retries: a search blocks on it."""
-
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("query_rewriting")
         super().__init__(options, Task("rewrite", "list of queries", prompt, _Queries))
@@ -435,8 +422,6 @@ class _Summary(BaseModel):
 
 
 class OpenAiSummariser(OpenAiChat[_Summary]):
-    """Sends one request for each part of a conversation, in the background."""
-
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("session_summary")
         super().__init__(options, Task("summarise", "summary", prompt, _Summary))

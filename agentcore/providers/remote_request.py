@@ -47,8 +47,8 @@ class RequestFailed(Exception):
     def unavailable(self) -> DependencyUnavailable:
         """Returns it as DependencyUnavailable (Unreachable if there was no response).
 
-        `data.refused`: the text itself was refused; `data.unreadable`: the response was malformed;
-        `data.late`: timeout.
+        `data.refused`: the text itself was refused; `data.unreadable`: the response was malformed; `data.late`:
+        timeout.
         """
         told = {"unreadable": self.unreadable, "late": self.late}
         details = {"status": self.status, "refused": self.status in REFUSED}
@@ -101,7 +101,7 @@ class Failures:
 async def persist(
     ask: Callable[[], Awaitable[Answer]], *, attempts: int, longest_wait_seconds: float = LONGEST_WAIT_SECONDS
 ) -> Answer:
-    """Calls `ask` and returns its result; retries transient failures. Raises RequestFailed.
+    """Calls `ask`; retries transient failures. Raises RequestFailed.
 
     Honors a provider's Retry-After, unless it exceeds `longest_wait_seconds`.
     """

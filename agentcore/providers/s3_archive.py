@@ -30,8 +30,7 @@ GZIP_MARK = b"\x1f\x8b"
 class S3Archive:
     """Objects in one bucket. Credentials and region come from the AWS environment, as boto3 reads it.
 
-    `object_headers` are sent with each object: storage class and server-side encryption, by boto3's names.
-    `client` is a boto3 client with its own credentials.
+    `object_headers` are sent with each object, by boto3's names. `client` is a boto3 client with its own credentials.
     """
 
     name = "s3"
