@@ -124,7 +124,6 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
         timeout_seconds=settings.embedding_timeout_seconds,
         max_attempts=EMBEDDING_ATTEMPTS,
         threads=settings.embedding_threads,
-        model_directory=None,
     )
     return WatchedEmbedder(resolve(settings.embedding_model, EMBEDDERS, kind="EMBEDDING_MODEL")(options))
 

@@ -26,19 +26,16 @@ class LocalModel:
     folder: str
     sha256: Mapping[str, str]
 
-    def directory(self, preferred: Path | None = None) -> Path | None:
-        """Returns the directory with all files: `preferred`, or the package's; None if not installed."""
+    def directory(self) -> Path | None:
+        """Returns the package's directory with all files; None if not installed."""
         spec = find_spec(self.package)
         places = (spec.submodule_search_locations if spec else None) or ()
-        found = [Path(place) / self.folder for place in places]
-        for directory in ([preferred] if preferred else []) + found:
-            if all((directory / name).is_file() for name in self.sha256):
-                return directory
-        return None
+        directories = (Path(place) / self.folder for place in places)
+        return next((each for each in directories if all((each / name).is_file() for name in self.sha256)), None)
 
-    def verified_directory(self, preferred: Path | None = None) -> Path:
+    def verified_directory(self) -> Path:
         """Returns the directory after a check of every file's digest. Raises StartupError."""
-        directory = self.directory(preferred)
+        directory = self.directory()
         if directory is None:
             raise StartupError(
                 f"The local embedding model {self.name} is not installed: run `agentcore model install "

@@ -162,8 +162,7 @@ class OnnxEmbedder(ABC):
             )
 
     def _open(self) -> Network:
-        directory = self.files.verified_directory(self._options.model_directory)
-        return self._load(directory, self._options.cache_directory)
+        return self._load(self.files.verified_directory(), self._options.cache_directory)
 
     async def close(self) -> None:
         loaded, self._loaded = self._loaded, None
