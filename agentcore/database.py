@@ -11,7 +11,7 @@ import math
 import re
 import select
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from functools import cache, lru_cache
 from pathlib import Path
@@ -398,10 +398,8 @@ class Database:
         primary: bool = False,
     ) -> list[list[Any]]:
         if self.reads_elsewhere and not primary:
-            try:
+            with suppress(Unreachable):
                 return await self._fetch_from(self.read, agent_id, statements, row_factory, row_format)
-            except Unreachable:
-                pass
         return await self._fetch_from(self.write, agent_id, statements, row_factory, row_format)
 
     async def _fetch_from(

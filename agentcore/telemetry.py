@@ -256,12 +256,15 @@ def _short(name: str, text: str) -> str:
     return text if name == "failure" else text[:MAX_FIELD_CHARS]
 
 
+def _moment(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
 class _JsonForm(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         return json.dumps(
             {
-                "time": moment,
+                "time": _moment(record),
                 "level": record.levelname,
                 "logger": record.name,
                 "message": record.getMessage(),
@@ -272,12 +275,11 @@ class _JsonForm(logging.Formatter):
 
 class _TextForm(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = _fields(record)
         failure = fields.pop("failure", None)
         pairs = "".join(f" {name}={_quoted(value)}" for name, value in fields.items())
         tail = "" if failure is None else "\n" + str(failure)
-        return f"{moment} {record.levelname:<7} {record.name}: {record.getMessage()}{pairs}{tail}"
+        return f"{_moment(record)} {record.levelname:<7} {record.name}: {record.getMessage()}{pairs}{tail}"
 
 
 def _quoted(value: str | float) -> str:
