@@ -1,8 +1,4 @@
-"""AgentCore Memory: a memory service for AI agents.
-
-Exports the clients, the agent classes, the params and results of every method, and the errors. Each name is
-imported when it is first used.
-"""
+"""AgentCore Memory: a memory service for AI agents. Each exported name is imported when it is first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -95,7 +95,6 @@ def cache_of(settings: Settings) -> Path:
 
 
 def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
-    """Returns a client with short timeouts; it connects with its first command."""
     if url is None:
         return None
     # A stale connection is replaced once; a timeout is not retried.
@@ -111,7 +110,7 @@ def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
 
 
 def make_embedder(settings: Settings) -> WatchedEmbedder | None:
-    """Returns the embedding provider, not yet open; None for words only."""
+    """Returns None for words only."""
     if settings.embedding_model == "none":
         return None
     keys = {"openai": settings.openai_api_key, "cohere": settings.cohere_api_key}
@@ -129,7 +128,7 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
 
 
 def make_relations(settings: Settings) -> RelationClassifier | None:
-    """Returns the classifier of message relations; None without its weights or without semantic vectors."""
+    """Returns None without its weights or without semantic vectors."""
     if settings.embedding_model in WITHOUT_MEANING or E5.directory() is None:
         return None
     make = resolve("local", RELATION_CLASSIFIERS, kind="relation classifier")
@@ -256,7 +255,6 @@ def make_parts(
 
 
 def make_vectors(settings: Settings, database: Database, in_force: KnownModel | None) -> VectorStore:
-    """Returns the vector store, over stable or migrating vectors."""
     make = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
     place = MOVING if in_force is not None and in_force.moving else SETTLED
     limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
@@ -265,7 +263,7 @@ def make_vectors(settings: Settings, database: Database, in_force: KnownModel | 
 
 
 def make_policy(settings: Settings) -> MemoryPolicy:
-    """Returns the managers' weights, limits and thresholds. Raises ConfigurationError."""
+    """Raises ConfigurationError."""
     has_meaning = settings.embedding_model not in WITHOUT_MEANING
     episodic = {"capacity": settings.memory_episodic_capacity, **settings.memory_layers.get("episodic", {})}
     layers = {**settings.memory_layers, "episodic": episodic}
@@ -293,7 +291,6 @@ def make_index_policy(settings: Settings) -> IndexPolicy:
 
 
 def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
-    """Returns the archive of pruned memories; None if disabled."""
     if not settings.memory_archival_enabled:
         return None
     options = read_archive_options(revealed(settings.memory_archive_options))

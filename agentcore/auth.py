@@ -1,4 +1,4 @@
-"""Authentication: verifies the JWT of an Authorization header and returns a Principal(agent_id, scopes)."""
+"""Authentication: verifies the JWT of an Authorization header."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ from agentcore.limits import MAX_ID_CHARS
 from agentcore.structured_settings import read_secrets
 
 FAR_FUTURE = 2**53
-# Tolerated clock skew.
 LEEWAY_SECONDS = 5
 MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
-# A token whose key was revoked is accepted for at most this time plus the cache time of the JWKS.
+# A revoked key is accepted for at most this time plus the cache time of the JWKS.
 CACHED_SECONDS = 60.0
 
 _KEY_TYPES = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
@@ -45,10 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The identity that a token proves. `expires_at`: seconds since the epoch.
-
-    `users`: only their memories are accessible (None in it: memories without a user); None: all.
-    """
+    """`expires_at`: seconds since the epoch. `users`: None in it: memories without a user; None: all users."""
 
     agent_id: str
     scopes: frozenset[str]
@@ -97,8 +93,7 @@ class SharedSecret:
 class JwksKeys:
     """The public keys at a JWKS URL, cached for `ttl_seconds`, and longer while the endpoint is down.
 
-    An unknown key id triggers a fetch, at most one per `refetch_seconds`. Keys that do not fit `algorithm`, or have a
-    private part, are ignored.
+    An unknown key id triggers a fetch, at most one per `refetch_seconds`.
     """
 
     def __init__(
@@ -123,9 +118,8 @@ class JwksKeys:
         self._fetching = asyncio.Lock()
 
     async def keys_for(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
-        """Returns the keys to try: all without a key id.
-
-        Raises AuthenticationFailed for an unknown key id, DependencyUnavailable if no key could be fetched.
+        """Without a key id, returns all. Raises AuthenticationFailed for an unknown id, DependencyUnavailable without
+        keys.
         """
         if self._is_due(key_id):
             async with self._fetching:
@@ -164,7 +158,7 @@ class JwksKeys:
 
 
 async def _read_document(client: httpx.AsyncClient, url: str) -> Any:
-    """Reads JSON of at most MAX_KEY_SET_BYTES, uncompressed. Raises ValueError, RecursionError."""
+    """Raises ValueError, RecursionError."""
     body = bytearray()
     async with client.stream("GET", url, headers={"accept-encoding": "identity"}) as response:
         response.raise_for_status()
@@ -203,8 +197,6 @@ def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
 
 
 class TokenVerifier:
-    """Verifies Authorization headers; a verified token is cached for CACHED_SECONDS."""
-
     def __init__(self, rules: TokenRules, keys: KeySource, clock: Callable[[], float] = time.time) -> None:
         self._rules = rules
         self._keys = keys
@@ -314,7 +306,7 @@ def mint_token(
     now: float | None = None,
     users: Sequence[str | None] = (),
 ) -> str:
-    """Returns an HS256 token for an agent, bound to `users` if any. Raises InvalidParams for an invalid id."""
+    """Returns an HS256 token for an agent, bound to `users` if any. Raises InvalidParams."""
     if not _is_plain_id(agent_id) or not all(map(_is_user, users)):
         raise InvalidParams(
             f"The id of an agent or user must have 1 to {MAX_ID_CHARS} characters and no control characters."

@@ -29,7 +29,7 @@ __all__ = ["Settings", "environment_settings", "load_settings", "misspelt_variab
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
-# Similarity above which a name counts as a typo, not as another program's variable.
+# Similarity above which a name counts as a typo.
 NEARLY_THE_SAME = 0.9
 # Names in our own `.env` are more likely meant for this service.
 ALIKE = 0.8
@@ -226,7 +226,7 @@ class Settings(BaseSettings):
     @model_validator(mode="wrap")
     @classmethod
     def _every_problem_at_once(cls, values: Any, handler: ModelWrapValidatorHandler[Settings]) -> Settings:
-        """Raises ConfigurationError with every problem; checks between fields skip invalid fields."""
+        """Raises ConfigurationError; checks between fields skip invalid fields."""
         problems: list[str] = []
         wrong: set[str] = set()
         try:
@@ -350,17 +350,17 @@ def _url_problems(settings: Settings) -> Problems:
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Returns the settings of the environment and `.env`, overridden by `overrides`. Raises ConfigurationError."""
+    """Reads the environment and `.env`. Raises ConfigurationError."""
     return Settings(**overrides)
 
 
 def environment_settings() -> Settings:
-    """Returns the environment's settings only, for clients: a directory's `.env` may belong to others."""
+    """For clients: a directory's `.env` may belong to others."""
     return Settings(_env_file=None)
 
 
 def misspelt_variables() -> dict[str, str]:
-    """Returns variables of the environment and `.env` that look like typos, with the setting meant."""
+    """Returns probable typos in the environment and `.env`, with the setting meant."""
     known = {name.upper() for name in Settings.model_fields}
     prefixes = tuple({f"{name.partition('_')[0]}_" for name in known})
     written = {name.upper() for name in DotEnvSettingsSource(Settings, env_file=".env").env_vars}

@@ -40,9 +40,8 @@ from agentcore.errors import (
 
 # Acquire timeout from the opening of the circuit on: a server usually restarts in less.
 FIRST_ACQUIRE_SECONDS = 1.5
-# Acquire timeout of a probe.
 PROBE_ACQUIRE_SECONDS = 0.5
-# How long the pool itself retries to connect; each call starts a new series.
+# How long the pool itself retries to connect.
 RECONNECT_SECONDS = 2.0
 # Limit of a reply while the circuit is open, and of the reply to a cancel request.
 PROBE_REPLY_SECONDS, CANCEL_SECONDS = 2.0, 0.5
@@ -53,8 +52,8 @@ class ConnectionGate:
     """Acquires connections of one pool, with a timeout that depends on the server's circuit."""
 
     def __init__(self, circuit: CircuitBreaker, reason: Callable[[], str | None], reply_seconds: float | None) -> None:
-        """`reason` returns why the server is gone for good, if it is: then acquiring fails at once. `reply_seconds`:
-        longest wait for the reply to one statement; None: no limit.
+        """`reason` returns why the server is gone for good, if it is. `reply_seconds`: of one statement; None: no
+        limit.
         """
         self.circuit = circuit
         self._reason = reason
@@ -83,7 +82,7 @@ class ConnectionGate:
     async def connection(
         self, pool: AsyncConnectionPool[WatchedConnection], timeout_seconds: float | None = None
     ) -> AsyncIterator[WatchedConnection]:
-        """Acquires a connection until the block ends. Raises Unreachable and PoolExhausted."""
+        """Raises Unreachable and PoolExhausted."""
         if self.circuit.open_seconds >= FIRST_ACQUIRE_SECONDS and not self.circuit.allow_request():
             raise Unreachable(self._reason() or UNAVAILABLE)
         async with AsyncExitStack() as stack:
@@ -149,9 +148,7 @@ class WatchedConnection(AsyncConnection[DictRow]):
         interval: float = 0.1,
         timeout: float | None = None,  # noqa: ASYNC109 - the driver's
     ) -> Any:
-        """Closes the connection at the gate's limit. The circuit opens only if the server accepts no cancel request,
-        either.
-        """
+        """The circuit opens only if the server accepts no cancel request, either."""
         if timeout is not None or self.gate is None:
             return await super().wait(gen, interval, timeout)
         statements = 1 if self._pipeline is None else len(self._pipeline.result_queue)
@@ -165,7 +162,6 @@ class WatchedConnection(AsyncConnection[DictRow]):
             raise
 
     async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109
-        """Sends a cancel request over another connection. Without a reply, closes this connection."""
         try:
             await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
         except psycopg.Error as cause:
@@ -188,7 +184,7 @@ BOUND_ROLE = "agentcore_bound"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
 PROBE_AFTER_SECONDS = 1.0
-# Added to the statement timeout, which the server enforces itself.
+# Added to the statement timeout.
 ANSWER_GRACE_SECONDS = 1.0
 # The oldest version with halfvec, and the oldest with iterative index scans.
 OLDEST_PGVECTOR, ITERATIVE_PGVECTOR = (0, 7), (0, 8)
@@ -199,7 +195,7 @@ _KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-# Errors by SQLSTATE or its prefix; the first match applies.
+# By prefix of the SQLSTATE; the first match applies.
 _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] = (
     (("57014",), StatementTimeout, None),
     (("40001", "40P01"), TransactionConflict, None),
@@ -244,9 +240,7 @@ _PARAMETER = re.compile(r"%\((\w+)\)s|%%")
 
 @lru_cache(maxsize=1_024)
 def with_numbered_parameters(statement: str) -> tuple[bytes, Sequence[str]]:
-    """Returns the statement with `$1` for `%(name)s` and so on, and the names in this order. The driver would do this
-    again for each execution of a long statement.
-    """
+    """Returns the statement with `$1` for `%(name)s` and so on, and the names in this order."""
     numbers: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
@@ -257,7 +251,7 @@ def with_numbered_parameters(statement: str) -> tuple[bytes, Sequence[str]]:
 
 
 class Database:
-    """The connection pools of one process. `gone_reason` returns why the server is gone for good, if known."""
+    """The connection pools of one process."""
 
     def __init__(
         self,
@@ -284,7 +278,6 @@ class Database:
     def _pool(self, url: str, name: str, size: int) -> Pool:
         configure = self._configure_owner if name == "owner" else self._configure_service
         circuit = self._read_circuit if name == "read" else self._circuit
-        # Owner statements have no timeout.
         reply_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
         gate = self._gates[name] = ConnectionGate(circuit, self._gone_reason, reply_seconds)
         return AsyncConnectionPool(
@@ -320,7 +313,7 @@ class Database:
         await connection.execute(query("owner_session"))
 
     async def open(self) -> None:
-        """Opens every pool. Raises StartupError if the server does not respond within 15 s."""
+        """Raises StartupError if the server does not respond within 15 s."""
         self._opening = True
         try:
             await asyncio.gather(*(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in self._pools()))
@@ -338,7 +331,6 @@ class Database:
             await pool.check()
 
     async def close(self) -> None:
-        """Closes every pool; connections in use have 5 s to end."""
         await asyncio.gather(*(pool.close(timeout=5.0) for pool in self._pools()))
 
     def _pools(self) -> list[Pool]:
@@ -364,7 +356,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
-        """Opens a transaction that sees only this agent's rows, in pipeline mode. Raises DependencyUnavailable."""
+        """Opens a transaction that sees only this agent's rows, in pipeline mode."""
         whose = self._whose(agent_id)
         with translated_errors():
             async with self._connection(self.write) as connection, connection.pipeline(), connection.transaction():
@@ -372,7 +364,7 @@ class Database:
                 yield connection
 
     async def fetch(self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False) -> list[list[Row]]:
-        """Returns each statement's rows, in one round trip and one transaction (READ COMMITTED: no common snapshot).
+        """Returns each statement's rows, in one transaction and round trip.
 
         `primary`: for rows on which a write or a copy is based, as a replica may lag.
         """
@@ -381,10 +373,8 @@ class Database:
     async def fetch_as(
         self, agent_id: str, statements: Sequence[Statement], make: Callable[[Sequence[Any]], RowT]
     ) -> list[RowT]:
-        """Returns the last statement's rows, each converted by `make` from its column values.
-
-        Faster than `fetch` for many rows. The binary format returns a `real` as its nearest double: 0.9 as
-        0.8999999762.
+        """Returns the last statement's rows, each converted by `make`. The binary format returns a `real` as its
+        nearest double.
         """
         return [make(row) for row in (await self._fetch(agent_id, statements, tuple_row, Format.BINARY))[-1]]
 
@@ -420,14 +410,14 @@ class Database:
 
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[Connection]:
-        """Opens a transaction with the owner's privileges over all agents: only for maintenance."""
+        """Opens a transaction over all agents: only for maintenance."""
         with translated_errors():
             async with self._connection(self.owner) as connection, connection.transaction():
                 yield connection
 
     @asynccontextmanager
     async def owner_autocommit(self) -> AsyncIterator[Connection]:
-        """Opens an owner's connection outside the pool, for statements that cannot run in a transaction."""
+        """For statements that cannot run in a transaction."""
         with translated_errors():
             connection = await WatchedConnection.connect(
                 self.url,
@@ -448,17 +438,14 @@ class Database:
 
     @property
     def reads_elsewhere(self) -> bool:
-        """Returns whether reads use a replica."""
         return self.read is not self.write
 
     async def ping(self, *, read: bool = False) -> dict[str, Any]:
-        """Returns the versions of the server and of pgvector; a small temporary file detects a full disk. Raises
-        DependencyUnavailable, also if the primary is read-only.
-        """
+        """Returns the versions of the server and of pgvector. Raises DependencyUnavailable."""
         pool = self.read if read else self.write
         with translated_errors():
             async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection, connection.transaction():
-                await connection.execute(query("little_memory"))
+                await connection.execute(query("little_memory"))  # so that a temporary file detects a full disk
                 cursor = await connection.execute(query("server_state"))
                 state = await cursor.fetchone() or {}
         if state["read_only"] and not read:
@@ -467,9 +454,7 @@ class Database:
 
 
 async def _check_if_readable(connection: Connection) -> None:
-    """Checks a pooled connection only if its socket is readable, as after the server closed it: a check every time
-    would cost each call a round trip.
-    """
+    """Checks only a connection whose socket is readable, as after the server closed it: a check costs a round trip."""
     watch = select.poll()
     watch.register(connection.fileno(), select.POLLIN)
     if watch.poll(0):
@@ -477,7 +462,7 @@ async def _check_if_readable(connection: Connection) -> None:
 
 
 class translated_errors:
-    """Translates driver errors not caused by the statement into the product's errors."""
+    """Translates driver errors not caused by the statement."""
 
     def __enter__(self) -> None:
         return None
@@ -498,7 +483,6 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
 
 
 def pgvector_is_too_old(version: str | None) -> bool:
-    """Returns whether this version lacks halfvec (None: not installed)."""
     return _numbers(version) < OLDEST_PGVECTOR
 
 

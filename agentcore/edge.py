@@ -1,6 +1,6 @@
 """The two endpoints, JSON-RPC and MCP: authenticate, limit size and rate, log one line per call.
 
-The `mcp` extra is imported with the first request: without it, the response names the package to install.
+The `mcp` extra is imported with the first request.
 """
 
 from __future__ import annotations
@@ -52,8 +52,7 @@ class EndpointRuntime(Protocol):
 
     def manager_for(self, caller: Caller) -> MemoryApi: ...
 
-    async def readiness(self) -> dict[str, dict[str, Any]]:
-        """Returns the state of each part: `ok`, `required` (default true) and details."""
+    async def readiness(self) -> dict[str, dict[str, Any]]: ...
 
 
 def trace_id_of(exchange: Exchange, call: Call | None) -> str:
@@ -76,7 +75,7 @@ def cost_of_frame(table: MethodTable[Any], frame: Frame) -> int:
 
 
 class RpcEndpoint:
-    """POST /api/v1/jsonrpc as a bare ASGI application."""
+    """POST /api/v1/jsonrpc."""
 
     def __init__(
         self, runtime: EndpointRuntime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
@@ -172,10 +171,7 @@ NOT_INSTALLED_STATUS: Mapping[JsonRpcErrorCode, int] = {JsonRpcErrorCode.INTERNA
 
 
 class McpEndpoint:
-    """POST /mcp as a bare ASGI application, without sessions: any process can answer any message.
-
-    A message costs its agent 1 unit, plus the cost of its tool's calls.
-    """
+    """POST /mcp, without sessions. A message costs its agent 1 unit, plus the cost of its tool's calls."""
 
     def __init__(
         self, runtime: EndpointRuntime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission

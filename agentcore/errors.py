@@ -256,7 +256,7 @@ _KNOWN = {(int(error.code), error.cause): error for error in WIRE_ERRORS}
 
 
 def from_wire(code: int, message: str, data: Mapping[str, Any] | None = None) -> AgentCoreError:
-    """Returns the client-side error of a received error object; for an unknown code, `AgentCoreError`."""
+    """Returns the client-side error of a received error object."""
     cause = str((data or {}).get("cause"))
     known = _KNOWN.get((code, cause)) or _KNOWN.get((code, None), AgentCoreError)
     return known(message, data=data)

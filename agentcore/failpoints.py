@@ -1,7 +1,4 @@
-"""Named fault points: the process crashes at the one that AGENTCORE_FAILPOINT names.
-
-Only for crash tests: without the variable, a point costs one lookup in the environment.
-"""
+"""Named fault points for crash tests: the process crashes at the one that AGENTCORE_FAILPOINT names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Watches the model in force: a running process follows the switch of a re-embedding."""
+"""A running process follows the switch of a re-embedding."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from agentcore.readiness import WatchedEmbedder
 
 
 class UnfitEmbedder:
-    """An embedder that fails every request with the same message."""
+    """Fails every request with the same message."""
 
     distinguishes_queries = False
     batch_size = 64
@@ -49,7 +49,7 @@ Adopt = Callable[[MemoryParts, WatchedEmbedder | None], None]
 
 
 def settings_in_force(settings: Settings, found: KnownModel | None) -> Settings:
-    """Returns the settings with the model in force; EMBEDDING_MODEL=none is kept."""
+    """EMBEDDING_MODEL=none is kept."""
     if found is None or settings.embedding_model == "none":
         return settings
     return settings.model_copy(
@@ -62,7 +62,6 @@ def settings_in_force(settings: Settings, found: KnownModel | None) -> Settings:
 
 
 def restart_sentence(found: KnownModel) -> str:
-    """Returns the fix for a process that cannot load the model in force."""
     return (
         f"The memories have vectors of {found.model} now, which this process cannot make: "
         f"start it again with {found.sentence()}."
@@ -70,10 +69,7 @@ def restart_sentence(found: KnownModel) -> str:
 
 
 class ModelWatch:
-    """Polls the model in force every second until stopped, and passes new parts to `adopt`.
-
-    A running call keeps its parts; the old vectors are stored long enough for that.
-    """
+    """Polls the model in force until stopped, and passes new parts to `adopt`; a running call keeps its parts."""
 
     def __init__(
         self,
@@ -115,7 +111,6 @@ class ModelWatch:
             self._told = failure.message
 
     async def look(self) -> None:
-        """Adopts the model in force if it has changed."""
         found = await model_in_force(self._database)
         if found is None or _followed(found) == self._followed:
             return

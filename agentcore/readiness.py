@@ -27,7 +27,6 @@ MOST_COUNTED = 10_000
 
 
 async def check_server(database: Database) -> None:
-    """Raises StartupError for a server on which searches would fail."""
     version = (await database.ping())["pgvector"]
     if pgvector_is_too_old(version):
         raise StartupError(
@@ -41,7 +40,7 @@ async def check_dimensions(
 ) -> None:
     """Raises ConfigurationError if the model's dimensions differ from the stored vectors'.
 
-    `in_force`: the database records this model, and vectors of others may exist until they are re-embedded.
+    `in_force`: the database records this model, and vectors of others may exist.
     """
     if embedder is not None and embedder.dimensions != wanted:
         raise ConfigurationError(
@@ -139,7 +138,7 @@ class SharedCheck:
 async def states(
     database: Database, parts: MemoryParts, embedder: WatchedEmbedder | None, circuits: Sequence[CircuitBreaker]
 ) -> dict[str, State]:
-    """Returns for each part whether it responds, its version and problem, and `required` (default true)."""
+    """Returns for each part `ok`, `required` (default true) and details."""
     archive = parts.archive
     checks: dict[str, Awaitable[State]] = {
         "postgresql": _checked(database.ping()),

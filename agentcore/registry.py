@@ -16,10 +16,9 @@ _EXTRAS = {"local": "server", "minilm": "server", "cross_encoder": "server"}
 
 
 def resolve(name: str, table: Mapping[str, str], *, kind: str) -> Any:
-    """Returns the object of `name`: a key of `table`, or a path `module:attribute`, whose module is imported here.
+    """Returns the object of `name`: a key of `table`, or a path `module:attribute`. Imports its module.
 
-    `kind` names the choice in messages ("embedder"). Raises ConfigurationError, with the package to install if one is
-    missing.
+    `kind` names the choice in messages. Raises ConfigurationError, with the package to install if one is missing.
     """
     target = table.get(name, name)
     module_name, _, attribute = target.partition(":")

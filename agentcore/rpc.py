@@ -104,8 +104,6 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class NoCall:
-    """An invalid request."""
-
     error: InvalidRequest
     id: str | None = None
 
@@ -274,7 +272,7 @@ def _member(value: Any) -> Call | NoCall:
 
 
 def read_frame(body: bytes, limits: Limits) -> Frame:
-    """Parses the calls of a body. Raises ParseError, InvalidRequest (an empty batch) or TooLarge (a long one)."""
+    """Raises ParseError, InvalidRequest (an empty batch) or TooLarge (a long one) for the whole body."""
     parsed, is_large = _parse(body), len(body) > LARGE_BODY_BYTES
     if not isinstance(parsed, list):
         return Frame((_member(parsed),), is_batch=False, is_large=is_large)
@@ -479,7 +477,6 @@ class MethodTable(Generic[ContextT]):
         return answer
 
     async def _dispatched(self, call: Call, turn: _Turn) -> tuple[bytes | None, dict[str, Any]]:
-        """Returns the result as JSON text, else None, and the error object."""
         # A notification is dispatched with an id too: the report needs its outcome.
         request = {"method": call.method, "params": call.params, "id": None}
         response = cast(

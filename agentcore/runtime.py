@@ -41,7 +41,7 @@ JOBS_GRACE_SHARE = 0.8
 
 @dataclass
 class Runtime:
-    """The running service without HTTP. Its parts change when another model comes into force."""
+    """The running service without HTTP."""
 
     settings: Settings
     home: Home
@@ -59,14 +59,13 @@ class Runtime:
         return MemoryManager(self.parts, caller)
 
     def adopt(self, parts: MemoryParts, base_embedder: WatchedEmbedder | None) -> None:
-        """Switches calls and background tasks that start from now on to these parts; None keeps the embedder."""
+        """Calls and background tasks that start from now on use these parts; None keeps the embedder."""
         self.parts = parts
         self.base_embedder = base_embedder or self.base_embedder
         self.maintenance.adopt(parts)
         self.jobs.adopt(parts)
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
-        """Returns for each part whether it responds, its version and its problem."""
         return await readiness.states(self.database, self.parts, self.base_embedder, self.circuits)
 
     @property
@@ -87,7 +86,7 @@ def can_attach(settings: Settings) -> bool:
 
 
 def database_url_of(settings: Settings) -> str:
-    """Returns the URL from the settings, else from the server that runs on this directory. Raises StartupError."""
+    """Returns the URL of the settings, else of the server that runs on this home. Raises StartupError."""
     database_url = revealed(settings.database_url) or attach(home_of(settings)).database_url
     if database_url is None:
         raise StartupError("No DATABASE_URL is set and no embedded PostgreSQL runs here.")
@@ -95,16 +94,13 @@ def database_url_of(settings: Settings) -> str:
 
 
 def urls_of(settings: Settings) -> tuple[str, str | None]:
-    """Returns the PostgreSQL and Redis URLs, as `database_url_of` does."""
+    """Returns the PostgreSQL and Redis URLs. Raises StartupError."""
     return database_url_of(settings), revealed(settings.redis_url) or attach(home_of(settings)).redis_url
 
 
 @asynccontextmanager
 async def running_database(settings: Settings) -> AsyncIterator[Database]:
-    """Opens the database for commands outside the service, until the block ends.
-
-    Raises StartupError if none is configured or its schema has another revision.
-    """
+    """Opens the database for commands outside the service. Raises StartupError."""
     database_url = database_url_of(settings)
     await asyncio.to_thread(migration.check_revision, database_url)
     database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
@@ -119,10 +115,9 @@ async def running_database(settings: Settings) -> AsyncIterator[Database]:
 async def open_runtime(
     settings: Settings, *, log: Log = logger.info, migrate: bool = False, attach_only: bool = False
 ) -> AsyncIterator[Runtime]:
-    """Opens the whole service until the block ends.
+    """Starts embedded parts that have no URL; with `attach_only`, uses those of a running server.
 
-    Starts embedded parts that have no URL; with `attach_only`, uses those of a running server. An embedded database is
-    always migrated, another only with `migrate`. Raises ConfigurationError and StartupError.
+    An embedded database is always migrated, another only with `migrate`. Raises ConfigurationError and StartupError.
     """
     assembly.check_choices(settings)
     async with AsyncExitStack() as stack:
@@ -244,7 +239,6 @@ def _gone_reason(home: Home) -> Callable[[], str | None]:
 
 
 def start_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """Starts a background task; logs an unexpected exception that ends it."""
     task = asyncio.create_task(work)
     task.add_done_callback(_log_failure)
     return task
@@ -372,9 +366,7 @@ def _register_metrics(runtime: Runtime) -> None:
 
 @asynccontextmanager
 async def memory_in_process(agent_id: str, settings: Settings) -> AsyncIterator[MemoryApi]:
-    """Opens the agent's memory in this process until the block ends, with PostgreSQL and Redis of its own or of a
-    running service.
-    """
+    """Opens the agent's memory, with PostgreSQL and Redis of its own or of a running service."""
     attached = can_attach(settings)
     if attached:  # that server does the background work
         settings = settings.model_copy(update={"maintenance_in_server": False})

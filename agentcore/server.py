@@ -111,9 +111,8 @@ def create_app(
     methods: Sequence[RpcMethod[MemoryCall]] | None = None,
     read_metrics: Callable[[], Awaitable[bytes]] | None = None,
 ) -> Starlette:
-    """Returns the ASGI application of an open runtime; once `stopping` is set it rejects calls.
-
-    `read_metrics` returns the metrics of all processes of the service; None: this process is the only one.
+    """Returns the ASGI application; once `stopping` is set it rejects calls. `read_metrics` returns those of all
+    processes.
     """
     stopping = stopping or asyncio.Event()
     settings = runtime.settings
@@ -170,10 +169,9 @@ async def serve(
     on_listening: Callable[[str], None],
     connections: int = MAX_CONNECTIONS,
 ) -> None:
-    """Serves until `stopping` is set, then drains running calls for up to `grace_seconds`.
+    """Serves on a socket from `bound` until `stopping` is set, then drains calls for up to `grace_seconds`.
 
-    Listens on a socket from `bound` and closes it. Calls `on_listening` with the URL. Connections above `connections`
-    receive 503. Raises StartupError if it cannot listen.
+    Connections above `connections` receive 503. Raises StartupError if it cannot listen.
     """
     server = _Server(
         uvicorn.Config(
@@ -198,7 +196,6 @@ async def serve(
     with address:
         _listen(address)
         gc.freeze()  # excludes objects of the start from each collection
-        # Connections stay in the backlog until uvicorn accepts them.
         on_listening(_url(address))
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(stop())
@@ -248,13 +245,13 @@ def _url(address: socket.socket) -> str:
 MIN_READ_BYTES = 65_536
 # Time to drain a rejected client's data: closing at once would reset the connection and lose the reply.
 DRAIN_SECONDS = 2.0
-# File descriptors reserved for threads, Redis, the archive and the start of embedded servers.
+# File descriptors for threads, Redis, the archive and embedded servers.
 RESERVED_FILES = 48
 MIN_CONNECTIONS = 4
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """Adds limits to uvicorn's protocol, which has none for headers and unread responses."""
+    """Adds limits of headers and unread responses to uvicorn's protocol."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
@@ -371,10 +368,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def connection_limit(wanted: int, pool_size: int) -> int:
-    """Returns how many connections may be open, so that the pools and dependencies have file descriptors.
-
-    First raises this process's soft limit of open files to its hard limit.
-    """
+    """Returns how many connections may be open, after raising this process's limit of open files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # a system may allow less than the hard limit that it reports
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

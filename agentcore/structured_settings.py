@@ -1,7 +1,4 @@
-"""Settings with a structure of their own: archive options, language models, secrets of tokens.
-
-They may contain keys: no message here quotes a value.
-"""
+"""Settings with a structure of their own. They may contain keys: no message here quotes a value."""
 
 from __future__ import annotations
 
@@ -46,9 +43,7 @@ EncryptionKey = Annotated[SecretStr, AfterValidator(_key_digits)]
 
 
 class ArchiveOptions(BaseModel):
-    """MEMORY_ARCHIVE_OPTIONS. `encrypt_with`: id of the key for new copies (default: the only key); other keys decrypt
-    older copies. The remaining fields are sent to S3 with each object.
-    """
+    """MEMORY_ARCHIVE_OPTIONS. `encrypt_with`: id of the key for new copies, by default the only key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -86,7 +81,7 @@ class ArchiveOptions(BaseModel):
 
     @property
     def object_headers(self) -> Mapping[str, str]:
-        """Returns the S3 parameters of each object, by boto3's names."""
+        """By boto3's names."""
         told = {
             "StorageClass": self.storage_class,
             "ServerSideEncryption": self.server_side_encryption,
@@ -97,14 +92,14 @@ class ArchiveOptions(BaseModel):
 
 @dataclass(frozen=True)
 class Keyring:
-    """AES-256 keys by id, and the id of the key that encrypts new copies (None: no encryption)."""
+    """AES-256 keys by id, and the id of the key for new copies (None: no encryption)."""
 
     keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     sealing_id: str | None = None
 
 
 def read_archive_options(text: str | None) -> ArchiveOptions:
-    """Parses the options from JSON. Raises ValueError with every problem."""
+    """Raises ValueError with every problem."""
     try:
         return ArchiveOptions.model_validate_json(text or "{}")
     except ValidationError as cause:
@@ -125,9 +120,7 @@ Price = Annotated[Decimal, Field(ge=0, le=1_000_000, max_digits=12)]
 
 
 class LlmUseOptions(BaseModel):
-    """LLM_OPTIONS. Budgets are per agent and day (UTC), 0: unlimited; prices per million tokens, in the currency of
-    `cost_a_day`; `concurrency` per process. `summariser`: a name or `module:attribute`.
-    """
+    """LLM_OPTIONS. Budgets are per agent and day (UTC), 0: unlimited; prices per million tokens."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -142,12 +135,12 @@ class LlmUseOptions(BaseModel):
     api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
 
     def micros(self, input_tokens: int, output_tokens: int) -> Decimal:
-        """Returns the cost of these tokens, in millionths of the currency."""
+        """Returns the cost in millionths of the currency."""
         return input_tokens * self.input_price + output_tokens * self.output_price
 
 
 def read_llm_options(given: str | None) -> LlmUseOptions:
-    """Parses the options from JSON. Raises ValueError with every problem."""
+    """Raises ValueError with every problem."""
     try:
         options = LlmUseOptions() if given is None else LlmUseOptions.model_validate_json(given)
     except ValidationError as cause:
@@ -171,10 +164,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class LlmEndpoint:
-    """The chat model's endpoint and API key: a key is only sent to the vendor it belongs to.
-
-    `base_url` None: OpenAI's own. `withheld`: an OpenAI key is set, but not sent to this address.
-    """
+    """`base_url` None: OpenAI's own. `withheld`: an OpenAI key is set, but belongs to another vendor."""
 
     base_url: str | None
     api_key: str | None = field(default=None, repr=False)
@@ -219,7 +209,6 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 MIN_SECRET_BYTES = 32
-# 32 random hexadecimal digits have fewer less than once in ten million.
 MIN_DISTINCT_BYTES = 8
 _MAKE_ONE = "make one with `openssl rand -hex 32`."
 
@@ -229,10 +218,7 @@ def new_secret() -> str:
 
 
 def read_secrets(text: str) -> list[str]:
-    """Returns the secrets of a JSON list of texts, else the whole text as the only one.
-
-    The first signs, all verify. Raises ValueError with a fix.
-    """
+    """Returns the secrets of a JSON list of texts, else the whole text as the only one. Raises ValueError."""
     found = _listed_secrets(text) if text.lstrip().startswith("[") else [text]
     for number, secret in enumerate(found, 1):
         problem = _secret_problem(secret.encode())

@@ -131,7 +131,6 @@ class Metrics:
         self._rate_limited.inc(calls)
 
     def job_ended(self, job: str, outcome: Literal["done", "failed", "stopped"]) -> None:
-        """`job` is a registered name."""
         self._jobs.labels(job, outcome).inc()
 
     def llm_asked(self, work: str, outcome: str) -> None:
@@ -154,7 +153,7 @@ class Metrics:
 
 
 class Steps:
-    """Times a call's steps: `with steps("embed"): ...`. Times of a repeated step are added."""
+    """Times a call's steps: `with steps("embed"): ...`; a repeated step adds up."""
 
     def __init__(self, metrics: Metrics | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self._metrics = metrics
@@ -174,7 +173,7 @@ class Steps:
 
     @property
     def timings_ms(self) -> dict[str, float]:
-        """Returns milliseconds by step, rounded up to TIMING_STEP_MS, in the order in which they ended."""
+        """Rounded up to TIMING_STEP_MS, in the order in which the steps ended."""
         return {
             step: max(1, math.ceil(seconds * 1_000 / TIMING_STEP_MS)) * TIMING_STEP_MS
             for step, seconds in self._seconds.items()
@@ -293,13 +292,13 @@ def _log_retry(details: RetryDetails) -> None:
 
 
 def configure_logging(level: str, form: Literal["json", "text"]) -> None:
-    """Configures logging to standard error, in one format for our lines and the libraries'."""
+    """Logs to standard error, in one format for our lines and the libraries'."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonForm() if form == "json" else _TextForm())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    # An outage of PostgreSQL is one line of its circuit breaker, not one per attempt to connect.
+    # The circuit breaker logs an outage once, the pool each attempt to connect.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     set_on_retry_hooks([_log_retry])
     logging.getLogger("agentcore").setLevel(level)

@@ -1,7 +1,6 @@
-"""Manages the checkout's .venv: creates it from the locked requirements, and exits early when it is current.
+"""Creates the checkout's .venv from the locked requirements, and exits early when it is current.
 
-Runs under any Python without packages. Finished steps are recorded in .venv/setup.json; an incomplete environment is
-recreated.
+Runs under any Python without packages. Finished steps are recorded in .venv/setup.json.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ TAIL_LINES = 30
 
 
 class StepFailed(Exception):
-    """A failed setup command; the message is its output."""
+    """The message is the command's output."""
 
 
 def fail(message: str) -> NoReturn:
@@ -42,7 +41,6 @@ def fail(message: str) -> NoReturn:
 
 
 def this_python() -> str:
-    """Returns version and home of the running interpreter, also inside the .venv."""
     return f"{sys.version_info[0]}.{sys.version_info[1]} {Path(sys.base_prefix).resolve()}"
 
 
@@ -58,7 +56,7 @@ def digest(*paths: Path) -> str:
 
 
 def read_state() -> dict[str, str]:
-    """Returns the recorded state; empty if the .venv is missing, incomplete or moved, or its Python was removed."""
+    """Returns an empty state if the .venv is missing, incomplete or moved, or its Python was removed."""
     try:
         state: dict[str, str] = json.loads(STATE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -74,7 +72,7 @@ def write_state(state: dict[str, str]) -> None:
 
 
 def run(*command: str) -> None:
-    """Runs a command quietly. Raises StepFailed."""
+    """Raises StepFailed."""
     foreign = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_USER", "PIP_TARGET", "PIP_PREFIX")
     environment = {name: value for name, value in os.environ.items() if name not in foreign}
     environment.update(PIP_DISABLE_PIP_VERSION_CHECK="1", UV_PYTHON_DOWNLOADS="never")
@@ -96,7 +94,6 @@ def run(*command: str) -> None:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Prints the title while the step runs, and its seconds at the end."""
     print(f"set-up: {title} ...", end="", flush=True)
     started = time.monotonic()
     try:
@@ -132,7 +129,7 @@ def install_packages(locks: Sequence[str]) -> None:
 
 
 def install_typescript() -> bool:
-    """Installs the type checker of the TypeScript client; returns False if it is unavailable, as it is optional."""
+    """Returns False if the compiler is unavailable, as it is optional."""
     # An unresponsive registry would delay every make.
     quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=10000")
     try:

@@ -123,7 +123,6 @@ _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.
 
 
 def reference_files() -> dict[str, str]:
-    """Returns the text of each file by its path in the checkout."""
     return {
         "docs/reference/methods.md": methods_page(),
         "docs/reference/settings.md": settings_page(),
@@ -165,7 +164,6 @@ class _Page:
         self.given = set(self._reached(params))
 
     def _reached(self, schemas: Any) -> Iterator[str]:
-        """Yields the names of the objects that schemas refer to, directly or transitively."""
         pending, seen = [schemas], set[str]()
         while pending:
             current = pending.pop()
@@ -221,7 +219,6 @@ class _Page:
         return head + self.table(schema["properties"], given=name in self.given, required=required)
 
     def table(self, fields: Schema, *, given: bool = False, required: Sequence[str] = ()) -> str:
-        """Returns a table of fields; params have defaults."""
         head = ["Field", "Type", *["Default"] * given, "Meaning"]
         rows = [head, ["---"] * len(head)]
         for name, schema in fields.items():
@@ -320,7 +317,6 @@ def unit_of(name: str) -> str | None:
 
 
 def default_text(field: FieldInfo) -> str:
-    """Returns the default as written in the environment; empty without one."""
     default = field.default
     if default is None or default is PydanticUndefined or isinstance(default, SecretStr):
         return ""
@@ -349,7 +345,6 @@ def _row(*cells: str) -> str:
 
 
 def commands_page() -> str:
-    """Returns every command with its arguments, options and examples, by the headings of `agentcore --help`."""
     for module in MODULES:
         import_module(module)
     group: Any = typer.main.get_command(app)
@@ -362,7 +357,6 @@ def commands_page() -> str:
 
 
 def _command(name: str, command: Any) -> str:
-    """Returns the section of a command, followed by its subcommands."""
     context = typer.Context(command, info_name=name)
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"### {name}\n", f"{_plain(command.help)}\n", f"```text\n{usage}\n```\n"]

@@ -1,7 +1,4 @@
-"""A cross-encoder in onnxruntime: any that a directory contains as an ONNX file with its tokenizer.
-
-The format is that of sequence classification: token ids of a pair in, one logit or two out.
-"""
+"""A cross-encoder in onnxruntime, from a directory with an ONNX file of sequence classification and its tokenizer."""
 
 from __future__ import annotations
 
@@ -42,7 +39,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Model:
-    """A loaded model. Its session and tokenizer are thread-safe."""
+    """Session and tokenizer are thread-safe."""
 
     tokenizer: Tokenizer
     padding_id: int
@@ -62,7 +59,7 @@ class CrossEncoder:
         self._model: _Model | None = None
 
     async def open(self) -> None:
-        """Loads the model and runs it once. Raises ConfigurationError if it is missing or invalid."""
+        """Raises ConfigurationError if the model is missing or invalid."""
         if self._model is None:
             self._model = await asyncio.to_thread(_load, self._directory)
 
@@ -112,10 +109,7 @@ def _encoded(model: _Model, query: str, texts: Sequence[str]) -> list[Encoding]:
 
 
 def _inferred(model: _Model, pairs: Sequence[Encoding]) -> NDArray[np.float64]:
-    """Returns each pair's relevance: the sigmoid of its logit, or the second of two by softmax.
-
-    Raises ValueError for an output of another shape.
-    """
+    """Returns each pair's relevance: the sigmoid of its logit, or the second of two by softmax. Raises ValueError."""
     longest = max(len(pair.ids) for pair in pairs)
     given = {
         "input_ids": _padded([pair.ids for pair in pairs], longest, model.padding_id),

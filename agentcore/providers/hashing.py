@@ -1,7 +1,7 @@
-"""Embeddings by feature hashing: no model, no download, any dimension. For tests and load runs.
+"""Embeddings by feature hashing, in any dimension, for tests and load runs.
 
 Words and their character trigrams are hashed to signed positions (Weinberger et al., "Feature Hashing for Large Scale
-Multitask Learning", 2009). Synonyms do not get similar vectors.
+Multitask Learning", 2009).
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ _WORD = re.compile(r"\w+")
 
 
 class HashingEmbedder:
-    """Deterministic vectors, the same on every machine."""
-
     distinguishes_queries = False
     parallel_requests = 1
 

@@ -1,6 +1,4 @@
-"""Lists the models that run in this process. Imports none of their libraries, so the command line can use it without
-them.
-"""
+"""The models that run in this process, without an import of their libraries."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ from agentcore.errors import StartupError
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model whose published files come in a package, which is located but never imported. `title`: the argument of
-    `agentcore model install`.
-    """
+    """A model whose files come in a package, which is never imported. `title`: for `agentcore model install`."""
 
     name: str
     title: str
@@ -27,14 +23,14 @@ class LocalModel:
     sha256: Mapping[str, str]
 
     def directory(self) -> Path | None:
-        """Returns the package's directory with all files; None if not installed."""
+        """Returns None if a file is missing."""
         spec = find_spec(self.package)
         places = (spec.submodule_search_locations if spec else None) or ()
         directories = (Path(place) / self.folder for place in places)
         return next((each for each in directories if all((each / name).is_file() for name in self.sha256)), None)
 
     def verified_directory(self) -> Path:
-        """Returns the directory after a check of every file's digest. Raises StartupError."""
+        """Checks every file's digest. Raises StartupError."""
         directory = self.directory()
         if directory is None:
             raise StartupError(
@@ -84,7 +80,6 @@ GRAPHS = ("model.onnx", "onnx/model.onnx")
 
 
 def graph_in(directory: Path) -> Path | None:
-    """Returns the path of the model's graph; None if missing."""
     return next((directory / name for name in GRAPHS if (directory / name).is_file()), None)
 
 

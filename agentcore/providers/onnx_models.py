@@ -1,7 +1,4 @@
-"""Runs models in this process with onnxruntime: sessions, threads, chunks, and the cached graph of a model.
-
-Providers import the library from here, so that its configuration always applies.
-"""
+"""Runs models in this process with onnxruntime. Providers import it from here: its configuration always applies."""
 
 from __future__ import annotations
 
@@ -94,7 +91,7 @@ class Network(Protocol):
     """A loaded model, used by several threads."""
 
     def tokens(self, text: str, kind: EmbeddingKind) -> TokenIds:
-        """Returns the token ids of a text, MAX_TOKENS at most."""
+        """Returns MAX_TOKENS at most."""
 
     def vectors(self, tokens: Sequence[TokenIds]) -> Vectors:
         """Returns a row of unit length for each text of one chunk."""
@@ -114,10 +111,7 @@ class _Batch:
 
 
 class OnnxEmbedder(ABC):
-    """Embeds chunk by chunk in its own threads, one core each, so that calls take turns.
-
-    Queries have threads of their own: they are never queued after documents.
-    """
+    """Embeds chunk by chunk in its own threads, so that calls take turns; queries have threads of their own."""
 
     files: ClassVar[LocalModel]
     distinguishes_queries: ClassVar[bool]
@@ -146,10 +140,7 @@ class OnnxEmbedder(ABC):
     def _load(self, directory: Path, cache_directory: Path) -> Network: ...
 
     async def open(self) -> None:
-        """Loads the model; the first time on a machine it also writes the graph into the cache directory.
-
-        Raises StartupError if the weights are missing or damaged.
-        """
+        """Writes the graph into the cache directory, if it is not there. Raises StartupError."""
         if self._loaded is None:
             network = await asyncio.to_thread(self._open)
             count = self.parallel_requests
@@ -215,7 +206,7 @@ def _infer(network: Network, batch: _Batch, chunk: Sequence[int]) -> None:
 
 
 def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
-    """Returns the ids of a chunk as one array, padded with zeros, and its attention mask."""
+    """Returns the ids, padded with zeros, and the attention mask."""
     input_ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
     mask = np.zeros_like(input_ids)
     for row, ids in enumerate(tokens):
@@ -225,9 +216,8 @@ def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
 
 
 def weight_layout(machine: str = platform.machine(), processors: Path = Path("/proc/cpuinfo")) -> bytes:
-    """Returns the layout of 8-bit weights that this processor multiplies exactly.
-
-    x86 without VNNI saturates with signed weights; with VNNI they are twice as fast. The vectors are the same.
+    """Returns the layout of 8-bit weights that this processor multiplies exactly: x86 without VNNI saturates with
+    signed ones, and with VNNI they are twice as fast.
     """
     if machine.lower() in {"arm64", "aarch64"}:
         return b"signed"
@@ -235,9 +225,9 @@ def weight_layout(machine: str = platform.machine(), processors: Path = Path("/p
 
 
 def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory: Path, *data: bytes) -> bytes:
-    """Returns the graph over these weights, built by `writer` (`module:function`) from them and `data` if not cached.
+    """Returns the graph over these weights, built by `writer` (`module:function`) if not cached.
 
-    The name of a cached file contains digests of the weights, the writer's source, the data and itself.
+    A cached file's name contains digests of the weights, the writer's source, the data and itself.
     """
     directory = cache_directory / "models"
     source = _source_digest(writer.partition(":")[0], *data)
@@ -246,7 +236,6 @@ def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory:
         graph = cached.read_bytes()
         if cached.name == f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx":
             return graph
-    # Resolved here: it imports `onnx`.
     graph = bytes(registry.resolve(writer, {}, kind="graph writer")(weights, *data))
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
 """Embeddings and chat models of OpenAI, or of any server with its API, over the official SDK.
 
-Prompts are files of `prompts/`; the version in the first line is raised with each change. Text of users is sent as
-JSON and never becomes part of a prompt.
+Prompts are files of `prompts/`; the version in the first line is raised with each change.
 """
 
 from __future__ import annotations
@@ -40,7 +39,6 @@ from agentcore.memory.tokens import TokenCounter
 from agentcore.providers.remote_request import REFUSED, Failures, RemoteEmbedder, RequestFailed, persist
 
 OFFICIAL_URL = "https://api.openai.com/v1"
-# The SDK requires a key.
 NO_KEY = "none"
 
 SIZABLE = {"text-embedding-3-small": 1_536, "text-embedding-3-large": 3_072}
@@ -60,8 +58,6 @@ def _new_client(options: EmbedderOptions | LlmOptions) -> AsyncOpenAI:
 
 
 class OpenAiEmbedder(RemoteEmbedder):
-    """Truncates texts to the limit of the known models; other models enforce their own."""
-
     vendor = "OpenAI"
     key_setting = "OPENAI_API_KEY"
     request_texts = 2_048
@@ -147,8 +143,6 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Task(Generic[AnswerT]):
-    """One kind of request; `work` and `answer` name it in errors."""
-
     work: str
     answer: str
     prompt: Prompt
@@ -157,7 +151,7 @@ class Task(Generic[AnswerT]):
 
 
 class OpenAiChat(Generic[AnswerT]):
-    """Sends requests of one task. Requests that a caller blocks on are not retried (`attempts` is 1)."""
+    """Sends requests of one task. Those that a caller blocks on are not retried (`attempts` is 1)."""
 
     def __init__(self, options: LlmOptions, task: Task[AnswerT]) -> None:
         self.model = f"openai/{options.model_name}"
@@ -187,7 +181,6 @@ class OpenAiChat(Generic[AnswerT]):
         ]
 
     async def open(self) -> None:
-        """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
             self._client = _new_client(self._options)
 
@@ -197,9 +190,7 @@ class OpenAiChat(Generic[AnswerT]):
             await client.close()
 
     async def ask(self, document: Mapping[str, Any], *, agent_id: str, instructions: str = "") -> AnswerT:
-        """Returns the parsed answer. `instructions` from the configuration follow the prompt. Raises
-        DependencyUnavailable.
-        """
+        """Sends the document as JSON, so that text of users is no instruction. Raises DependencyUnavailable."""
         messages = [
             {"role": "system", "content": f"{self._task.prompt.text}\n\n{instructions}".strip()},
             {"role": "user", "content": json.dumps(document, ensure_ascii=False)},
@@ -214,9 +205,7 @@ class OpenAiChat(Generic[AnswerT]):
             raise failure.unavailable() from failure
 
     async def _answer(self, messages: list[dict[str, str]], agent_id: str) -> AnswerT:
-        """Drops a response format permanently once the server has refused it. Raises RequestFailed,
-        DependencyUnavailable.
-        """
+        """Drops a response format permanently once the server has refused it."""
         # Concurrent requests may replace the formats.
         formats = tuple(self._formats)
         for response_format in formats:
@@ -293,7 +282,7 @@ def _unfenced(said: str) -> str:
     return text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
 
 
-# Schema keywords that are removed: strict mode rejects `default`; `title` and `description` are not needed.
+# Strict mode rejects `default`; `title` and `description` are not needed.
 _REMOVED_KEYWORDS = frozenset({"default", "title", "description"})
 # Control characters except white space, and unpaired surrogates.
 _UNSTORABLE = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
@@ -306,7 +295,7 @@ def strict_schema(answer_model: type[BaseModel]) -> dict[str, Any]:
 
 
 def read_answer(said: str, answer_model: type[AnswerT]) -> AnswerT:
-    """Parses an answer, removes characters that cannot be stored, normalizes white space. Raises ValueError."""
+    """Removes characters that cannot be stored and normalizes white space. Raises ValueError."""
     try:
         return answer_model.model_validate(_cleaned(json.loads(said, strict=False)))
     except RecursionError as cause:
