@@ -50,7 +50,6 @@ MAX_CONTEXT_TOKENS = 1_000_000
 MAX_SUMMARY_TOKENS = 4_000
 
 _413 = "HTTP 413, -32003"
-_TOO_LARGE = "-32003"
 _PARAMS = "-32602"
 _CLOSED = "the connection is closed"
 
