@@ -18,7 +18,7 @@ from tokenizers import Encoding, Tokenizer
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.llm import RerankerOptions
 from agentcore.providers.local_models import TOKENIZER, graph_in, missing_in
-from agentcore.providers.onnx_models import ONNX_FAILURES, Optimization, Session, chunks, cores, open_session
+from agentcore.providers.onnx_models import ONNX_FAILURES, Optimization, Session, chunks, cores, open_session, padded
 
 # Keys of the model's maximum input length, by file.
 LENGTHS = {"config.json": "max_position_embeddings", "tokenizer_config.json": "model_max_length"}
@@ -110,12 +110,9 @@ def _encoded(model: _Model, query: str, texts: Sequence[str]) -> list[Encoding]:
 
 def _inferred(model: _Model, pairs: Sequence[Encoding]) -> NDArray[np.float64]:
     """Returns each pair's relevance: the sigmoid of its logit, or the second of two by softmax. Raises ValueError."""
-    longest = max(len(pair.ids) for pair in pairs)
-    given = {
-        "input_ids": _padded([pair.ids for pair in pairs], longest, model.padding_id),
-        "attention_mask": _padded([pair.attention_mask for pair in pairs], longest, 0),
-        "token_type_ids": _padded([pair.type_ids for pair in pairs], longest, 0),
-    }
+    input_ids, mask = padded([pair.ids for pair in pairs], model.padding_id)
+    token_types, _ = padded([pair.type_ids for pair in pairs])
+    given = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": token_types}
     feed = {name: given[name].astype(kind) for name, kind in model.inputs.items()}
     logits = np.asarray(model.session.run(None, feed)[0], np.float64).reshape(len(pairs), -1)
     if logits.shape[1] not in (1, 2):
@@ -124,13 +121,6 @@ def _inferred(model: _Model, pairs: Sequence[Encoding]) -> NDArray[np.float64]:
     margin = logits[:, -1] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
     shares: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * margin))
     return shares
-
-
-def _padded(rows: Sequence[Sequence[int]], length: int, padding: int) -> NDArray[np.int64]:
-    padded = np.full((len(rows), length), padding, np.int64)
-    for number, row in enumerate(rows):
-        padded[number, : len(row)] = row
-    return padded
 
 
 # --- loading -----------------------------------------------------------------------------------------------

@@ -205,9 +205,9 @@ def _infer(network: Network, batch: _Batch, chunk: Sequence[int]) -> None:
     batch.vectors[chunk] = network.vectors([batch.tokens[index] for index in chunk])
 
 
-def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
-    """Returns the ids, padded with zeros, and the attention mask."""
-    input_ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
+def padded(tokens: Sequence[TokenIds | Sequence[int]], padding_id: int = 0) -> tuple[TokenIds, TokenIds]:
+    """Returns the ids of texts as one array, and the attention mask."""
+    input_ids = np.full((len(tokens), max(map(len, tokens))), padding_id, np.int64)
     mask = np.zeros_like(input_ids)
     for row, ids in enumerate(tokens):
         input_ids[row, : len(ids)] = ids
