@@ -1,8 +1,4 @@
-"""AgentCore Memory: a memory service for AI agents.
-
-Exports the clients, the agent classes, the params and results of every method, and the errors. Each name is
-imported when it is first used.
-"""
+"""AgentCore Memory: a memory service for AI agents. Each exported name is imported when it is first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -34,17 +30,16 @@ def _params() -> list[str]:
 def __getattr__(name: str) -> Any:
     if name == "__all__":
         return sorted([*_SOURCES, *import_module("agentcore.errors").__all__, *_params()])
+    source = _SOURCES.get(name)
     # Submodule names are lower case: the import system resolves them after the AttributeError.
-    sources = (
-        (_SOURCES[name],)
-        if name in _SOURCES
-        else (("agentcore.errors", "agentcore.params") if name[:1].isupper() else ())
-    )
-    for source in sources:
-        module = import_module(source)
-        if name in _SOURCES or name in (_params() if source == "agentcore.params" else module.__all__):
-            return globals().setdefault(name, getattr(module, name))
-    raise AttributeError(f"module 'agentcore' has no attribute {name!r}")
+    if source is None and name[:1].isupper():
+        if name in import_module("agentcore.errors").__all__:
+            source = "agentcore.errors"
+        elif name in _params():
+            source = "agentcore.params"
+    if source is None:
+        raise AttributeError(f"module 'agentcore' has no attribute {name!r}")
+    return globals().setdefault(name, getattr(import_module(source), name))
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -40,8 +41,6 @@ Header = tuple[bytes, bytes]
 
 @dataclass(frozen=True)
 class Exchange:
-    """One HTTP request while it is processed."""
-
     headers: dict[bytes, list[str]]
     request_id: str
     trace: Trace
@@ -64,16 +63,11 @@ class Exchange:
 
     @property
     def response_headers(self) -> list[Header]:
-        """Returns the headers that identify a response: request id and trace."""
         return [(b"x-request-id", self.request_id.encode()), (b"traceresponse", str(self.trace).encode())]
 
 
 class BodyBudget:
-    """Limits the bytes of all bodies that this process is receiving or answering.
-
-    Large bodies may use half of `limit`, and one agent half of either. The rest is reserved for small bodies
-    and for other agents.
-    """
+    """Limits the bytes of all bodies being processed: large ones to half, and one agent to half of either."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -81,7 +75,6 @@ class BodyBudget:
         self._held: dict[tuple[str | None, bool], int] = {}
 
     def __len__(self) -> int:
-        """Returns the bytes in use."""
         return self._held.get((None, False), 0)
 
     @contextmanager
@@ -123,8 +116,6 @@ def _counted(size: int, large: bool) -> int:
 
 @dataclass(frozen=True)
 class Admission:
-    """Admission checks of every endpoint that acts for an agent."""
-
     verifier: TokenVerifier
     rate_limit: RateLimit
     stopping: asyncio.Event
@@ -134,14 +125,14 @@ class Admission:
     calls: CallQueue
 
     async def principal(self, exchange: Exchange) -> Principal:
-        """Returns the authenticated caller. Raises AuthenticationFailed, and NotReady during shutdown."""
+        """Raises AuthenticationFailed, and NotReady during shutdown."""
         if self.stopping.is_set():
             raise NotReady("The service is stopping.")
         return await self.verifier.verify(exchange.header(b"authorization"))
 
     @asynccontextmanager
     async def body(self, exchange: Exchange, receive: Receive, agent_id: str) -> AsyncIterator[bytes | None]:
-        """Yields the body, None if the client disconnected. Its bytes count until the block ends.
+        """Yields the body, None if the client disconnected; its bytes count until the block ends.
 
         Raises TooLarge as soon as the limit is exceeded, RateLimited, and InvalidRequest on timeout.
         """
@@ -182,7 +173,6 @@ async def send_error(
     send: Send,
     statuses: Mapping[JsonRpcErrorCode, int] = HTTP_STATUS,
 ) -> None:
-    """Sends one error for the whole body, with the id if it is a single call."""
     only = frame.members[0] if frame is not None and not frame.is_batch else None
     answer = error_answer(error, only.id if only is not None else None)
     headers: list[Header] = []
@@ -201,7 +191,6 @@ def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
 
 
 async def send_json(exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()) -> None:
-    """Sends a JSON response; with status 204 the body is empty."""
     about_body = (
         [] if status == 204 else [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     )
@@ -217,31 +206,23 @@ async def send_json(exchange: Exchange, send: Send, status: int, body: bytes, he
 _PERIOD_SECONDS = 60.0
 
 
-# The `limits` library's memory storage sweeps every key on every hit: 2 ms at 10,000 agents.
 class RateLimit:
-    """Rate limit by cost: one token bucket per agent, in this process.
+    """One token bucket per agent, in this process, refilled continuously; 0 units: unlimited.
 
-    `units_per_minute` per agent, refilled continuously; 0: unlimited.
+    The `limits` library sweeps every key on every hit: 2 ms at 10,000 agents.
     """
 
     def __init__(self, units_per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._capacity = float(units_per_minute)
         self._clock = clock
-        # agent -> (units left, when). After an idle period a bucket is full again, so a generation
-        # of buckets of that age is dropped: memory use follows the number of active agents.
-        self._recent: dict[str, tuple[float, float]] = {}
-        self._older: dict[str, tuple[float, float]] = {}
-        self._turned_at = clock()
+        # agent -> (units left, when), the longest idle one first.
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def __len__(self) -> int:
-        """Returns the number of agents with a bucket."""
-        return len(self._recent.keys() | self._older.keys())
+        return len(self._buckets)
 
     def admit(self, agent_id: str, units: int) -> None:
-        """Deducts `units` from the agent's bucket, all or none.
-
-        Raises RateLimited with the delay until they are admitted; TooLarge if they exceed the bucket.
-        """
+        """Deducts all `units` or none. Raises RateLimited with the delay; TooLarge if they exceed the bucket."""
         if not self._capacity:
             return
         if units > self._capacity:
@@ -252,16 +233,15 @@ class RateLimit:
                 data={"units": units, "rate_units": limit},
             )
         now = self._clock()
-        self._turn(now)
-        left, seen_at = self._recent.get(agent_id) or self._older.get(agent_id) or (self._capacity, now)
+        self._drop_full(now)
+        left, seen_at = self._buckets.get(agent_id, (self._capacity, now))
         left = min(self._capacity, left + (now - seen_at) * self._capacity / _PERIOD_SECONDS)
         if left < units:
             wait = (units - left) * _PERIOD_SECONDS / self._capacity
             raise RateLimited("Too many requests.", data={"retry_after_seconds": round(wait, 3)})
-        self._recent[agent_id] = (left - units, now)
+        self._buckets[agent_id] = (left - units, now)
+        self._buckets.move_to_end(agent_id)
 
-    def _turn(self, now: float) -> None:
-        if now - self._turned_at >= _PERIOD_SECONDS:
-            stale = now - self._turned_at >= 2 * _PERIOD_SECONDS
-            self._older, self._recent = {} if stale else self._recent, {}
-            self._turned_at = now
+    def _drop_full(self, now: float) -> None:
+        while self._buckets and now - next(iter(self._buckets.values()))[1] >= _PERIOD_SECONDS:
+            self._buckets.popitem(last=False)

@@ -1,7 +1,6 @@
 """The agent card: describes the service to other agents, in the A2A protocol's format.
 
-The service has its own JSON-RPC methods, not A2A's messages, so the card names its own binding. A client
-that supports only A2A's bindings sees from the card that it cannot send messages.
+The methods are the service's own, not A2A's messages, so the card names its own binding.
 """
 
 from __future__ import annotations
@@ -47,7 +46,6 @@ _SKILLS = (
 
 
 def agent_card(url: str, version: str) -> dict[str, Any]:
-    """Returns the card of a service at `url`; callers need their own token."""
     return {
         "name": "AgentCore Memory",
         "description": "The lasting memory of an agent: whoever calls with a JWT acts on the memory of the "

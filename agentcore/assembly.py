@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,11 +36,9 @@ from agentcore.memory.llm import (
     QUERY_REWRITERS,
     RERANKERS,
     SUMMARISERS,
-    FactExtractor,
     LlmOptions,
     Meter,
     RerankerOptions,
-    Summariser,
 )
 from agentcore.memory.llm_limits import (
     LONGEST_WAIT_SECONDS,
@@ -81,25 +78,23 @@ CONTEXT_CUT_OFFS = CutOffs(min_fit=0.2, least_share=0.4, least_rise=0.2, widest_
 WITHOUT_MEANING = frozenset({"hashing", "none"})
 # Weight of words if vectors carry no meaning.
 WORDS_WITHOUT_MEANING = 0.28
-# Memories that a reranker orders; timeouts that rewriting adds to a search and judging to a store.
+# Memories that a reranker orders.
 RERANKED_AT_MOST = 40
-REWRITING_SECONDS = 5.0
 EMBEDDING_ATTEMPTS = 3
-JUDGING_SECONDS = 5.0
-# Timeout of the request within that; the rest is for the concurrency limit before and the accounting after.
+# Timeouts that rewriting adds to a search and judging to a store.
+REWRITING_SECONDS = JUDGING_SECONDS = 5.0
+# The rest is for the concurrency limit before and the accounting after.
 REQUEST_SECONDS = 5.0 - 2 * LONGEST_WAIT_SECONDS
-# Timeout and attempts of a background request; after them its job is retried later.
+# Of a background request; after them its job is retried later.
 BACKGROUND_SECONDS, BACKGROUND_ATTEMPTS = 30.0, 2
 SUMMARISER = "summariser of LLM_OPTIONS"
 
 
 def cache_of(settings: Settings) -> Path:
-    """Returns the directory of files that can be recreated."""
     return settings.agentcore_cache or platformdirs.user_cache_path("agentcore")
 
 
 def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
-    """Returns a client with short timeouts; it connects with its first command."""
     if url is None:
         return None
     # A stale connection is replaced once; a timeout is not retried.
@@ -115,7 +110,7 @@ def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
 
 
 def make_embedder(settings: Settings) -> WatchedEmbedder | None:
-    """Returns the embedding provider, not yet open; None for words only."""
+    """Returns None for words only."""
     if settings.embedding_model == "none":
         return None
     keys = {"openai": settings.openai_api_key, "cohere": settings.cohere_api_key}
@@ -128,13 +123,12 @@ def make_embedder(settings: Settings) -> WatchedEmbedder | None:
         timeout_seconds=settings.embedding_timeout_seconds,
         max_attempts=EMBEDDING_ATTEMPTS,
         threads=settings.embedding_threads,
-        model_directory=None,
     )
     return WatchedEmbedder(resolve(settings.embedding_model, EMBEDDERS, kind="EMBEDDING_MODEL")(options))
 
 
 def make_relations(settings: Settings) -> RelationClassifier | None:
-    """Returns the classifier of message relations; None without its weights or without semantic vectors."""
+    """Returns None without its weights or without semantic vectors."""
     if settings.embedding_model in WITHOUT_MEANING or E5.directory() is None:
         return None
     make = resolve("local", RELATION_CLASSIFIERS, kind="relation classifier")
@@ -164,8 +158,7 @@ def check_choices(settings: Settings) -> None:
         raise ConfigurationError(problems)
 
 
-def make_reranker(settings: Settings) -> LimitedReranker | None:
-    """Returns the reranker of the top memories, not yet open; None if disabled."""
+def _reranker(settings: Settings) -> LimitedReranker | None:
     if settings.reranker == "none":
         return None
     timeout_seconds = settings.reranker_timeout_ms / 1_000
@@ -180,82 +173,38 @@ def make_reranker(settings: Settings) -> LimitedReranker | None:
     return LimitedReranker(reranker, candidates=RERANKED_AT_MOST, timeout_seconds=timeout_seconds)
 
 
-def make_meter(settings: Settings, database: Database, metrics: Metrics) -> LlmMeter:
-    """Returns the meter that every request to a language model passes."""
-    options = llm_options_of(settings)
-    counters = make_counters(settings)
-    return LlmMeter(MemoryStorage(database), options, counters.of(counters.default).count, metrics)
+def _chat_model(
+    settings: Settings, meter: Meter, table: Mapping[str, str], kind: str, name: str = "openai", *, blocking: bool
+) -> Any:
+    """Returns the model of this name; None for "none", and if it needs a language model and there is none.
 
-
-def make_counters(settings: Settings) -> TokenCounters:
-    """Returns the token counters by encoding; the tables are shared by the process."""
-    return TokenCounters(cache_of(settings), settings.token_encoding)
-
-
-def make_rewriter(settings: Settings, meter: Meter) -> LimitedRewriter | None:
-    """Returns the query rewriter, not yet open; None if disabled."""
-    if settings.query_rewriter == "none":
+    `blocking`: a caller waits for its answers.
+    """
+    if name == "none" or (name in table and not has_language_model(settings)):
         return None
-    options = _llm_options(settings, meter, REQUEST_SECONDS)
-    rewriter = resolve(settings.query_rewriter, QUERY_REWRITERS, kind="QUERY_REWRITER")(options)
-    return LimitedRewriter(rewriter, timeout_seconds=REWRITING_SECONDS)
-
-
-def make_fact_judge(settings: Settings, meter: Meter) -> LimitedFactJudge | None:
-    """Returns the judge of how a new fact affects an old one, not yet open; None without a language model."""
-    if not has_language_model(settings):
-        return None
-    options = _llm_options(settings, meter, REQUEST_SECONDS)
-    judge = resolve("openai", FACT_JUDGES, kind="fact judge")(options)
-    return LimitedFactJudge(judge, timeout_seconds=JUDGING_SECONDS)
-
-
-def make_extractor(settings: Settings, meter: Meter) -> FactExtractor | None:
-    """Returns the fact extractor, not yet open; None without a language model."""
-    extractor: FactExtractor | None = _in_background(settings, meter, FACT_EXTRACTORS, "fact extractor")
-    return extractor
-
-
-def make_summariser(settings: Settings, meter: Meter) -> Summariser | None:
-    """Returns the model's summarizer, not yet open; None if it needs a language model and there is none."""
-    name = llm_options_of(settings).summariser
-    summariser: Summariser | None = _in_background(settings, meter, SUMMARISERS, SUMMARISER, name)
-    return summariser
-
-
-def _in_background(settings: Settings, meter: Meter, table: Mapping[str, str], kind: str, name: str = "openai") -> Any:
-    if name in table and not has_language_model(settings):
-        return None
-    options = _llm_options(settings, meter, BACKGROUND_SECONDS, attempts=BACKGROUND_ATTEMPTS)
+    endpoint = llm_endpoint_of(settings)
+    options = LlmOptions(
+        model_name=settings.llm_model or "",
+        api_key=endpoint.api_key,
+        base_url=endpoint.base_url,
+        timeout_seconds=REQUEST_SECONDS if blocking else BACKGROUND_SECONDS,
+        attempts=1 if blocking else BACKGROUND_ATTEMPTS,
+        meter=meter,
+    )
     return resolve(name, table, kind=kind)(options)
 
 
 def llm_options_of(settings: Settings) -> LlmUseOptions:
-    """Parses LLM_OPTIONS."""
     return read_llm_options(revealed(settings.llm_options))
 
 
 def llm_endpoint_of(settings: Settings) -> LlmEndpoint:
-    """Returns the configured endpoint."""
     own_key, openai_key = revealed(llm_options_of(settings).api_key), revealed(settings.openai_api_key)
     return llm_endpoint(own_key, openai_key, settings.llm_base_url, settings.openai_base_url)
 
 
 def has_language_model(settings: Settings) -> bool:
-    """Returns whether a chat model and its endpoint are configured."""
     return settings.llm_model is not None and llm_endpoint_of(settings).is_known
-
-
-def _llm_options(settings: Settings, meter: Meter, seconds: float, *, attempts: int = 1) -> LlmOptions:
-    endpoint = llm_endpoint_of(settings)
-    return LlmOptions(
-        model_name=settings.llm_model or "",
-        api_key=endpoint.api_key,
-        base_url=endpoint.base_url,
-        timeout_seconds=seconds,
-        attempts=attempts,
-        meter=meter,
-    )
 
 
 def make_parts(
@@ -266,19 +215,17 @@ def make_parts(
     embedder: Embedder | None,
     metrics: Metrics,
     *,
-    reranker: LimitedReranker | None = None,
-    rewriter: LimitedRewriter | None = None,
-    fact_judge: LimitedFactJudge | None = None,
-    extractor: FactExtractor | None = None,
-    summariser: Summariser | None = None,
-    meter: LlmMeter | None = None,
-    in_force: KnownModel | None = None,
-    samples: QuerySamples | None = None,
-    relations: RelationClassifier | None = None,
+    in_force: KnownModel | None,
+    samples: QuerySamples | None,
 ) -> MemoryParts:
-    """Returns the parts that every agent's manager shares."""
-    counters = make_counters(settings)
-    storage = MemoryStorage(database, llm_options_of(settings).summaries)
+    """Returns the parts that every agent's manager shares. Their models are not open yet."""
+    llm_options = llm_options_of(settings)
+    counters = TokenCounters(cache_of(settings), settings.token_encoding)
+    count_tokens = counters.of(counters.default).count
+    storage = MemoryStorage(database, llm_options.summaries)
+    meter = LlmMeter(MemoryStorage(database), llm_options, count_tokens, metrics)
+    rewriter = _chat_model(settings, meter, QUERY_REWRITERS, "QUERY_REWRITER", settings.query_rewriter, blocking=True)
+    judge = _chat_model(settings, meter, FACT_JUDGES, "fact judge", blocking=True)
     return MemoryParts(
         storage=storage,
         vectors=make_vectors(settings, database, in_force),
@@ -290,44 +237,24 @@ def make_parts(
         ),
         archive=make_archive(settings, home),
         embedder=embedder,
-        count_tokens=counters.of(counters.default).count,
+        count_tokens=count_tokens,
         token_counters=counters,
         accesses=AccessQueue(),
         policy=make_policy(settings),
         metrics=metrics,
-        reranker=reranker,
-        rewriter=rewriter,
-        fact_judge=fact_judge,
-        extractor=extractor,
-        summariser=summariser,
+        reranker=_reranker(settings),
+        rewriter=rewriter and LimitedRewriter(rewriter, timeout_seconds=REWRITING_SECONDS),
+        fact_judge=judge and LimitedFactJudge(judge, timeout_seconds=JUDGING_SECONDS),
+        extractor=_chat_model(settings, meter, FACT_EXTRACTORS, "fact extractor", blocking=False),
+        summariser=_chat_model(settings, meter, SUMMARISERS, SUMMARISER, llm_options.summariser, blocking=False),
         meter=meter,
         vectors_moving=in_force is not None and in_force.moving,
         samples=samples,
-        relations=relations,
-    )
-
-
-def parts_over(
-    parts: MemoryParts,
-    settings: Settings,
-    database: Database,
-    embedder: Embedder | None,
-    in_force: KnownModel,
-    samples: QuerySamples | None,
-) -> MemoryParts:
-    """Returns the parts with the model in force, as in `settings`; the rest is unchanged."""
-    return replace(
-        parts,
-        vectors=make_vectors(settings, database, in_force),
-        embedder=embedder,
-        policy=make_policy(settings),
-        vectors_moving=in_force.moving,
-        samples=samples,
+        relations=make_relations(settings),
     )
 
 
 def make_vectors(settings: Settings, database: Database, in_force: KnownModel | None) -> VectorStore:
-    """Returns the vector store, over stable or migrating vectors."""
     make = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
     place = MOVING if in_force is not None and in_force.moving else SETTLED
     limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
@@ -336,11 +263,17 @@ def make_vectors(settings: Settings, database: Database, in_force: KnownModel | 
 
 
 def make_policy(settings: Settings) -> MemoryPolicy:
-    """Returns the managers' weights, limits and thresholds."""
+    """Raises ConfigurationError."""
     has_meaning = settings.embedding_model not in WITHOUT_MEANING
+    episodic = {"capacity": settings.memory_episodic_capacity, **settings.memory_layers.get("episodic", {})}
+    layers = {**settings.memory_layers, "episodic": episodic}
+    try:
+        screen = Screen(settings.memory_flag_patterns)
+    except ValueError as problem:
+        raise ConfigurationError([f"MEMORY_FLAG_PATTERNS: {problem}."]) from problem
     return MemoryPolicy(
         weights=RetrievalWeights() if has_meaning else RetrievalWeights(words=WORDS_WITHOUT_MEANING),
-        layers=make_layers(settings),
+        layers={layer: LayerRules(**rules) for layer, rules in layers.items()},
         pruning_strategy=settings.memory_pruning_strategy,
         idempotency_ttl_seconds=settings.idempotency_ttl,
         embedding_dimensions=settings.embedding_dimensions,
@@ -349,32 +282,15 @@ def make_policy(settings: Settings) -> MemoryPolicy:
         context_cut_offs=CONTEXT_CUT_OFFS if has_meaning else CutOffs(),
         indexes=make_index_policy(settings),
         limits_set={name: math.ceil(getattr(settings, name.lower())) for name in LIMIT_SETTINGS},
-        screen=make_screen(settings),
+        screen=screen,
     )
 
 
-def make_screen(settings: Settings) -> Screen:
-    """Returns the patterns that flag a memory. Raises ConfigurationError."""
-    try:
-        return Screen(settings.memory_flag_patterns)
-    except ValueError as problem:
-        raise ConfigurationError([f"MEMORY_FLAG_PATTERNS: {problem}."]) from problem
-
-
-def make_layers(settings: Settings) -> dict[str, LayerRules]:
-    """Returns the layers' rules; MEMORY_EPISODIC_CAPACITY is the episodic layer's default capacity."""
-    episodic = {"capacity": settings.memory_episodic_capacity, **settings.memory_layers.get("episodic", {})}
-    named = {**settings.memory_layers, "episodic": episodic}
-    return {layer: LayerRules(**rules) for layer, rules in named.items()}
-
-
 def make_index_policy(settings: Settings) -> IndexPolicy:
-    """Returns the index keeper's index kind and recall goal."""
     return IndexPolicy(kind=settings.vector_index, recall=settings.vector_index_recall)
 
 
 def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
-    """Returns the archive of pruned memories; None if archiving is disabled."""
     if not settings.memory_archival_enabled:
         return None
     options = read_archive_options(revealed(settings.memory_archive_options))
@@ -389,7 +305,6 @@ def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
 
 
 def make_verifier(settings: Settings, home: Home) -> TokenVerifier:
-    """Returns the verifier of tokens. Raises ConfigurationError."""
     keys: KeySource
     if settings.jwt_jwks_url is not None:
         keys = JwksKeys(settings.jwt_jwks_url, settings.jwt_algorithm)
@@ -399,10 +314,7 @@ def make_verifier(settings: Settings, home: Home) -> TokenVerifier:
 
 
 def signing_secret(settings: Settings, home: Home) -> str:
-    """Returns the HS256 secret, or a JSON list: the setting, else the home's, which is created once.
-
-    Raises ConfigurationError.
-    """
+    """Returns the HS256 secret, or a JSON list: the setting, else the home's, which is created once."""
     if settings.jwt_secret_key is not None:
         return settings.jwt_secret_key.get_secret_value()
     if settings.database_url is not None:

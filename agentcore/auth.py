@@ -1,4 +1,4 @@
-"""Authentication: verifies the JWT of an Authorization header and returns a Principal(agent_id, scopes)."""
+"""Authentication: verifies the JWT of an Authorization header."""
 
 from __future__ import annotations
 
@@ -23,12 +23,10 @@ from agentcore.limits import MAX_ID_CHARS
 from agentcore.structured_settings import read_secrets
 
 FAR_FUTURE = 2**53
-# Tolerated clock skew between us and the issuer for exp, nbf and iat.
 LEEWAY_SECONDS = 5
 MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
-# How long a verified token is cached. A token whose key was revoked is accepted for at most this time plus the
-# cache time of the JWKS, if its server responds.
+# A revoked key is accepted for at most this time plus the cache time of the JWKS.
 CACHED_SECONDS = 60.0
 
 _KEY_TYPES = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}
@@ -46,10 +44,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The identity that a token proves. `expires_at`: seconds since the epoch.
-
-    `users`: only their memories are readable and writable (None in it: memories without a user); None: all.
-    """
+    """`expires_at`: seconds since the epoch. `users`: None in it: memories without a user; None: all users."""
 
     agent_id: str
     scopes: frozenset[str]
@@ -68,8 +63,6 @@ class TokenRules:
 
 
 class KeySource(Protocol):
-    """Source of the keys that verify a token."""
-
     async def keys_for(self, key_id: str | None) -> Sequence[bytes | jwt.PyJWK]:
         """Returns the keys to try, at least one. Raises AuthenticationFailed if there is none."""
 
@@ -98,11 +91,9 @@ class SharedSecret:
 
 
 class JwksKeys:
-    """The public keys at a JWKS URL, fetched on first use and cached for `ttl_seconds`.
+    """The public keys at a JWKS URL, cached for `ttl_seconds`, and longer while the endpoint is down.
 
-    An unknown key id triggers a fetch, at most one per `refetch_seconds`. A token without a key id does not: all
-    cached keys are tried. While the endpoint is down, cached keys remain in use. Keys that do not fit
-    `algorithm`, or have a private part, are ignored.
+    An unknown key id triggers a fetch, at most one per `refetch_seconds`.
     """
 
     def __init__(
@@ -127,9 +118,8 @@ class JwksKeys:
         self._fetching = asyncio.Lock()
 
     async def keys_for(self, key_id: str | None) -> Sequence[jwt.PyJWK]:
-        """Returns the keys to try.
-
-        Raises AuthenticationFailed for an unknown key id, DependencyUnavailable if no key could be fetched.
+        """Without a key id, returns all. Raises AuthenticationFailed for an unknown id, DependencyUnavailable without
+        keys.
         """
         if self._is_due(key_id):
             async with self._fetching:
@@ -168,7 +158,7 @@ class JwksKeys:
 
 
 async def _read_document(client: httpx.AsyncClient, url: str) -> Any:
-    """Reads JSON of at most MAX_KEY_SET_BYTES, uncompressed. Raises ValueError, RecursionError."""
+    """Raises ValueError, RecursionError."""
     body = bytearray()
     async with client.stream("GET", url, headers={"accept-encoding": "identity"}) as response:
         response.raise_for_status()
@@ -207,8 +197,6 @@ def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
 
 
 class TokenVerifier:
-    """Verifies Authorization headers; a verified token is cached for CACHED_SECONDS."""
-
     def __init__(self, rules: TokenRules, keys: KeySource, clock: Callable[[], float] = time.time) -> None:
         self._rules = rules
         self._keys = keys
@@ -216,7 +204,7 @@ class TokenVerifier:
         self._seen: OrderedDict[bytes, tuple[Principal, float]] = OrderedDict()
 
     async def verify(self, authorization: str | None) -> Principal:
-        """Returns the principal. Raises AuthenticationFailed with a reason, DependencyUnavailable: no key."""
+        """Raises AuthenticationFailed with a reason, DependencyUnavailable if there is no key."""
         token = _bearer(authorization)
         digest = hashlib.sha256(token.encode()).digest()
         seen = self._seen.get(digest)
@@ -318,10 +306,7 @@ def mint_token(
     now: float | None = None,
     users: Sequence[str | None] = (),
 ) -> str:
-    """Returns an HS256 token for an agent, bound to `users` if any.
-
-    Raises InvalidParams for an id that is not allowed in a token.
-    """
+    """Returns an HS256 token for an agent, bound to `users` if any. Raises InvalidParams."""
     if not _is_plain_id(agent_id) or not all(map(_is_user, users)):
         raise InvalidParams(
             f"The id of an agent or user must have 1 to {MAX_ID_CHARS} characters and no control characters."

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 from agentcore.errors import RateLimited
 
-# Mean time between two completed calls of an agent: its first estimate, and the weight of the latest one (EWMA).
+# First estimate of an agent's mean time between completed calls, and the weight of the latest one (EWMA).
 FIRST_INTERVAL_SECONDS, SMOOTHING = 0.02, 0.2
 MIN_RETRY_AFTER_SECONDS = 0.1
 
 
 @dataclass
 class _Waiting:
-    """The queued calls of one agent, and the mean time between its completed calls since the first one was queued."""
+    """The queued calls of one agent, and its mean time between completed calls since the first was queued."""
 
     last_completion: float
     interval: float = FIRST_INTERVAL_SECONDS
@@ -26,10 +26,9 @@ class _Waiting:
 
 
 class CallQueue:
-    """Runs up to `max_running` calls at once; agents with queued calls take turns (round robin).
+    """Runs up to `max_running` calls at once, three quarters for one agent; agents take turns (round robin).
 
-    One agent has at most three quarters of the slots, rounded up, so that its slow calls do not block the others.
-    A call is queued for at most `max_wait_seconds`, and rejected at once if it would probably wait longer.
+    A call is queued for at most `max_wait_seconds`, and rejected at once if it would probably be queued longer.
     """
 
     def __init__(self, max_running: int, max_wait_seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +41,6 @@ class CallQueue:
         self._queued: OrderedDict[str, _Waiting] = OrderedDict()
 
     def __len__(self) -> int:
-        """Returns the number of queued calls."""
         return sum(len(each.calls) for each in self._queued.values())
 
     def reject_long_waits(self, agent_id: str) -> None:
@@ -55,7 +53,7 @@ class CallQueue:
 
     @asynccontextmanager
     async def slot(self, agent_id: str) -> AsyncIterator[None]:
-        """Waits for a slot and holds it until the block ends. Raises RateLimited."""
+        """Waits for a slot and occupies it. Raises RateLimited."""
         if self._can_start(agent_id):
             self._running[agent_id] += 1
         else:
@@ -110,7 +108,7 @@ class CallQueue:
             self._grant_next(turn)
 
     def _grant_next(self, agent_id: str) -> None:
-        """Starts the agent's first queued call and puts the agent last; drops the call if its task was cancelled."""
+        """Starts the agent's first queued call, unless its task was cancelled, and puts the agent last."""
         waiting = self._queued[agent_id]
         granted = waiting.calls.popleft()
         if not granted.done():
@@ -121,6 +119,6 @@ class CallQueue:
             del self._queued[agent_id]
 
     def _overloaded(self) -> RateLimited:
-        # After that time every call that is queued now has left the queue.
+        # By then all calls that are queued now have left the queue.
         seconds = max(MIN_RETRY_AFTER_SECONDS, self._max_wait_seconds)
         return RateLimited("The service is overloaded: try again.", data={"retry_after_seconds": seconds})

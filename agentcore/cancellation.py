@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 async def run_to_completion(work: Coroutine[Any, Any, Result]) -> Result:
-    """Returns the work's result. Cancellation takes effect when it ends: a thread cannot be cancelled."""
+    """Cancellation takes effect when the work ends: a thread cannot be cancelled."""
     running = asyncio.create_task(work)
     try:
         return await asyncio.shield(running)
@@ -26,9 +26,9 @@ _ending: set[asyncio.Future[Any]] = set()
 
 
 async def run_with_timeout(seconds: float, work: Awaitable[Result]) -> Result:
-    """Returns the work's result. Raises TimeoutError at the limit, while the cancelled work cleans up.
+    """Raises TimeoutError at the limit, while the cancelled work cleans up.
 
-    `asyncio.timeout` would block until the cleanup ends: a connection to a hung server may need seconds.
+    `asyncio.timeout` would block until then: seconds, with a hung server.
     """
     running = asyncio.ensure_future(work)
     try:

@@ -12,14 +12,13 @@ MAX_CAUSE_CHARS = 200
 
 
 class CircuitOpen(Exception):
-    """The request was not sent: the dependency's circuit is open."""
+    """The request was not sent."""
 
 
 class CircuitBreaker:
-    """Decides whether requests to a dependency are sent. All its users share one instance.
+    """One per dependency. A failure opens the circuit, any success closes it; each transition is logged once.
 
-    A failure opens the circuit. While open, one probe per `probe_interval_seconds` is allowed. Any success
-    closes it. Each transition is logged once; opening also logs the `fallback`.
+    While open, one probe per `probe_interval_seconds` is allowed.
     """
 
     def __init__(
@@ -43,7 +42,6 @@ class CircuitBreaker:
 
     @property
     def open_seconds(self) -> float:
-        """Returns how long the circuit has been open; 0 while it is closed."""
         return 0.0 if self._opened_at is None else self._clock() - self._opened_at
 
     def allow_request(self) -> bool:
@@ -53,7 +51,7 @@ class CircuitBreaker:
         now = self._clock()
         if now < self._next_probe_at:
             return False
-        # A probe that is cancelled reports nothing: the next one is due after the interval all the same.
+        # Also after a cancelled probe, which reports nothing.
         self._next_probe_at = now + self._probe_interval_seconds
         return True
 
@@ -63,7 +61,7 @@ class CircuitBreaker:
             logger.warning("%s: circuit closed after %.1f s", self.dependency, seconds)
 
     def record_failure(self, cause: object) -> None:
-        """Opens the circuit. `cause` is logged: it must not quote a memory."""
+        """`cause` is logged: it must not quote a memory."""
         now = self._clock()
         self._next_probe_at = now + self._probe_interval_seconds
         if self._opened_at is None:
@@ -76,10 +74,7 @@ class CircuitBreaker:
     def guard(
         self, *failures: type[BaseException], answers: tuple[type[BaseException], ...] = (), force: bool = False
     ) -> Iterator[None]:
-        """Guards one request. Raises CircuitOpen.
-
-        `failures` open the circuit. `answers` are error replies: they close it. `force` ignores an open one.
-        """
+        """`failures` open the circuit, `answers` (error replies) close it; `force` ignores it. Raises CircuitOpen."""
         if not force and not self.allow_request():
             raise CircuitOpen(f"{self.dependency} is unavailable: its circuit is open.")
         try:

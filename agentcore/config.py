@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -29,13 +29,10 @@ __all__ = ["Settings", "environment_settings", "load_settings", "misspelt_variab
 LayerName = Literal["working", "episodic", "semantic", "procedural"]
 LayerRule = Literal["ttl_seconds", "extend_after_uses", "capacity"]
 JwtAlgorithm = Literal["HS256", "RS256", "ES256", "EdDSA"]
-# Similarity above which a name counts as a typo, not as another program's variable.
+# Similarity above which a name counts as a typo.
 NEARLY_THE_SAME = 0.9
 # Names in our own `.env` are more likely meant for this service.
 ALIKE = 0.8
-POSTGRESQL_SCHEMES = ("postgresql://", "postgres://")
-HTTP_SCHEMES = ("http://", "https://")
-REDIS_SCHEMES = ("redis://", "rediss://", "unix://")
 
 
 def _from_json(given: Any) -> Any:
@@ -229,7 +226,7 @@ class Settings(BaseSettings):
     @model_validator(mode="wrap")
     @classmethod
     def _every_problem_at_once(cls, values: Any, handler: ModelWrapValidatorHandler[Settings]) -> Settings:
-        """Raises ConfigurationError with every problem; checks between fields skip invalid fields."""
+        """Raises ConfigurationError; checks between fields skip invalid fields."""
         problems: list[str] = []
         wrong: set[str] = set()
         try:
@@ -238,11 +235,10 @@ class Settings(BaseSettings):
             errors = cause.errors()
             wrong = {str(error["loc"][0]) for error in errors if error["loc"]}
             problems = list(dict.fromkeys(map(_mend, errors)))
-            settings = handler(_without(values, wrong))
+            settings = handler({name: value for name, value in values.items() if name not in wrong})
         found = (
             *_token_problems(settings),
-            *_embedding_problems(settings),
-            *_llm_problems(settings),
+            *_missing_settings(settings),
             *_llm_options_problems(settings),
             *_url_problems(settings),
             *_archive_problems(settings),
@@ -267,43 +263,37 @@ def _token_problems(settings: Settings) -> Problems:
     if shared and settings.jwt_jwks_url is not None:
         yield (
             {"jwt_algorithm", "jwt_jwks_url"},
-            (
-                "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
-                "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL."
-            ),
+            "JWT_JWKS_URL holds public keys, JWT_ALGORITHM=HS256 needs a secret: "
+            "set JWT_ALGORITHM to RS256, ES256 or EdDSA, or unset JWT_JWKS_URL.",
         )
     if not shared and settings.jwt_jwks_url is None:
         yield {"jwt_algorithm", "jwt_jwks_url"}, f"JWT_ALGORITHM={settings.jwt_algorithm} needs JWT_JWKS_URL."
     if not shared and secret is not None:
         yield (
             {"jwt_algorithm", "jwt_secret_key"},
-            ("JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one."),
+            "JWT_SECRET_KEY is for HS256 alone: one algorithm family at a time. Unset one.",
         )
 
 
-def _embedding_problems(settings: Settings) -> Problems:
-    if settings.embedding_model == "openai" and not (settings.openai_api_key or settings.openai_base_url):
-        yield (
-            {"embedding_model", "openai_api_key", "openai_base_url"},
-            ("EMBEDDING_MODEL=openai needs OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)."),
-        )
-    if settings.embedding_model == "cohere" and settings.cohere_api_key is None:
-        yield {"embedding_model", "cohere_api_key"}, "EMBEDDING_MODEL=cohere needs COHERE_API_KEY."
+# A setting, its value, and the settings of which it needs one.
+_NEEDS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
+    (
+        "embedding_model",
+        "openai",
+        ("openai_api_key", "openai_base_url"),
+        "OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)",
+    ),
+    ("embedding_model", "cohere", ("cohere_api_key",), "COHERE_API_KEY"),
+    ("reranker", "cross_encoder", ("reranker_path",), "RERANKER_PATH, a directory with model.onnx and tokenizer.json"),
+    ("reranker", "http", ("reranker_url",), "RERANKER_URL, the whole address of a rerank endpoint"),
+    ("query_rewriter", "openai", ("llm_model",), "LLM_MODEL"),
+)
 
 
-def _llm_problems(settings: Settings) -> Problems:
-    if settings.reranker == "cross_encoder" and settings.reranker_path is None:
-        yield (
-            {"reranker", "reranker_path"},
-            ("RERANKER=cross_encoder needs RERANKER_PATH, a directory with model.onnx and tokenizer.json."),
-        )
-    if settings.reranker == "http" and settings.reranker_url is None:
-        yield (
-            {"reranker", "reranker_url"},
-            ("RERANKER=http needs RERANKER_URL, the whole address of a rerank endpoint."),
-        )
-    if settings.query_rewriter == "openai" and settings.llm_model is None:
-        yield {"query_rewriter", "llm_model"}, "QUERY_REWRITER=openai needs LLM_MODEL."
+def _missing_settings(settings: Settings) -> Problems:
+    for field, value, needed, said in _NEEDS:
+        if getattr(settings, field) == value and not any(getattr(settings, name) for name in needed):
+            yield {field, *needed}, f"{field.upper()}={value} needs {said}."
 
 
 def _llm_options_problems(settings: Settings) -> Problems:
@@ -316,15 +306,12 @@ def _llm_options_problems(settings: Settings) -> Problems:
     if settings.llm_model is not None and not known:
         yield (
             {"llm_model", "llm_options", "openai_api_key", "llm_base_url", "openai_base_url"},
-            (
-                "LLM_MODEL needs OPENAI_API_KEY, or LLM_BASE_URL of another endpoint (its key, if it wants one: "
-                "api_key in LLM_OPTIONS). Without a chat model, unset LLM_MODEL."
-            ),
+            "LLM_MODEL needs OPENAI_API_KEY, or LLM_BASE_URL of another endpoint (its key, if it wants one: "
+            "api_key in LLM_OPTIONS). Without a chat model, unset LLM_MODEL.",
         )
 
 
 def revealed(secret: SecretStr | None) -> str | None:
-    """Returns the secret's text."""
     return None if secret is None else secret.get_secret_value()
 
 
@@ -338,46 +325,42 @@ def _archive_problems(settings: Settings) -> Problems:
     if options.object_headers and not settings.memory_archival_s3_bucket:
         yield (
             {"memory_archive_options", "memory_archival_s3_bucket"},
-            ("MEMORY_ARCHIVE_OPTIONS says what S3 is to do, and MEMORY_ARCHIVAL_S3_BUCKET names no bucket."),
+            "MEMORY_ARCHIVE_OPTIONS says what S3 is to do, and MEMORY_ARCHIVAL_S3_BUCKET names no bucket.",
         )
 
 
+_URLS: tuple[tuple[tuple[str, ...], tuple[str, ...], str], ...] = (
+    (
+        ("database_url", "database_read_url", "database_service_url"),
+        ("postgresql://", "postgres://"),
+        "a PostgreSQL URL (postgresql://user:password@host/database)",
+    ),
+    (("reranker_url", "llm_base_url"), ("http://", "https://"), "a URL (https://host/...)"),
+    (("redis_url",), ("redis://", "rediss://", "unix://"), "a Redis URL (redis://host:6379/0, rediss:// or unix://)"),
+)
+
+
 def _url_problems(settings: Settings) -> Problems:
-    for field, url in {
-        "database_url": settings.database_url,
-        "database_read_url": settings.database_read_url,
-        "database_service_url": settings.database_service_url,
-    }.items():
-        if url is not None and not url.get_secret_value().startswith(POSTGRESQL_SCHEMES):
-            yield {field}, f"{field.upper()} is not a PostgreSQL URL (postgresql://user:password@host/database)."
-    for field, address in {"reranker_url": settings.reranker_url, "llm_base_url": settings.llm_base_url}.items():
-        if address is not None and not address.startswith(HTTP_SCHEMES):
-            yield {field}, f"{field.upper()} is not a URL (https://host/...)."
-    redis = settings.redis_url
-    if redis is not None and not redis.get_secret_value().startswith(REDIS_SCHEMES):
-        yield {"redis_url"}, "REDIS_URL is not a Redis URL (redis://host:6379/0, rediss:// or unix://)."
-
-
-def _without(values: Any, fields: set[str]) -> dict[str, Any]:
-    given: Mapping[str, Any] = values
-    return {name: value for name, value in given.items() if name not in fields}
+    for fields, schemes, kind in _URLS:
+        for field in fields:
+            url = getattr(settings, field)
+            address = url.get_secret_value() if isinstance(url, SecretStr) else url
+            if address is not None and not address.startswith(schemes):
+                yield {field}, f"{field.upper()} is not {kind}."
 
 
 def load_settings(**overrides: Any) -> Settings:
-    """Returns the settings of the environment and `.env`, overridden by `overrides`.
-
-    Raises ConfigurationError that lists every problem, each with a fix.
-    """
+    """Reads the environment and `.env`. Raises ConfigurationError."""
     return Settings(**overrides)
 
 
 def environment_settings() -> Settings:
-    """Returns the environment's settings only, for clients: a directory's `.env` may belong to others."""
+    """For clients: a directory's `.env` may belong to others."""
     return Settings(_env_file=None)
 
 
 def misspelt_variables() -> dict[str, str]:
-    """Returns variables of the environment and `.env` that look like typos, with the setting meant."""
+    """Returns probable typos in the environment and `.env`, with the setting meant."""
     known = {name.upper() for name in Settings.model_fields}
     prefixes = tuple({f"{name.partition('_')[0]}_" for name in known})
     written = {name.upper() for name in DotEnvSettingsSource(Settings, env_file=".env").env_vars}

@@ -1,8 +1,5 @@
-"""PostgreSQL access: pools, named queries, and transactions scoped to one agent.
-
-Connections have a reply limit, and acquire timeouts while the circuit is open. Pools use the role
-`agentcore_service`, to which row security applies. The owner's connections are only for maintenance across
-agents.
+"""PostgreSQL access: pools, named queries, and transactions scoped to one agent. Row security applies to all but the
+owner's connections.
 """
 
 from __future__ import annotations
@@ -14,7 +11,7 @@ import math
 import re
 import select
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from functools import cache, lru_cache
 from pathlib import Path
@@ -41,11 +38,10 @@ from agentcore.errors import (
     Unreachable,
 )
 
-# Acquire timeout, counted from the opening of the circuit: a server usually restarts in less.
+# Acquire timeout from the opening of the circuit on: a server usually restarts in less.
 FIRST_ACQUIRE_SECONDS = 1.5
-# Acquire timeout of a probe: enough for one attempt to connect.
 PROBE_ACQUIRE_SECONDS = 0.5
-# How long the pool itself retries to connect; each call starts a new series.
+# How long the pool itself retries to connect.
 RECONNECT_SECONDS = 2.0
 # Limit of a reply while the circuit is open, and of the reply to a cancel request.
 PROBE_REPLY_SECONDS, CANCEL_SECONDS = 2.0, 0.5
@@ -56,9 +52,8 @@ class ConnectionGate:
     """Acquires connections of one pool, with a timeout that depends on the server's circuit."""
 
     def __init__(self, circuit: CircuitBreaker, reason: Callable[[], str | None], reply_seconds: float | None) -> None:
-        """`reason` returns why the server is gone for good, else None; if it is, acquiring fails at once.
-
-        `reply_seconds`: the longest wait for the reply to one statement; None: no limit.
+        """`reason` returns why the server is gone for good, if it is. `reply_seconds`: of one statement; None: no
+        limit.
         """
         self.circuit = circuit
         self._reason = reason
@@ -67,7 +62,6 @@ class ConnectionGate:
         self._acquiring: set[asyncio.Timeout] = set()
 
     def reply_limit(self, statements: int) -> float | None:
-        """Returns the timeout of the replies to these statements; short while the circuit is open."""
         limit = self._reply_seconds
         if self.circuit.is_open:
             return min(PROBE_REPLY_SECONDS, limit or PROBE_REPLY_SECONDS)
@@ -79,7 +73,7 @@ class ConnectionGate:
         self._reschedule()
 
     def connect_failed(self, cause: psycopg.Error | OSError) -> None:
-        """Opens the circuit, unless connections are in use: the server may have reached its maximum."""
+        # While others are in use, the server may only have reached its maximum.
         if not self._in_use:
             self.circuit.record_failure(cause)
         self._reschedule()
@@ -88,7 +82,7 @@ class ConnectionGate:
     async def connection(
         self, pool: AsyncConnectionPool[WatchedConnection], timeout_seconds: float | None = None
     ) -> AsyncIterator[WatchedConnection]:
-        """Acquires a connection until the block ends. Raises Unreachable and PoolExhausted."""
+        """Raises Unreachable and PoolExhausted."""
         if self.circuit.open_seconds >= FIRST_ACQUIRE_SECONDS and not self.circuit.allow_request():
             raise Unreachable(self._reason() or UNAVAILABLE)
         async with AsyncExitStack() as stack:
@@ -120,7 +114,6 @@ class ConnectionGate:
                 acquire_timeout.reschedule(deadline)
 
     def _deadline(self) -> float | None:
-        """Returns when acquiring expires, by the event loop's clock; None: the pool's own timeout applies."""
         if not self.circuit.is_open:
             return None
         now = asyncio.get_running_loop().time()
@@ -138,7 +131,6 @@ class WatchedConnection(AsyncConnection[DictRow]):
     async def connect(  # type: ignore[override]  # the pool passes its kwargs by name
         cls, conninfo: str = "", *, gate: ConnectionGate | None = None, **named: Any
     ) -> Self:
-        """Connects, and reports the result to `gate`. Raises psycopg.Error."""
         try:
             made = await super().connect(conninfo, **named)
         except (psycopg.Error, OSError) as cause:
@@ -156,10 +148,7 @@ class WatchedConnection(AsyncConnection[DictRow]):
         interval: float = 0.1,
         timeout: float | None = None,  # noqa: ASYNC109 - the driver's
     ) -> Any:
-        """Waits as the driver does, but closes the connection at the gate's limit.
-
-        The circuit opens only if the server does not accept a cancel request, either.
-        """
+        """The circuit opens only if the server accepts no cancel request, either."""
         if timeout is not None or self.gate is None:
             return await super().wait(gen, interval, timeout)
         statements = 1 if self._pipeline is None else len(self._pipeline.result_queue)
@@ -173,7 +162,6 @@ class WatchedConnection(AsyncConnection[DictRow]):
             raise
 
     async def cancel_safe(self, *, timeout: float = CANCEL_SECONDS) -> None:  # noqa: ASYNC109
-        """Sends a cancel request, over a connection of its own. Without a reply, closes this connection."""
         try:
             await super().cancel_safe(timeout=min(timeout, CANCEL_SECONDS))
         except psycopg.Error as cause:
@@ -187,28 +175,27 @@ Row = Mapping[str, Any]
 RowT = TypeVar("RowT")
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
 Connection = AsyncConnection[DictRow]
-# The users that a token is bound to (None in it: memories without a user); None: not bound.
+# Users that a token is bound to (None in it: memories without a user); None: not bound.
 Users = Collection[str | None] | None
 Pool = AsyncConnectionPool[WatchedConnection]
 SERVICE_ROLE = "agentcore_service"
-# Role of callers whose token is bound to users: row security hides other users' rows.
+# Role of callers whose token is bound to users.
 BOUND_ROLE = "agentcore_bound"
 OPEN_TIMEOUT_SECONDS = 15.0
 PING_TIMEOUT_SECONDS = 2.0
-# Interval between probes while the circuit is open.
 PROBE_AFTER_SECONDS = 1.0
-# Added to the statement timeout, which the server enforces itself.
+# Added to the statement timeout.
 ANSWER_GRACE_SECONDS = 1.0
 # The oldest version with halfvec, and the oldest with iterative index scans.
 OLDEST_PGVECTOR, ITERATIVE_PGVECTOR = (0, 7), (0, 8)
-# TCP only: detects a connection that a middlebox dropped silently, within a minute, and keeps idle ones open.
+# Detects a connection that a middlebox dropped silently, within a minute, and keeps idle ones open.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-# Errors by SQLSTATE or its prefix; the first match applies.
+# By prefix of the SQLSTATE; the first match applies.
 _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] = (
     (("57014",), StatementTimeout, None),
     (("40001", "40P01"), TransactionConflict, None),
@@ -218,7 +205,7 @@ _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] 
     (("53300",), PoolExhausted, "PostgreSQL accepts no more connections: raise its max_connections."),
     (("08", "53", "57P"), Unreachable, UNAVAILABLE),
 )
-# The pool logs each attempt to connect: without logging configured, Python would print it to stderr.
+# The pool logs each attempt to connect; without logging configured, Python would print it.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
@@ -240,7 +227,6 @@ QUERIES = load_queries(Path(__file__).parent / "memory" / "queries")
 
 @cache
 def query(name: str) -> sql.SQL:
-    """Returns the named statement, ready to execute."""
     return sql.SQL(QUERIES[name])
 
 
@@ -254,10 +240,7 @@ _PARAMETER = re.compile(r"%\((\w+)\)s|%%")
 
 @lru_cache(maxsize=1_024)
 def with_numbered_parameters(statement: str) -> tuple[bytes, Sequence[str]]:
-    """Returns the statement with `$1` for `%(name)s` and so on, and the names in this order.
-
-    The driver does the same for each execution of a statement of more than 4,096 characters.
-    """
+    """Returns the statement with `$1` for `%(name)s` and so on, and the names in this order."""
     numbers: dict[str, int] = {}
 
     def number(found: re.Match[str]) -> str:
@@ -268,10 +251,7 @@ def with_numbered_parameters(statement: str) -> tuple[bytes, Sequence[str]]:
 
 
 class Database:
-    """The connection pools of one process; none is open before `open`.
-
-    `gone_reason` returns why the server is gone for good, if known: then no call waits for it.
-    """
+    """The connection pools of one process."""
 
     def __init__(
         self,
@@ -298,7 +278,6 @@ class Database:
     def _pool(self, url: str, name: str, size: int) -> Pool:
         configure = self._configure_owner if name == "owner" else self._configure_service
         circuit = self._read_circuit if name == "read" else self._circuit
-        # Owner statements have no timeout.
         reply_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
         gate = self._gates[name] = ConnectionGate(circuit, self._gone_reason, reply_seconds)
         return AsyncConnectionPool(
@@ -334,7 +313,7 @@ class Database:
         await connection.execute(query("owner_session"))
 
     async def open(self) -> None:
-        """Opens every pool. Raises StartupError if the server does not respond within 15 s."""
+        """Raises StartupError if the server does not respond within 15 s."""
         self._opening = True
         try:
             await asyncio.gather(*(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in self._pools()))
@@ -352,7 +331,6 @@ class Database:
             await pool.check()
 
     async def close(self) -> None:
-        """Closes every pool; connections in use have 5 s to end."""
         await asyncio.gather(*(pool.close(timeout=5.0) for pool in self._pools()))
 
     def _pools(self) -> list[Pool]:
@@ -378,10 +356,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
-        """Opens a transaction that sees only this agent's rows, in pipeline mode.
-
-        Raises DependencyUnavailable if PostgreSQL does not respond.
-        """
+        """Opens a transaction that sees only this agent's rows, in pipeline mode."""
         whose = self._whose(agent_id)
         with translated_errors():
             async with self._connection(self.write) as connection, connection.pipeline(), connection.transaction():
@@ -389,21 +364,17 @@ class Database:
                 yield connection
 
     async def fetch(self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False) -> list[list[Row]]:
-        """Returns each statement's rows, in one round trip and one transaction (READ COMMITTED: no common
-        snapshot).
+        """Returns each statement's rows, in one transaction and round trip.
 
-        `primary`: for rows on which a write or a copy is based, as a replica may lag. The primary is also the
-        fallback if the replica is unreachable.
+        `primary`: for rows on which a write or a copy is based, as a replica may lag.
         """
         return await self._fetch(agent_id, statements, dict_row, Format.TEXT, primary=primary)
 
     async def fetch_as(
         self, agent_id: str, statements: Sequence[Statement], make: Callable[[Sequence[Any]], RowT]
     ) -> list[RowT]:
-        """Returns the last statement's rows, each converted by `make` from its column values, in their order.
-
-        Faster than `fetch` for many rows. Uses the binary format, which returns a `real` as its nearest double:
-        0.9 as 0.8999999762.
+        """Returns the last statement's rows, each converted by `make`. The binary format returns a `real` as its
+        nearest double.
         """
         return [make(row) for row in (await self._fetch(agent_id, statements, tuple_row, Format.BINARY))[-1]]
 
@@ -417,10 +388,8 @@ class Database:
         primary: bool = False,
     ) -> list[list[Any]]:
         if self.reads_elsewhere and not primary:
-            try:
+            with suppress(Unreachable):
                 return await self._fetch_from(self.read, agent_id, statements, row_factory, row_format)
-            except Unreachable:
-                pass
         return await self._fetch_from(self.write, agent_id, statements, row_factory, row_format)
 
     async def _fetch_from(
@@ -429,8 +398,7 @@ class Database:
         begin: Statement = query("begin_as_agent"), self._whose(agent_id)
         cursors: list[AsyncRawCursor[Any]] = []
         with translated_errors():
-            # A pipeline is one implicit transaction up to its sync (PostgreSQL documentation, 54.2.4):
-            # settings local to the transaction apply until then.
+            # A pipeline is one transaction up to its sync (PostgreSQL documentation, 54.2.4).
             async with self._connection(pool) as connection, connection.pipeline():
                 for statement, values in (begin, *statements):
                     text, names = with_numbered_parameters(statement.as_string())
@@ -438,19 +406,18 @@ class Database:
                     cursor.format = row_format
                     await cursor.execute(text, [values[name] for name in names])
                     cursors.append(cursor)
-        # After the end of the pipeline the cursors contain their results.
         return [await cursor.fetchall() for cursor in cursors[1:]]
 
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[Connection]:
-        """Opens a transaction with the owner's privileges over all agents: only for maintenance."""
+        """Opens a transaction over all agents: only for maintenance."""
         with translated_errors():
             async with self._connection(self.owner) as connection, connection.transaction():
                 yield connection
 
     @asynccontextmanager
     async def owner_autocommit(self) -> AsyncIterator[Connection]:
-        """Opens an owner's connection outside the pool, for statements that cannot run in a transaction."""
+        """For statements that cannot run in a transaction."""
         with translated_errors():
             connection = await WatchedConnection.connect(
                 self.url,
@@ -467,23 +434,18 @@ class Database:
 
     @property
     def circuits(self) -> list[CircuitBreaker]:
-        """Returns the circuits of the server and of the replica, if any."""
         return [self._circuit, self._read_circuit] if self.reads_elsewhere else [self._circuit]
 
     @property
     def reads_elsewhere(self) -> bool:
-        """Returns whether reads use a replica."""
         return self.read is not self.write
 
     async def ping(self, *, read: bool = False) -> dict[str, Any]:
-        """Returns the versions of the server and of pgvector; a small temporary file detects a full disk.
-
-        Raises DependencyUnavailable, also if the primary is read-only.
-        """
+        """Returns the versions of the server and of pgvector. Raises DependencyUnavailable."""
         pool = self.read if read else self.write
         with translated_errors():
             async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection, connection.transaction():
-                await connection.execute(query("little_memory"))
+                await connection.execute(query("little_memory"))  # so that a temporary file detects a full disk
                 cursor = await connection.execute(query("server_state"))
                 state = await cursor.fetchone() or {}
         if state["read_only"] and not read:
@@ -492,10 +454,7 @@ class Database:
 
 
 async def _check_if_readable(connection: Connection) -> None:
-    """Checks a pooled connection only if its socket is readable, as it is after the server closed it.
-
-    Raises psycopg.OperationalError. A check every time would cost each call a round trip.
-    """
+    """Checks only a connection whose socket is readable, as after the server closed it: a check costs a round trip."""
     watch = select.poll()
     watch.register(connection.fileno(), select.POLLIN)
     if watch.poll(0):
@@ -503,7 +462,7 @@ async def _check_if_readable(connection: Connection) -> None:
 
 
 class translated_errors:
-    """Context manager that translates driver errors not caused by the statement into the product's errors."""
+    """Translates driver errors not caused by the statement."""
 
     def __enter__(self) -> None:
         return None
@@ -524,12 +483,10 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
 
 
 def pgvector_is_too_old(version: str | None) -> bool:
-    """Returns whether this version of pgvector lacks halfvec (None: not installed)."""
     return _numbers(version) < OLDEST_PGVECTOR
 
 
 def has_iterative_scans(version: str | None) -> bool:
-    """Returns whether this version of pgvector has iterative index scans."""
     return _numbers(version) >= ITERATIVE_PGVECTOR
 
 

@@ -1,7 +1,6 @@
-"""The two endpoints: authenticate, limit size and rate, log one line per call.
+"""The two endpoints, JSON-RPC and MCP: authenticate, limit size and rate, log one line per call.
 
-POST /api/v1/jsonrpc takes the methods. POST /mcp takes the Model Context Protocol, whose tools call them.
-The `mcp` extra is imported with the first request: without it, the response names the package to install.
+The `mcp` extra is imported with the first request.
 """
 
 from __future__ import annotations
@@ -51,11 +50,9 @@ class EndpointRuntime(Protocol):
     @property
     def calls(self) -> CallQueue: ...
 
-    def manager_for(self, caller: Caller) -> MemoryApi:
-        """Returns the memory API of the caller's agent."""
+    def manager_for(self, caller: Caller) -> MemoryApi: ...
 
-    async def readiness(self) -> dict[str, dict[str, Any]]:
-        """Returns the state of each part: `ok`, `required` (default true) and details."""
+    async def readiness(self) -> dict[str, dict[str, Any]]: ...
 
 
 def trace_id_of(exchange: Exchange, call: Call | None) -> str:
@@ -78,7 +75,7 @@ def cost_of_frame(table: MethodTable[Any], frame: Frame) -> int:
 
 
 class RpcEndpoint:
-    """POST /api/v1/jsonrpc as a bare ASGI application."""
+    """POST /api/v1/jsonrpc."""
 
     def __init__(
         self, runtime: EndpointRuntime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
@@ -161,7 +158,7 @@ class RpcEndpoint:
 
 
 _MCP_SERVERS = {"mcp": "agentcore.integrations.mcp:answer"}
-# Browsers send their page's origin; local origins are allowed, for MCP inspectors.
+# Origins of browsers that are allowed: MCP inspectors.
 LOCAL_ORIGINS = ("localhost", "127.0.0.1", "::1")
 MCP_STATUS: Mapping[JsonRpcErrorCode, int] = {
     **HTTP_STATUS,
@@ -174,16 +171,13 @@ NOT_INSTALLED_STATUS: Mapping[JsonRpcErrorCode, int] = {JsonRpcErrorCode.INTERNA
 
 
 class McpEndpoint:
-    """POST /mcp as a bare ASGI application, without sessions: any process can answer any message.
-
-    A message costs its agent 1 unit, plus the cost of its tool's calls.
-    """
+    """POST /mcp, without sessions. A message costs its agent 1 unit, plus the cost of its tool's calls."""
 
     def __init__(
         self, runtime: EndpointRuntime, methods: Sequence[RpcMethod[MemoryCall]], admission: Admission
     ) -> None:
         self._admission = replace(admission, max_body_bytes=min(admission.max_body_bytes, MAX_MESSAGE_BYTES))
-        # An Event that is never set: tool calls of an admitted message still run during shutdown.
+        # Never set: tool calls of an admitted message still run during shutdown.
         self._methods = RpcEndpoint(runtime, methods, replace(admission, stopping=asyncio.Event()))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -237,7 +231,7 @@ class McpEndpoint:
 
 
 def _one_message(body: bytes) -> Frame:
-    """Raises ParseError for invalid or too deeply nested JSON, InvalidRequest for a batch."""
+    """Raises ParseError, and InvalidRequest for a batch."""
     frame = read_frame(body, Limits())
     if frame.is_batch:
         raise InvalidRequest(data={"problem": "MCP takes one message at a time"})

@@ -1,7 +1,6 @@
 """Every error of the product: its wire code, its message, and whether a retry can help.
 
-A class's docstring is its default message. Driver errors are translated into these at their source, with the
-cause chained; `rpc.py` serializes them as JSON-RPC error objects.
+A class's docstring is its default message.
 """
 
 from __future__ import annotations
@@ -249,7 +248,7 @@ def _descendants(root: type[AgentCoreError]) -> list[type[AgentCoreError]]:
     return [found for child in root.__subclasses__() for found in (child, *_descendants(child))]
 
 
-# Errors sent to clients: one per code, and one per cause.
+# Errors sent to clients.
 WIRE_ERRORS = tuple(
     error for error in _descendants(AgentCoreError) if error not in (ConfigurationError, StartupError, ClientClosed)
 )
@@ -257,7 +256,7 @@ _KNOWN = {(int(error.code), error.cause): error for error in WIRE_ERRORS}
 
 
 def from_wire(code: int, message: str, data: Mapping[str, Any] | None = None) -> AgentCoreError:
-    """Returns the client-side error of a received error object; for an unknown code, `AgentCoreError`."""
+    """Returns the client-side error of a received error object."""
     cause = str((data or {}).get("cause"))
     known = _KNOWN.get((code, cause)) or _KNOWN.get((code, None), AgentCoreError)
     return known(message, data=data)

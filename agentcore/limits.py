@@ -1,7 +1,6 @@
 """The table of all limits of requests, responses and connections.
 
-`memory.capabilities` and docs/reference/limits.md are derived from `LIMITS`. If a row names a setting, its
-value is that setting's default.
+`memory.capabilities` and docs/reference/limits.md are derived from `LIMITS`.
 """
 
 from __future__ import annotations
@@ -51,14 +50,13 @@ MAX_CONTEXT_TOKENS = 1_000_000
 MAX_SUMMARY_TOKENS = 4_000
 
 _413 = "HTTP 413, -32003"
-_TOO_LARGE = "-32003"
 _PARAMS = "-32602"
 _CLOSED = "the connection is closed"
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """One limit: its name in `memory.capabilities`, and the effect of exceeding it."""
+    """One limit: its name in `memory.capabilities`, the effect of exceeding it, and the setting whose default it is."""
 
     name: str
     value: int

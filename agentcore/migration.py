@@ -1,7 +1,6 @@
 """Creates and upgrades the schema under a lock, and refuses a database newer than the code.
 
-A new database gets `alembic/schema.sql` as a whole. Alembic, whose import takes a fifth of a start,
-is imported only to upgrade an existing one.
+Alembic is imported only to upgrade an existing database: it takes a fifth of a start.
 """
 
 from __future__ import annotations
@@ -49,16 +48,12 @@ SCRIPTS = _CHECKOUT if (_CHECKOUT / "env.py").exists() else _PACKAGE / "_migrati
 
 
 def schema() -> bytes:
-    """Returns the SQL of the whole schema."""
     return b"\n".join((SCRIPTS / name).read_bytes() for name in SCHEMA_FILES)
 
 
 @cache
 def revisions() -> tuple[str, ...]:
-    """Returns the revisions this code knows, oldest first, by the names of the scripts.
-
-    Raises StartupError if there is no script.
-    """
+    """Returns the known revisions, oldest first. Raises StartupError if there is none."""
     found = sorted(path.name.partition("_")[0] for path in (SCRIPTS / "versions").glob("*_*.py"))
     if not found:
         raise StartupError("The migrations are missing from this installation: install agentcore again.")
@@ -66,18 +61,17 @@ def revisions() -> tuple[str, ...]:
 
 
 def head_revision() -> str:
-    """Returns the newest revision this code knows."""
     return revisions()[-1]
 
 
 def current_revision(database_url: str) -> str | None:
-    """Returns the database's revision, None before the first start. Raises DependencyUnavailable."""
+    """Returns None before the first start. Raises DependencyUnavailable."""
     with _connected(database_url) as connection:
         return _revision_of(connection)
 
 
 def check_revision(database_url: str) -> None:
-    """Raises StartupError, with the fix, unless the database is at exactly this code's revision."""
+    """Raises StartupError unless the database is at this code's revision."""
     found, head = current_revision(database_url), head_revision()
     if found == head:
         return
@@ -92,7 +86,7 @@ def check_revision(database_url: str) -> None:
 def upgrade(database_url: str) -> str:
     """Creates or upgrades the schema, one process at a time; returns the new revision.
 
-    Raises StartupError for a database newer than the code, DependencyUnavailable if it does not answer.
+    Raises StartupError for a newer database, DependencyUnavailable.
     """
     with _connected(database_url) as connection:
         _lock(connection)
@@ -147,7 +141,7 @@ def _lock(connection: Connection) -> None:
 
 @contextmanager
 def _connected(database_url: str) -> Iterator[Connection]:
-    """Connects for the block, and closes without a commit. Raises StartupError and DependencyUnavailable."""
+    """Closes without a commit. Raises StartupError and DependencyUnavailable."""
     try:
         connection = psycopg.connect(database_url, connect_timeout=10)
     except psycopg.ProgrammingError as cause:

@@ -23,14 +23,13 @@ def run_schema(sql: bytes) -> None:
 
 
 def upgrade(connection: psycopg.Connection[Any], scripts: Path, revision: str) -> None:
-    """Upgrades the schema to `revision` ("head": the newest) and closes the connection."""
+    """Upgrades the schema to `revision` ("head": the newest) and closes the connection. Raises the driver's errors."""
     with _config(connection, scripts) as config:
         command.upgrade(config, revision)
 
 
 @contextmanager
 def _config(connection: psycopg.Connection[Any], scripts: Path) -> Iterator[Config]:
-    """Configures Alembic for the block and commits at its end. Raises the driver's errors."""
     engine = create_engine("postgresql+psycopg://", creator=lambda: connection, poolclass=NullPool)
     try:
         with engine.connect() as bound:

@@ -1,11 +1,11 @@
-"""Watches the model in force: a running process follows the switch of a re-embedding."""
+"""A running process follows the switch of a re-embedding."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 from agentcore import assembly
 from agentcore.config import Settings
@@ -19,7 +19,7 @@ from agentcore.readiness import WatchedEmbedder
 
 
 class UnfitEmbedder:
-    """An embedder that fails every request with the same message."""
+    """Fails every request with the same message."""
 
     distinguishes_queries = False
     batch_size = 64
@@ -49,7 +49,7 @@ Adopt = Callable[[MemoryParts, WatchedEmbedder | None], None]
 
 
 def settings_in_force(settings: Settings, found: KnownModel | None) -> Settings:
-    """Returns the settings with the model in force; EMBEDDING_MODEL=none is kept."""
+    """EMBEDDING_MODEL=none is kept."""
     if found is None or settings.embedding_model == "none":
         return settings
     return settings.model_copy(
@@ -62,24 +62,14 @@ def settings_in_force(settings: Settings, found: KnownModel | None) -> Settings:
 
 
 def restart_sentence(found: KnownModel) -> str:
-    """Returns the fix for a process that cannot load the model in force."""
     return (
         f"The memories have vectors of {found.model} now, which this process cannot make: "
         f"start it again with {found.sentence()}."
     )
 
 
-@dataclass(frozen=True)
-class _Followed:
-    model: str | None
-    moving: bool
-
-
 class ModelWatch:
-    """Polls the model in force every second until stopped, and passes new parts to `adopt`.
-
-    A running call keeps its parts; the old vectors are stored long enough for that.
-    """
+    """Polls the model in force until stopped, and passes new parts to `adopt`; a running call keeps its parts."""
 
     def __init__(
         self,
@@ -100,11 +90,9 @@ class ModelWatch:
         self._told: str | None = None
 
     def stop(self) -> None:
-        """Stops after the current poll."""
         self._stopping.set()
 
     async def run(self) -> None:
-        """Polls until stopped; retries after a database error."""
         if self._settings.embedding_model == "none":
             return
         while not self._stopping.is_set():
@@ -123,7 +111,6 @@ class ModelWatch:
             self._told = failure.message
 
     async def look(self) -> None:
-        """Adopts the model in force if it has changed."""
         found = await model_in_force(self._database)
         if found is None or _followed(found) == self._followed:
             return
@@ -133,7 +120,14 @@ class ModelWatch:
         if parts.vector_model != found.model:
             base_embedder, embedder = await self._embedder(settings, found)
         samples = await query_samples(embedder, assembly.cache_of(settings))
-        adopted = assembly.parts_over(parts, settings, self._database, embedder, found, samples)
+        adopted = replace(
+            parts,
+            vectors=assembly.make_vectors(settings, self._database, found),
+            embedder=embedder,
+            policy=assembly.make_policy(settings),
+            vectors_moving=found.moving,
+            samples=samples,
+        )
         self._adopt(adopted, base_embedder)
         self._followed = _followed(found)
         logger.info("searches go by %s now", found.model)
@@ -150,5 +144,5 @@ class ModelWatch:
             return unfit, unfit
 
 
-def _followed(found: KnownModel | None) -> _Followed:
-    return _Followed(None, moving=False) if found is None else _Followed(found.model, found.moving)
+def _followed(found: KnownModel | None) -> tuple[str, bool] | None:
+    return None if found is None else (found.model, found.moving)

@@ -27,7 +27,6 @@ MOST_COUNTED = 10_000
 
 
 async def check_server(database: Database) -> None:
-    """Raises StartupError for a server on which searches would fail."""
     version = (await database.ping())["pgvector"]
     if pgvector_is_too_old(version):
         raise StartupError(
@@ -41,7 +40,7 @@ async def check_dimensions(
 ) -> None:
     """Raises ConfigurationError if the model's dimensions differ from the stored vectors'.
 
-    `in_force`: the database records this model, and vectors of others may exist until they are re-embedded.
+    `in_force`: the database records this model, and vectors of others may exist.
     """
     if embedder is not None and embedder.dimensions != wanted:
         raise ConfigurationError(
@@ -81,7 +80,7 @@ async def other_archives(connection: Connection, archive: Archive | None) -> dic
 
 
 class WatchedEmbedder(EmbedderLayer):
-    """An embedder that stores its last problem and has a circuit breaker for its provider."""
+    """Adds the last problem and a circuit breaker to an embedder."""
 
     def __init__(self, inner: Embedder) -> None:
         super().__init__(inner)
@@ -94,7 +93,7 @@ class WatchedEmbedder(EmbedderLayer):
         await self._inner.close()
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        """Embeds with the wrapped embedder. Raises Unreachable at once while the circuit is open."""
+        """Raises Unreachable at once while the circuit is open."""
         if not self.circuit.allow_request():
             raise Unreachable(self.problem)
         try:
@@ -123,7 +122,6 @@ class SharedCheck:
         self._checked_at = 0.0
 
     async def answer(self) -> dict[str, State]:
-        """Returns the state of each part."""
         stale = self._clock() - self._checked_at >= REUSED_SECONDS
         if self._running is None or (self._running.done() and stale):
             self._running = asyncio.create_task(self._run())
@@ -140,7 +138,7 @@ class SharedCheck:
 async def states(
     database: Database, parts: MemoryParts, embedder: WatchedEmbedder | None, circuits: Sequence[CircuitBreaker]
 ) -> dict[str, State]:
-    """Returns for each part whether it responds, its version and problem, and `required` (default true)."""
+    """Returns for each part `ok`, `required` (default true) and details."""
     archive = parts.archive
     checks: dict[str, Awaitable[State]] = {
         "postgresql": _checked(database.ping()),
@@ -150,7 +148,7 @@ async def states(
     if database.reads_elsewhere:
         checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
     found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))
-    # Models are not called for a check: the result of the last request is reported.
+    # Models are not called: the result of the last request is reported.
     found["embedder"] = {"ok": True, "model": "none"} if embedder is None else _model_state(embedder)
     for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter)):
         if model is not None:

@@ -16,11 +16,9 @@ _EXTRAS = {"local": "server", "minilm": "server", "cross_encoder": "server"}
 
 
 def resolve(name: str, table: Mapping[str, str], *, kind: str) -> Any:
-    """Returns the object of `name`: a key of `table`, or a path `module:attribute`.
+    """Returns the object of `name`: a key of `table`, or a path `module:attribute`. Imports its module.
 
-    The module is imported here, so packages are loaded only if chosen. `kind` names the choice in messages
-    ("embedder"). Raises ConfigurationError for an unknown name, for a module that cannot be imported (with
-    the package to install) and for a missing attribute.
+    `kind` names the choice in messages. Raises ConfigurationError, with the package to install if one is missing.
     """
     target = table.get(name, name)
     module_name, _, attribute = target.partition(":")

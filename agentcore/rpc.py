@@ -1,7 +1,6 @@
 """JSON-RPC 2.0 over jsonrpcserver: framing, batches, method table, errors. Independent of memory and HTTP.
 
-jsonrpcserver dispatches single calls only: by itself it rejects a batch with one invalid member, does not
-limit batches, accepts `NaN` as an id and sends exception messages to callers.
+jsonrpcserver dispatches single calls only: decision 10.
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ from agentcore.telemetry import describe_failure
 MAX_PROBLEMS = 20
 MAX_FIELD_CHARS = 200
 
-# Larger bodies are parsed and validated in a thread, so that other calls continue, and one at a time: several
-# threads would block the event loop through the GIL.
+# Larger bodies are parsed and validated in a thread, one at a time: several would block the event loop (GIL).
 LARGE_BODY_BYTES = 65_536
 _NOT_OUTLINE = bytes(set(range(256)) - set(b'"[]{},:'))
 _ONE_BRACKET = bytes.maketrans(b"{}", b"[]")
@@ -72,10 +70,7 @@ Arguments = ParamSpec("Arguments")
 
 @dataclass(frozen=True)
 class RpcMethod(Generic[ContextT]):
-    """One method: models, handler, required scope, and the order of positional params.
-
-    `reads`: no effect is lost if its result is not sent. `cost`: units of the rate limit in addition to 1.
-    """
+    """One method. `reads`: no effect is lost if its result is not sent. `cost`: rate limit units in addition to 1."""
 
     name: str
     params: type[BaseModel]
@@ -90,8 +85,6 @@ class RpcMethod(Generic[ContextT]):
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits of one body, and the timeout of one call."""
-
     max_batch_calls: int = MAX_BATCH_CALLS
     batch_concurrency: int = 8
     timeout_seconds: float = REQUEST_SECONDS
@@ -111,16 +104,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class NoCall:
-    """An invalid request: its error, and its id if it has one."""
-
     error: InvalidRequest
     id: str | None = None
 
 
 @dataclass(frozen=True)
 class Frame:
-    """The requests of a body, valid or not."""
-
     members: tuple[Call | NoCall, ...]
     is_batch: bool
     is_large: bool = False
@@ -128,7 +117,7 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Outcome of one request. `method`: a method's name, `unknown` or `invalid`, to bound metrics."""
+    """Outcome of one request. `method`: a method's name, `unknown`, `invalid` or `none`, to bound metrics."""
 
     method: str
     outcome: str
@@ -138,10 +127,7 @@ class Report:
 
 @dataclass(frozen=True)
 class Session(Generic[ContextT]):
-    """The caller of a body: scopes, a factory of the call context, and a callback for outcomes.
-
-    `slot`: a context that each call of a batch runs in; it may raise AgentCoreError.
-    """
+    """The caller of a body. `slot`: a context that each call of a batch runs in; it may raise AgentCoreError."""
 
     scopes: frozenset[str]
     open_context: Callable[[Call], ContextT]
@@ -186,17 +172,14 @@ _DECODER = json.JSONDecoder(
 
 
 def _outline(body: bytes) -> bytes:
-    """Returns the brackets, commas and colons outside of strings, without a loop in Python.
-
-    Raises TooLarge for more than MAX_VALUES values or MAX_MEMBERS_IN_ALL members.
-    """
+    """Returns the brackets, commas and colons outside of strings, without a loop in Python. Raises TooLarge."""
     marks = body.replace(rb"\\", b"").replace(rb"\"", b"").translate(_ONE_BRACKET, _NOT_OUTLINE)
     if marks.count(b'"') > 2 * (MAX_VALUES + MAX_MEMBERS_IN_ALL):
         raise _too_many("JSON values", "values", MAX_VALUES)
     outline = b"".join(marks.split(b'"')[::2])
     if outline.count(b",") + outline.count(b"[") > MAX_VALUES:
         raise _too_many("JSON values", "values", MAX_VALUES)
-    # Arrays and objects too: the garbage collector tracks each, and stops every thread.
+    # The garbage collector tracks each array and object, and stops every thread.
     if max(outline.count(b":"), outline.count(b"[")) > MAX_MEMBERS_IN_ALL:
         raise _too_many("members, arrays or objects", "all_members", MAX_MEMBERS_IN_ALL)
     return outline
@@ -289,10 +272,7 @@ def _member(value: Any) -> Call | NoCall:
 
 
 def read_frame(body: bytes, limits: Limits) -> Frame:
-    """Parses the calls of a body.
-
-    Raises ParseError, InvalidRequest (an empty batch) or TooLarge (a long one) for the whole body.
-    """
+    """Raises ParseError, InvalidRequest (an empty batch) or TooLarge (a long one) for the whole body."""
     parsed, is_large = _parse(body), len(body) > LARGE_BODY_BYTES
     if not isinstance(parsed, list):
         return Frame((_member(parsed),), is_batch=False, is_large=is_large)
@@ -314,7 +294,7 @@ def _field(location: Iterable[Any]) -> str:
 def invalid_params(cause: ValidationError) -> InvalidParams:
     """Returns the problem of each field, never the value that was sent."""
     found = cause.errors(include_url=False, include_context=False, include_input=False)
-    # Each member of a union reports the same problem of a field: deduplicated.
+    # Each member of a union reports the same problem of a field.
     problems = dict.fromkeys((_field(each["loc"]), problem_sentence(each)) for each in found)
     named = [{"field": field, "problem": problem} for field, problem in problems]
     return InvalidParams(data={"errors": named[:MAX_PROBLEMS]})
@@ -330,7 +310,6 @@ def _opaque(cause: BaseException, method: str) -> AgentCoreError:
 
 
 def error_member(error: AgentCoreError) -> dict[str, Any]:
-    """Returns an exception as a JSON-RPC error object."""
     data = {**error.data, "retryable": True} if error.retryable else error.data
     return {"code": int(error.code), "message": error.message, **({"data": data} if data else {})}
 
@@ -345,7 +324,7 @@ def _response(said: bytes, identity: str | None, a2a: str | None) -> bytes:
 
 
 def error_answer(error: AgentCoreError, identity: str | None = None) -> bytes:
-    """Returns a whole response with `error`; `identity` is the id as JSON text."""
+    """Returns a whole response; `identity` is the id as JSON text."""
     return _response(_error_text(error_member(error)), identity, None)
 
 
@@ -354,8 +333,6 @@ def error_answer(error: AgentCoreError, identity: str | None = None) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """Context that the dispatcher passes to a bound method."""
-
     call: Call
     session: Session[Any]
     is_large: bool
@@ -440,8 +417,6 @@ def _bind(
 
 
 class MethodTable(Generic[ContextT]):
-    """The methods of a service."""
-
     def __init__(self, methods: Iterable[RpcMethod[ContextT]], limits: Limits) -> None:
         self.limits = limits
         self._methods = {method.name: method for method in methods}
@@ -451,11 +426,9 @@ class MethodTable(Generic[ContextT]):
         }
 
     def method(self, name: str) -> RpcMethod[ContextT] | None:
-        """Returns the method of this name, if there is one."""
         return self._methods.get(name)
 
     async def read(self, body: bytes) -> Frame:
-        """Parses the calls of a body. Raises as `read_frame` does."""
         if len(body) <= LARGE_BODY_BYTES:
             return read_frame(body, self.limits)
         return await _in_turn(self._large, read_frame, body, self.limits)
@@ -504,8 +477,7 @@ class MethodTable(Generic[ContextT]):
         return answer
 
     async def _dispatched(self, call: Call, turn: _Turn) -> tuple[bytes | None, dict[str, Any]]:
-        """Returns the result as JSON text, else None, and the error object."""
-        # A notification is dispatched with an id too: only the report receives its outcome.
+        # A notification is dispatched with an id too: the report needs its outcome.
         request = {"method": call.method, "params": call.params, "id": None}
         response = cast(
             dict[str, Any],

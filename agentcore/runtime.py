@@ -24,7 +24,7 @@ from agentcore.maintenance.job_queue import JobWorker
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.embedding_cache import CachingEmbedder
-from agentcore.memory.embeddings import BatchingEmbedder, Embedder, RelationClassifier
+from agentcore.memory.embeddings import BatchingEmbedder, Embedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query_samples import query_samples
@@ -41,7 +41,7 @@ JOBS_GRACE_SHARE = 0.8
 
 @dataclass
 class Runtime:
-    """The running service without HTTP. Its parts change when another model comes into force."""
+    """The running service without HTTP."""
 
     settings: Settings
     home: Home
@@ -56,30 +56,26 @@ class Runtime:
     jobs: JobWorker
 
     def manager_for(self, caller: Caller) -> MemoryManager:
-        """Returns the memory manager of the caller's agent."""
         return MemoryManager(self.parts, caller)
 
     def adopt(self, parts: MemoryParts, base_embedder: WatchedEmbedder | None) -> None:
-        """Switches to these parts for calls and background tasks that start from now on; None keeps the embedder."""
+        """Calls and background tasks that start from now on use these parts; None keeps the embedder."""
         self.parts = parts
         self.base_embedder = base_embedder or self.base_embedder
         self.maintenance.adopt(parts)
         self.jobs.adopt(parts)
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
-        """Returns for each part whether it responds, its version and its problem."""
         return await readiness.states(self.database, self.parts, self.base_embedder, self.circuits)
 
     @property
     def circuits(self) -> list[CircuitBreaker]:
-        """Returns the circuits of all dependencies that have one."""
         parts = (self.redis, self.base_embedder, self.parts.archive, self.parts.rewriter, self.parts.fact_judge)
         circuits = (getattr(each, "circuit", None) for each in parts)
         return [*self.database.circuits, *(each for each in circuits if each is not None)]
 
 
 def home_of(settings: Settings) -> Home:
-    """Returns the configured home, else the platform's default."""
     return Home(settings.agentcore_home or default_home())
 
 
@@ -90,10 +86,7 @@ def can_attach(settings: Settings) -> bool:
 
 
 def database_url_of(settings: Settings) -> str:
-    """Returns the PostgreSQL URL: from the settings, else from the server that runs on this data directory.
-
-    Raises StartupError if neither has it.
-    """
+    """Returns the URL of the settings, else of the server that runs on this home. Raises StartupError."""
     database_url = revealed(settings.database_url) or attach(home_of(settings)).database_url
     if database_url is None:
         raise StartupError("No DATABASE_URL is set and no embedded PostgreSQL runs here.")
@@ -101,19 +94,13 @@ def database_url_of(settings: Settings) -> str:
 
 
 def urls_of(settings: Settings) -> tuple[str, str | None]:
-    """Returns the PostgreSQL and Redis URLs: from the settings, else from the server that runs on this directory.
-
-    Raises StartupError if neither has them.
-    """
+    """Returns the PostgreSQL and Redis URLs. Raises StartupError."""
     return database_url_of(settings), revealed(settings.redis_url) or attach(home_of(settings)).redis_url
 
 
 @asynccontextmanager
 async def running_database(settings: Settings) -> AsyncIterator[Database]:
-    """Opens the database of the running parts, for commands outside the service, until the block ends.
-
-    Raises StartupError if none is configured or its schema has another revision.
-    """
+    """Opens the database for commands outside the service. Raises StartupError."""
     database_url = database_url_of(settings)
     await asyncio.to_thread(migration.check_revision, database_url)
     database = Database(database_url, pool_size=1, timeout_seconds=settings.database_timeout_seconds)
@@ -128,10 +115,9 @@ async def running_database(settings: Settings) -> AsyncIterator[Database]:
 async def open_runtime(
     settings: Settings, *, log: Log = logger.info, migrate: bool = False, attach_only: bool = False
 ) -> AsyncIterator[Runtime]:
-    """Opens the whole service until the block ends.
+    """Starts embedded parts that have no URL; with `attach_only`, uses those of a running server.
 
-    Starts embedded parts that have no URL; with `attach_only`, uses those of a running server. An embedded
-    database is always migrated, another only with `migrate`. Raises ConfigurationError and StartupError.
+    An embedded database is always migrated, another only with `migrate`. Raises ConfigurationError and StartupError.
     """
     assembly.check_choices(settings)
     async with AsyncExitStack() as stack:
@@ -154,14 +140,6 @@ async def open_runtime(
         await readiness.check_dimensions(
             database, embedder, effective_settings.embedding_dimensions, in_force=current_model is not None
         )
-        meter = assembly.make_meter(settings, database, metrics)
-        reranker, rewriter = assembly.make_reranker(settings), assembly.make_rewriter(settings, meter)
-        fact_judge = assembly.make_fact_judge(settings, meter)
-        extractor, summariser = (assembly.make_extractor(settings, meter), assembly.make_summariser(settings, meter))
-        for model in (reranker, rewriter, fact_judge, extractor, summariser):
-            if model is not None:
-                await model.open()
-                stack.push_async_callback(model.close)
         parts = assembly.make_parts(
             effective_settings,
             home,
@@ -169,16 +147,10 @@ async def open_runtime(
             redis,
             embedder,
             metrics,
-            reranker=reranker,
-            rewriter=rewriter,
-            fact_judge=fact_judge,
-            extractor=extractor,
-            summariser=summariser,
-            meter=meter,
             in_force=current_model,
             samples=await query_samples(embedder, assembly.cache_of(settings)),
-            relations=_relations(effective_settings, stack),
         )
+        await _open_models(parts, stack)
         archive_status = await readiness.archive_state(database, parts.archive)
         if not archive_status["ok"]:
             logger.warning("archive: %s", archive_status["problem"])
@@ -207,11 +179,13 @@ async def open_runtime(
         yield runtime
 
 
-def _relations(settings: Settings, stack: AsyncExitStack) -> RelationClassifier | None:
-    classifier = assembly.make_relations(settings)
-    if classifier is not None:
-        stack.callback(classifier.close)
-    return classifier
+async def _open_models(parts: MemoryParts, stack: AsyncExitStack) -> None:
+    if parts.relations is not None:
+        stack.callback(parts.relations.close)
+    for model in (parts.reranker, parts.rewriter, parts.fact_judge, parts.extractor, parts.summariser):
+        if model is not None:
+            await model.open()
+            stack.push_async_callback(model.close)
 
 
 async def _start_parts(
@@ -246,7 +220,6 @@ async def _open_database(
 
 
 def _service_url(settings: Settings, home: Home, database_url: str) -> str | None:
-    """Returns the login for agents' calls; in the embedded PostgreSQL the service role has its own."""
     if settings.database_url is None:
         return service_url_of(home, database_url)
     return revealed(settings.database_service_url)
@@ -266,7 +239,6 @@ def _gone_reason(home: Home) -> Callable[[], str | None]:
 
 
 def start_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-    """Starts a background task; logs an unexpected exception that ends it."""
     task = asyncio.create_task(work)
     task.add_done_callback(_log_failure)
     return task
@@ -329,12 +301,11 @@ async def _run_in_background(stack: AsyncExitStack, runtime: Runtime, watch: Mod
     tasks = [start_task(duty) for duty in duties]
 
     async def end() -> None:
-        """A duty may be long (an index build): it is cancelled after the grace time, and repeated later."""
         watch.stop()
         runtime.maintenance.stop()
         runtime.jobs.stop()
         _, late = await asyncio.wait(tasks, timeout=runtime.settings.shutdown_grace_seconds)
-        for task in late:
+        for task in late:  # such as an index build, which is repeated later
             await _cancel(task)
 
     stack.push_async_callback(end)
@@ -395,10 +366,7 @@ def _register_metrics(runtime: Runtime) -> None:
 
 @asynccontextmanager
 async def memory_in_process(agent_id: str, settings: Settings) -> AsyncIterator[MemoryApi]:
-    """Opens the agent's memory in this process until the block ends.
-
-    Starts PostgreSQL and Redis, or attaches to those of a running service of the same home.
-    """
+    """Opens the agent's memory, with PostgreSQL and Redis of its own or of a running service."""
     attached = can_attach(settings)
     if attached:  # that server does the background work
         settings = settings.model_copy(update={"maintenance_in_server": False})

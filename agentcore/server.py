@@ -38,7 +38,7 @@ from agentcore.telemetry import describe_failure, new_request_id
 ENDPOINT = "/api/v1/jsonrpc"
 MCP_ENDPOINT = "/mcp"
 BACKLOG = 2_048
-# Longer than clients keep idle connections, so that no connection is closed while a request is sent.
+# Longer than clients keep idle connections: none is closed while a request is sent.
 KEEP_ALIVE_SECONDS = 75
 
 logger = logging.getLogger(__name__)
@@ -111,9 +111,8 @@ def create_app(
     methods: Sequence[RpcMethod[MemoryCall]] | None = None,
     read_metrics: Callable[[], Awaitable[bytes]] | None = None,
 ) -> Starlette:
-    """Returns the ASGI application of an open runtime; once `stopping` is set it rejects calls.
-
-    `read_metrics` returns the metrics of all processes of the service; None: this process is the only one.
+    """Returns the ASGI application; once `stopping` is set it rejects calls. `read_metrics` returns those of all
+    processes.
     """
     stopping = stopping or asyncio.Event()
     settings = runtime.settings
@@ -150,7 +149,6 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def stop_on_signals(stopping: asyncio.Event) -> Iterator[None]:
-    """Sets `stopping` on SIGINT and SIGTERM while the block runs."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for each in signals:
@@ -171,9 +169,8 @@ async def serve(
     on_listening: Callable[[str], None],
     connections: int = MAX_CONNECTIONS,
 ) -> None:
-    """Serves until `stopping` is set, then drains running calls for up to `grace_seconds`.
+    """Serves on a socket from `bound` until `stopping` is set, then drains calls for up to `grace_seconds`.
 
-    Listens on a socket from `bound` and closes it. Calls `on_listening` with the URL once it accepts calls.
     Connections above `connections` receive 503. Raises StartupError if it cannot listen.
     """
     server = _Server(
@@ -199,7 +196,6 @@ async def serve(
     with address:
         _listen(address)
         gc.freeze()  # excludes objects of the start from each collection
-        # A connection before uvicorn accepts stays in the backlog: the URL is valid from here on.
         on_listening(_url(address))
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(stop())
@@ -208,10 +204,7 @@ async def serve(
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Returns a socket bound to the address: connections are refused until `serve` listens on it.
-
-    Raises StartupError if the address is unavailable, so that a start fails early.
-    """
+    """Returns a socket bound to the address; `serve` listens on it. Raises StartupError."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except OSError as cause:
@@ -250,15 +243,15 @@ def _url(address: socket.socket) -> str:
 
 # A client must read this much of a buffered response in UNREAD_SECONDS.
 MIN_READ_BYTES = 65_536
-# Drains what a rejected client still sends: closing at once would reset the connection and lose the reply.
+# Time to drain a rejected client's data: closing at once would reset the connection and lose the reply.
 DRAIN_SECONDS = 2.0
-# File descriptors reserved for threads, Redis, the archive and the start of embedded servers.
+# File descriptors for threads, Redis, the archive and embedded servers.
 RESERVED_FILES = 48
 MIN_CONNECTIONS = 4
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """Adds limits to uvicorn's protocol, which has none for headers and unread responses."""
+    """Adds limits of headers and unread responses to uvicorn's protocol."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn
         super().connection_made(transport)
@@ -375,10 +368,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
 
 def connection_limit(wanted: int, pool_size: int) -> int:
-    """Returns how many connections may be open, so that the pools and dependencies have file descriptors.
-
-    First raises this process's soft limit of open files to its hard limit.
-    """
+    """Returns how many connections may be open, after raising this process's limit of open files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with suppress(ValueError, OSError):  # a system may allow less than the hard limit that it reports
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,7 +1,4 @@
-"""Settings with a structure of their own: archive options, language models, secrets of tokens.
-
-They may contain keys: no message here quotes a value.
-"""
+"""Settings with a structure of their own. They may contain keys: no message here quotes a value."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ from agentcore.summary_rules import SummaryRules
 
 KEY_BYTES = 32
 KeyId = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")]
-# A copy is read back before its memory is deleted, which excludes storage classes that need a restore first.
+# Storage classes without a restore: a copy is read back before its memory is deleted.
 READABLE_AT_ONCE = ("STANDARD", "STANDARD_IA", "ONEZONE_IA", "INTELLIGENT_TIERING", "GLACIER_IR", "REDUCED_REDUNDANCY")
 
 
@@ -46,11 +43,7 @@ EncryptionKey = Annotated[SecretStr, AfterValidator(_key_digits)]
 
 
 class ArchiveOptions(BaseModel):
-    """MEMORY_ARCHIVE_OPTIONS: all fields are optional; by default, copies are only compressed.
-
-    `keys`: AES-256 keys by id. `encrypt_with`: the key for new copies (default: the key, if there is exactly
-    one); the other keys decrypt older copies. The other fields are sent to S3 with each object.
-    """
+    """MEMORY_ARCHIVE_OPTIONS. `encrypt_with`: id of the key for new copies, by default the only key."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -82,14 +75,13 @@ class ArchiveOptions(BaseModel):
 
     @property
     def keyring(self) -> Keyring:
-        """Returns the keys as bytes."""
         only = next(iter(self.keys)) if len(self.keys) == 1 else None
         chosen = self.encrypt_with if "encrypt_with" in self.model_fields_set else only
         return Keyring({name: bytes.fromhex(key.get_secret_value()) for name, key in self.keys.items()}, chosen)
 
     @property
     def object_headers(self) -> Mapping[str, str]:
-        """Returns the S3 parameters of each object, by boto3's names."""
+        """By boto3's names."""
         told = {
             "StorageClass": self.storage_class,
             "ServerSideEncryption": self.server_side_encryption,
@@ -100,14 +92,14 @@ class ArchiveOptions(BaseModel):
 
 @dataclass(frozen=True)
 class Keyring:
-    """AES-256 keys by id, and the id of the key that encrypts new copies (None: no encryption)."""
+    """AES-256 keys by id, and the id of the key for new copies (None: no encryption)."""
 
     keys: Mapping[str, bytes] = field(default_factory=dict, repr=False)
     sealing_id: str | None = None
 
 
 def read_archive_options(text: str | None) -> ArchiveOptions:
-    """Parses the options from JSON. Raises ValueError with every problem, without quoting a value."""
+    """Raises ValueError with every problem."""
     try:
         return ArchiveOptions.model_validate_json(text or "{}")
     except ValidationError as cause:
@@ -128,13 +120,7 @@ Price = Annotated[Decimal, Field(ge=0, le=1_000_000, max_digits=12)]
 
 
 class LlmUseOptions(BaseModel):
-    """LLM_OPTIONS: all fields are optional.
-
-    `tokens_a_day` and `cost_a_day`: budget of each agent per day (UTC), 0: unlimited. `input_price` and
-    `output_price`: per million tokens, in the currency of `cost_a_day`. `concurrency`: per process.
-    `extract_facts` and `summaries`: defaults for agents without their own settings. `summariser`: writes a
-    model's summaries; a name or `module:attribute`. `api_key`: of the chat model's endpoint, if not OpenAI's.
-    """
+    """LLM_OPTIONS. Budgets are per agent and day (UTC), 0: unlimited; prices per million tokens."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
@@ -149,12 +135,12 @@ class LlmUseOptions(BaseModel):
     api_key: Annotated[SecretStr, Field(min_length=1)] | None = None
 
     def micros(self, input_tokens: int, output_tokens: int) -> Decimal:
-        """Returns the cost of these tokens, in millionths of the currency."""
+        """Returns the cost in millionths of the currency."""
         return input_tokens * self.input_price + output_tokens * self.output_price
 
 
 def read_llm_options(given: str | None) -> LlmUseOptions:
-    """Parses the setting's JSON text. Raises ValueError with every problem."""
+    """Raises ValueError with every problem."""
     try:
         options = LlmUseOptions() if given is None else LlmUseOptions.model_validate_json(given)
     except ValidationError as cause:
@@ -178,10 +164,7 @@ _PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True)
 class LlmEndpoint:
-    """The chat model's endpoint and API key: a key is only sent to the vendor it belongs to.
-
-    `base_url` None: OpenAI's own. `withheld`: an OpenAI key is set, but not sent to this address.
-    """
+    """`base_url` None: OpenAI's own. `withheld`: an OpenAI key is set, but belongs to another vendor."""
 
     base_url: str | None
     api_key: str | None = field(default=None, repr=False)
@@ -189,20 +172,17 @@ class LlmEndpoint:
 
     @property
     def is_known(self) -> bool:
-        """Returns whether an endpoint is configured: a URL, or OpenAI's with a key."""
         return self.base_url is not None or self.api_key is not None
 
     @property
     def host(self) -> str:
-        """Returns the host name, without credentials or path."""
         return OFFICIAL_HOST if self.base_url is None else _origin(self.base_url)[1]
 
 
 def llm_endpoint(
     own_key: str | None, openai_key: str | None, llm_base_url: str | None, openai_base_url: str | None
 ) -> LlmEndpoint:
-    """Returns the endpoint with its own key, else with OpenAI's if its origin is OpenAI's or
-    OPENAI_BASE_URL's."""
+    """Returns the endpoint with its own key, else with OpenAI's if its origin is OpenAI's or OPENAI_BASE_URL's."""
     base_url = llm_base_url or openai_base_url
     if own_key is not None or openai_key is None:
         return LlmEndpoint(base_url, own_key)
@@ -228,23 +208,17 @@ def _origin(url: str) -> tuple[str, str, int | None]:
     return parts.scheme, parts.hostname or "", port or _PORTS.get(parts.scheme)
 
 
-# The secrets of HS256 tokens, as JWT_SECRET_KEY or the home's own file contains them.
 MIN_SECRET_BYTES = 32
-# 32 random hexadecimal digits have fewer less than once in ten million.
 MIN_DISTINCT_BYTES = 8
 _MAKE_ONE = "make one with `openssl rand -hex 32`."
 
 
 def new_secret() -> str:
-    """Returns a secret of 256 random bits."""
     return secrets.token_hex(32)
 
 
 def read_secrets(text: str) -> list[str]:
-    """Returns the secrets of a JSON list of texts, else the whole text as the only one.
-
-    The first signs, all verify. Raises ValueError with a fix, which quotes no secret.
-    """
+    """Returns the secrets of a JSON list of texts, else the whole text as the only one. Raises ValueError."""
     found = _listed_secrets(text) if text.lstrip().startswith("[") else [text]
     for number, secret in enumerate(found, 1):
         problem = _secret_problem(secret.encode())

@@ -62,13 +62,11 @@ class SummaryRules(BaseModel):
 
     @property
     def max_messages(self) -> int:
-        """Returns the maximum number of messages of one summary."""
         named = {"user_turns": MESSAGES_PER_TURN * self.user_turns, "message_count": self.message_count}
         return max(SEGMENT_MESSAGES, named.get(self.trigger, 0))
 
     @property
     def is_count_based(self) -> bool:
-        """Returns whether the trigger counts pending messages or turns."""
         return self.trigger in ("user_turns", "message_count")
 
     def is_due(self, *, messages: int, user_turns: int) -> bool:

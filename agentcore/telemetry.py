@@ -72,8 +72,6 @@ class _Watched(Collector):
 
 
 class Metrics:
-    """The metrics of one service, in their own registry."""
-
     content_type = CONTENT_TYPE_LATEST
 
     def __init__(self) -> None:
@@ -133,7 +131,6 @@ class Metrics:
         self._rate_limited.inc(calls)
 
     def job_ended(self, job: str, outcome: Literal["done", "failed", "stopped"]) -> None:
-        """`job` is a registered name."""
         self._jobs.labels(job, outcome).inc()
 
     def llm_asked(self, work: str, outcome: str) -> None:
@@ -152,12 +149,11 @@ class Metrics:
         self._registry.register(_Watched(f"agentcore_{name}", description, label, read, kind))
 
     def exposition(self) -> bytes:
-        """Returns all metrics in Prometheus' text format."""
         return generate_latest(self._registry)
 
 
 class Steps:
-    """Times a call's steps: `with steps("embed"): ...`. Times of a repeated step are added."""
+    """Times a call's steps: `with steps("embed"): ...`; a repeated step adds up."""
 
     def __init__(self, metrics: Metrics | None = None, clock: Callable[[], float] = time.perf_counter) -> None:
         self._metrics = metrics
@@ -177,7 +173,7 @@ class Steps:
 
     @property
     def timings_ms(self) -> dict[str, float]:
-        """Returns milliseconds by step, rounded up to TIMING_STEP_MS, in the order in which they ended."""
+        """Rounded up to TIMING_STEP_MS, in the order in which the steps ended."""
         return {
             step: max(1, math.ceil(seconds * 1_000 / TIMING_STEP_MS)) * TIMING_STEP_MS
             for step, seconds in self._seconds.items()
@@ -211,7 +207,6 @@ class Trace:
         return cls(trace_id, span_id, bool(int(flags, 16) & 1))
 
     def child(self) -> Trace:
-        """Returns a new span in the same trace."""
         return Trace(self.trace_id, secrets.token_hex(8), self.sampled)
 
     def __str__(self) -> str:
@@ -260,12 +255,15 @@ def _short(name: str, text: str) -> str:
     return text if name == "failure" else text[:MAX_FIELD_CHARS]
 
 
+def _moment(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+
+
 class _JsonForm(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         return json.dumps(
             {
-                "time": moment,
+                "time": _moment(record),
                 "level": record.levelname,
                 "logger": record.name,
                 "message": record.getMessage(),
@@ -276,12 +274,11 @@ class _JsonForm(logging.Formatter):
 
 class _TextForm(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         fields = _fields(record)
         failure = fields.pop("failure", None)
         pairs = "".join(f" {name}={_quoted(value)}" for name, value in fields.items())
         tail = "" if failure is None else "\n" + str(failure)
-        return f"{moment} {record.levelname:<7} {record.name}: {record.getMessage()}{pairs}{tail}"
+        return f"{_moment(record)} {record.levelname:<7} {record.name}: {record.getMessage()}{pairs}{tail}"
 
 
 def _quoted(value: str | float) -> str:
@@ -295,13 +292,13 @@ def _log_retry(details: RetryDetails) -> None:
 
 
 def configure_logging(level: str, form: Literal["json", "text"]) -> None:
-    """Configures logging to standard error, in one format for our lines and the libraries'."""
+    """Logs to standard error, in one format for our lines and the libraries'."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_JsonForm() if form == "json" else _TextForm())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    # An outage of PostgreSQL is one line of its circuit breaker, not one per attempt to connect.
+    # The circuit breaker logs an outage once, the pool each attempt to connect.
     logging.getLogger("psycopg").setLevel(logging.ERROR)
     set_on_retry_hooks([_log_retry])
     logging.getLogger("agentcore").setLevel(level)

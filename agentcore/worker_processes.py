@@ -1,7 +1,6 @@
 """Additional processes of one service: they answer calls on its socket, and share its metrics.
 
-Each ends at the end of its standard input, so none outlives the service. Background work is done by the first
-process, or by `agentcore worker`.
+Each ends at the end of its standard input, so none outlives the service.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 WORKER_MODULE = "agentcore.cli.worker_process"
-# Delay of a restart, doubled each time. A process that ran for the longest delay is restarted after the first one.
+# Delay of a restart, doubled each time, until a process ran for the longest one.
 FIRST_RESTART_SECONDS, MAX_RESTART_SECONDS = 1.0, 30.0
 PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 # Added to the grace time of calls, for the process to close its resources.
@@ -48,10 +47,10 @@ async def worker_processes(
     stopping: asyncio.Event,
     forced: asyncio.Event,
 ) -> AsyncIterator[None]:
-    """Runs `count` processes that answer calls on this socket; restarts those that end.
+    """Runs `count` processes on this socket; restarts those that end.
 
-    Once `stopping` is set, or at the end of the block, they have `grace_seconds` for running calls; once `forced` is
-    set, they are killed.
+    Once `stopping` is set, or at the end of the block, they have `grace_seconds` for running calls; `forced` kills
+    them.
     """
     ending = asyncio.Event()
     supervisor = _Supervisor(listener, metrics_directory, grace_seconds, ending, forced)
@@ -99,7 +98,7 @@ class _Supervisor:
 
     async def _start(self) -> Process:
         descriptor = self.listener.fileno()
-        # -P: no module of the current directory. A session of its own: Ctrl-C stops it through the first process.
+        # -P: no module of the current directory. Its own session: Ctrl-C stops it through the first process.
         command = (sys.executable, "-P", "-m", WORKER_MODULE, str(descriptor), str(self.metrics_directory))
         paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])]
         return await asyncio.create_subprocess_exec(
@@ -124,7 +123,6 @@ class _Supervisor:
 
 
 async def _first_of(*events: Awaitable[object], timeout: float | None = None) -> None:  # noqa: ASYNC109 - of all
-    """Waits for the first of these, or until the timeout."""
     waits = [asyncio.ensure_future(each) for each in events]
     await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
     for each in waits:
@@ -133,10 +131,7 @@ async def _first_of(*events: Awaitable[object], timeout: float | None = None) ->
 
 @asynccontextmanager
 async def shared_metrics(local: Callable[[], bytes], directory: Path) -> AsyncIterator[ReadMetrics]:
-    """Serves this process's metrics to the others until the block ends.
-
-    Yields a function that returns the merged metrics of all processes.
-    """
+    """Serves this process's metrics to the others; yields a function that merges those of all."""
     name = f"{os.getpid()}.sock"
 
     async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -162,7 +157,7 @@ def _other_sockets(directory: Path, own: str) -> list[Path]:
 
 
 async def _read(path: Path) -> bytes:
-    """Returns the metrics of another process; empty if it ends meanwhile or does not answer in time."""
+    """Returns another process's metrics; empty if it ends or does not answer in time."""
     try:
         async with asyncio.timeout(METRICS_SECONDS):
             reader, writer = await asyncio.open_unix_connection(path)
@@ -176,10 +171,7 @@ async def _read(path: Path) -> bytes:
 
 
 def merge_metrics(expositions: Iterable[bytes]) -> bytes:
-    """Returns one exposition in Prometheus's text format with the sum of each sample, and the earliest `_created`.
-
-    Counters of a process that ended are missing from then on.
-    """
+    """Returns the sum of each sample, and the earliest `_created`. Counters of an ended process are missing."""
     metrics: dict[str, Metric] = {}
     samples: defaultdict[tuple[str, str, tuple[tuple[str, str], ...]], list[float]] = defaultdict(list)
     for text in expositions:

@@ -1,8 +1,4 @@
-"""The MkDocs hook of this repository: pages outside docs/, and directories in the menu.
-
-Pages link to each other as files of the repository. The site has the pages of docs/ and some from outside, so
-the hook rewrites the links of both.
-"""
+"""The MkDocs hook: adds pages outside docs/, expands directories in the menu, rewrites links."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = "docs/"
-# Patterns of the pages outside docs/ that the site includes; the README is its first page.
+# The README is the first page.
 OUTSIDE = (
     "README.md",
     "CONTRIBUTING.md",
@@ -34,13 +30,12 @@ FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 
 
 def outside() -> dict[str, str]:
-    """Returns the repository paths of pages outside docs/, each with its path in the site."""
+    """Returns the paths in the repository and in the site."""
     found = (str(path.relative_to(ROOT)) for pattern in OUTSIDE for path in sorted(ROOT.glob(pattern)))
     return {place: FRONT.get(place, place) for place in found}
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Expands directories in the menu."""
     pages = [
         *(path.relative_to(config.docs_dir).as_posix() for path in Path(config.docs_dir).rglob("*.md")),
         *(uri for uri in outside().values() if uri.endswith(".md")),
@@ -51,14 +46,12 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Adds the pages outside docs/ to the site's files."""
     for place, page in outside().items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / place)))
     return files
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrites a page's links to pages of the site."""
     places = outside()
     here = page.file.src_uri
     source = next((place for place, uri in places.items() if uri == here), DOCS + here)
@@ -73,7 +66,6 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _pages_of(menu: Any) -> Iterator[str]:
-    """Yields every page that a menu names explicitly."""
     for entry in menu:
         for part in entry.values() if isinstance(entry, dict) else [entry]:
             yield from [FRONT.get(part, part)] if isinstance(part, str) else _pages_of(part)

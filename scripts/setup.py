@@ -1,7 +1,6 @@
-"""Manages the checkout's .venv: creates it from the locked requirements, and exits early when it is current.
+"""Creates the checkout's .venv from the locked requirements, and exits early when it is current.
 
-Runs under any Python without packages, so it imports the standard library only. Finished steps are recorded
-in .venv/setup.json; an incomplete environment is recreated.
+Runs under any Python without packages. Finished steps are recorded in .venv/setup.json.
 """
 
 from __future__ import annotations
@@ -28,22 +27,20 @@ REQUIREMENTS = ROOT / "requirements"
 TYPESCRIPT = ROOT / "clients" / "typescript"
 SUPPORTED = ("3.13", "3.12", "3.11")
 SERVICE_LOCKS = ("lock.txt", "model.txt")
-# Requirements of single Makefile targets, each an option of this script.
+# Requirements of single Makefile targets, by this script's option.
 MORE_LOCKS = {"integrations": "integrations.txt", "docs": "docs.txt"}
 TAIL_LINES = 30
 
 
 class StepFailed(Exception):
-    """A failed setup command; the message is its output."""
+    """The message is the command's output."""
 
 
 def fail(message: str) -> NoReturn:
-    """Exits with one clear message instead of a traceback."""
     sys.exit(f"set-up: {message}")
 
 
 def this_python() -> str:
-    """Returns version and home of the running interpreter, also inside the .venv."""
     return f"{sys.version_info[0]}.{sys.version_info[1]} {Path(sys.base_prefix).resolve()}"
 
 
@@ -59,8 +56,7 @@ def digest(*paths: Path) -> str:
 
 
 def read_state() -> dict[str, str]:
-    """Returns the recorded state; empty if the .venv is missing, incomplete or moved, or its Python was
-    removed."""
+    """Returns an empty state if the .venv is missing, incomplete or moved, or its Python was removed."""
     try:
         state: dict[str, str] = json.loads(STATE.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -76,11 +72,11 @@ def write_state(state: dict[str, str]) -> None:
 
 
 def run(*command: str) -> None:
-    """Runs a command quietly; on failure raises with the end of its output."""
+    """Raises StepFailed."""
     foreign = ("PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "PIP_USER", "PIP_TARGET", "PIP_PREFIX")
     environment = {name: value for name, value in os.environ.items() if name not in foreign}
     environment.update(PIP_DISABLE_PIP_VERSION_CHECK="1", UV_PYTHON_DOWNLOADS="never")
-    # Use the machine's certificates, as pip does; required behind a company's proxy.
+    # The machine's certificates, as pip does: required behind a company's proxy.
     environment.setdefault("UV_SYSTEM_CERTS", "1")
     done = subprocess.run(
         command,
@@ -98,7 +94,6 @@ def run(*command: str) -> None:
 
 @contextmanager
 def step(title: str) -> Iterator[None]:
-    """Prints one line: the title while the step runs, and its seconds at the end."""
     print(f"set-up: {title} ...", end="", flush=True)
     started = time.monotonic()
     try:
@@ -112,7 +107,7 @@ def pip(*arguments: str) -> None:
 
 
 def make_venv() -> None:
-    # Inside the .venv, use the interpreter that created it, as the running one is about to be deleted.
+    # Inside the .venv: the interpreter that created it.
     base = getattr(sys, "_base_executable", None) or sys.executable
     shutil.rmtree(VENV, ignore_errors=True)
     if VENV.exists():
@@ -121,12 +116,10 @@ def make_venv() -> None:
 
 
 def install_packages(locks: Sequence[str]) -> None:
-    """Installs the locked packages: with uv, which is several times faster, or pip, which knows the machine's
-    mirrors."""
+    """Installs the locked packages with uv, or with pip, which knows the machine's mirrors."""
     pip("--require-hashes", "--no-deps", "--only-binary=:all:", "-r", str(REQUIREMENTS / "build.txt"))
     locked = [str(REQUIREMENTS / name) for name in locks]
-    # jsonrpcserver is published as source only; the locked setuptools builds it, so no unlocked package is
-    # fetched.
+    # jsonrpcserver is published as source only; the locked setuptools builds it.
     rules = ["--require-hashes", "--no-build-isolation", "--only-binary=:all:", "--no-binary=jsonrpcserver"]
     try:
         run(str(VENV / "bin" / "uv"), "pip", "sync", "--quiet", "--python", str(VENV_PYTHON), *rules, *locked)
@@ -136,9 +129,8 @@ def install_packages(locks: Sequence[str]) -> None:
 
 
 def install_typescript() -> bool:
-    """Installs the type checker of the TypeScript client; returns False if it is unavailable, as it is
-    optional."""
-    # An unresponsive registry would delay every make, so the number of attempts is two, not three.
+    """Returns False if the compiler is unavailable, as it is optional."""
+    # An unresponsive registry would delay every make.
     quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=10000")
     try:
         run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *quick, "--prefix", str(TYPESCRIPT))
@@ -153,13 +145,12 @@ def install_typescript() -> bool:
 
 
 def install_project() -> None:
-    """Installs this checkout in place, so that .venv/bin/agentcore runs the edited code."""
     pip("--no-deps", "--no-build-isolation", "--editable", str(ROOT))
 
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Serializes concurrent setups of one checkout; the second one then finds its work done."""
+    """Serializes concurrent setups of one checkout."""
     checkout = os.open(ROOT, os.O_RDONLY)
     try:
         fcntl.flock(checkout, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -184,7 +175,7 @@ def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
         state = {"python": python, "root": str(ROOT)}
     locks = digest(Path(__file__), *sorted(REQUIREMENTS.glob("*.txt")))
     if (state.get("locks"), state.get("kinds")) != (locks, " ".join(kinds)):
-        # A killed installer can leave packages that look complete, so a fresh environment is safer.
+        # A killed installer can leave packages that look complete.
         STATE.unlink(missing_ok=True)
         with step("locked packages, the embedding model (first time: some 400 MB)"):
             install_packages(kinds)
@@ -210,7 +201,6 @@ def works(python: str) -> bool:
 
 
 def supported_python() -> str | None:
-    """Returns the newest supported Python on the PATH, if the machine's python3 is too old or too new."""
     found = filter(None, (shutil.which(f"python{version}") for version in SUPPORTED))
     return next(filter(works, found), None)
 

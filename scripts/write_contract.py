@@ -1,7 +1,4 @@
-"""Writes the committed contract to docs/reference: the OpenRPC document, the JSON Schemas, the error table.
-
-Usage: write_contract.py. A test compares the files with its output.
-"""
+"""Writes the committed contract: the OpenRPC document, the JSON Schemas, the error table. A test compares them."""
 
 from __future__ import annotations
 
@@ -36,7 +33,6 @@ is one such error: no token, a body that is too large, too many requests.
 
 
 def contract_files() -> dict[str, str]:
-    """Returns the text of each contract file by name."""
     methods = memory_methods()
     described = [method for method in methods if method.name != DISCOVER]
     schemas = schema_document(described, f"{TITLE}: params and results")

@@ -1,22 +1,23 @@
-"""Writes the derived pages: methods, settings, commands, decisions, and .env.example.
-
-Usage: write_reference.py. A test compares the files with its output.
-"""
+"""Writes the derived pages: methods, settings, commands, decisions, and .env.example. A test compares them."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import re
-import runpy
 from collections.abc import Iterator, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import typer
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
+from rich.text import Text
 
+from agentcore.cli import COMMANDS, MODULES
+from agentcore.cli.app import app
 from agentcore.config import Settings
 from agentcore.limits import LIMITS
 from agentcore.memory.jsonrpc import DISCOVER, json_schemas, memory_methods
@@ -24,7 +25,6 @@ from agentcore.memory.params.memories import Filters
 from agentcore.rpc import RpcMethod
 
 ROOT = Path(__file__).resolve().parents[1]
-COMMANDS = ROOT / "scripts" / "write_commands.py"
 Schema = dict[str, Any]
 
 METHODS_HEAD = """\
@@ -88,6 +88,15 @@ This page is written by `scripts/write_reference.py`.
 | | Decision | Status |
 | --- | --- | --- |
 """
+COMMANDS_HEAD = """\
+# Command line
+
+What `agentcore --help` and the `--help` of each command say. Answers go to standard output, everything else
+to standard error; a command that failed ends with 1, one that was called wrongly with 2.
+
+This page is written by `scripts/write_reference.py`.
+"""
+COMMANDS_TABLE = "| Argument or option | Default | Meaning |\n| --- | --- | --- |\n"
 # Units by the suffix of a setting's name.
 UNITS = {
     "_seconds": "seconds",
@@ -114,19 +123,17 @@ _SECTION = re.compile(r"^    # (?P<title>.+)$|^    (?P<field>[a-z_0-9]+): ", re.
 
 
 def reference_files() -> dict[str, str]:
-    """Returns the text of each file by its path in the checkout."""
     return {
         "docs/reference/methods.md": methods_page(),
         "docs/reference/settings.md": settings_page(),
         "docs/reference/limits.md": limits_page(),
-        "docs/reference/cli.md": runpy.run_path(str(COMMANDS))["commands_page"](),
+        "docs/reference/cli.md": commands_page(),
         "docs/decisions/index.md": decisions_page(),
         ".env.example": env_example(),
     }
 
 
 def limits_page() -> str:
-    """Returns the page of all limits of requests, responses and connections."""
     rows = (
         f"| {limit.what} | {limit.value:,} {limit.unit} | `{limit.name}` | "
         f"{f'`{limit.setting}`' if limit.setting else ''} | {limit.beyond} |\n"
@@ -139,7 +146,6 @@ def limits_page() -> str:
 
 
 def methods_page() -> str:
-    """Returns the page of every method with its params, results and objects."""
     page = _Page()
     parts = [METHODS_HEAD, *map(page.method, page.methods)]
     parts += [FILTERS_HEAD, page.table(page.filters, given=True), OBJECTS_HEAD]
@@ -148,8 +154,6 @@ def methods_page() -> str:
 
 
 class _Page:
-    """The schemas of one page."""
-
     def __init__(self) -> None:
         self.methods = [method for method in memory_methods() if method.name != DISCOVER]
         self.schemas, self.objects = json_schemas(self.methods, "#/{model}")
@@ -160,7 +164,6 @@ class _Page:
         self.given = set(self._reached(params))
 
     def _reached(self, schemas: Any) -> Iterator[str]:
-        """Yields the names of the objects that schemas refer to, directly or transitively."""
         pending, seen = [schemas], set[str]()
         while pending:
             current = pending.pop()
@@ -208,7 +211,6 @@ class _Page:
         return self._type(schema), schema.get("description", "")
 
     def object(self, name: str) -> str:
-        """Returns an object's section, with required fields for objects that callers pass."""
         schema = self.objects[name]
         head = f"### {name}\n\n{schema.get('description', '')}".strip() + "\n\n"
         if "enum" in schema:
@@ -217,7 +219,6 @@ class _Page:
         return head + self.table(schema["properties"], given=name in self.given, required=required)
 
     def table(self, fields: Schema, *, given: bool = False, required: Sequence[str] = ()) -> str:
-        """Returns a table of fields; params have defaults."""
         head = ["Field", "Type", *["Default"] * given, "Meaning"]
         rows = [head, ["---"] * len(head)]
         for name, schema in fields.items():
@@ -312,12 +313,10 @@ def _setting(name: str, field: FieldInfo) -> str:
 
 
 def unit_of(name: str) -> str | None:
-    """Returns a setting's unit, or None without one."""
     return next((unit for end, unit in UNITS.items() if name.endswith(end)), None)
 
 
 def default_text(field: FieldInfo) -> str:
-    """Returns the default as written in the environment; empty without one."""
     default = field.default
     if default is None or default is PydanticUndefined or isinstance(default, SecretStr):
         return ""
@@ -327,7 +326,6 @@ def default_text(field: FieldInfo) -> str:
 
 
 def settings_page() -> str:
-    """Returns a table of settings for each heading of `config.py`."""
     parts = [SETTINGS_HEAD]
     for title, name in sections():
         if name is None:
@@ -341,6 +339,52 @@ def settings_page() -> str:
 
 def _row(*cells: str) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
+# --- commands ---------------------------------------------------------------------------------------------
+
+
+def commands_page() -> str:
+    for module in MODULES:
+        import_module(module)
+    group: Any = typer.main.get_command(app)
+    panels: dict[str, list[str]] = {}
+    # In the order of COMMANDS, independent of earlier imports in this process.
+    for name in COMMANDS:
+        command = group.commands[name]
+        panels.setdefault(command.rich_help_panel, []).append(_command(f"agentcore {name}", command))
+    return COMMANDS_HEAD + "".join(f"\n## {panel}\n\n" + "\n".join(sections) for panel, sections in panels.items())
+
+
+def _command(name: str, command: Any) -> str:
+    context = typer.Context(command, info_name=name)
+    usage = " ".join([name, *command.collect_usage_pieces(context)])
+    parts = [f"### {name}\n", f"{_plain(command.help)}\n", f"```text\n{usage}\n```\n"]
+    params = [param for param in command.params if not param.hidden and param.name != "help"]
+    if params:
+        parts.append(COMMANDS_TABLE + "".join(_param_row(param, context) for param in params))
+    if command.epilog:
+        _, _, lines = _plain(command.epilog).partition("\n")
+        parts.append(f"Examples:\n\n```text\n{inspect.cleandoc(lines)}\n```\n")
+    below = getattr(command, "commands", {})
+    return "\n".join([*parts, *(_command(f"{name} {each}", inner) for each, inner in below.items())])
+
+
+def _param_row(param: Any, context: Any) -> str:
+    if param.param_type_name == "argument":
+        named = param.display_name_raw
+    else:
+        flag = getattr(param, "is_flag", False)
+        named = " / ".join([*param.opts, *param.secondary_opts]) + (
+            "" if flag else f" {param.display_type_rich(ctx=context)}"
+        )
+    told = isinstance(param.default, str | int | float) and not isinstance(param.default, bool)
+    default = "required" if param.required else f"`{param.default}`" if told else ""
+    return _row(f"`{named}`", default, _plain(param.help))
+
+
+def _plain(text: str | None) -> str:
+    return Text.from_markup(inspect.cleandoc(text or "")).plain.strip("\n")
 
 
 # --- decisions ---------------------------------------------------------------------------------------------
@@ -361,7 +405,6 @@ REMOVED_DECISIONS = (13, 41, 62)
 
 
 def decisions_page() -> str:
-    """Returns every decision by number, with its status."""
     rows = []
     for path in sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md")):
         text = path.read_text(encoding="utf-8")

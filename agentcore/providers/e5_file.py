@@ -28,14 +28,14 @@ _parsing_headers = threading.Lock()
 
 
 def read_arrays(content: bytes) -> Mapping[str, NDArray[np.float16]]:
-    """Returns all arrays of an npz file. Raises ValueError if it is invalid, or contains objects."""
+    """Returns the arrays of an npz file. Raises ValueError."""
     with _parsing_headers, np.load(BytesIO(content), allow_pickle=False) as arrays:
         return dict(arrays)
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Unigram pieces by text, the log probability of each id, and the replacements of single characters."""
+    """Pieces by text, the log probability of each id, and replacements of characters."""
 
     ids: dict[str, int]
     scores: array[float]
@@ -43,8 +43,6 @@ class Vocabulary:
 
 
 class E5File:
-    """The memory-mapped file. Only the parts that are read take memory."""
-
     def __init__(self, path: Path) -> None:
         # A base array over the same memory: slicing a memmap takes ten times as long.
         self._bytes: Bytes = np.asarray(np.memmap(path, np.uint8, "r"))
@@ -60,7 +58,6 @@ class E5File:
         self._tensors = dict(self._tensor() for _ in range(*self._unpack("<i")))
 
     def floats(self, name: str) -> Floats:
-        """Returns a float32 tensor, flat."""
         return self._tensors[name].view(np.float32)
 
     def blocks(self, name: str, width: int) -> Bytes:
@@ -86,9 +83,8 @@ class E5File:
 
 
 def _split(utf8: Bytes, offsets: NDArray[np.uint32]) -> list[str]:
-    """Returns the texts between byte offsets; decoding all at once is faster than one by one."""
     text = utf8.tobytes().decode()
-    # Character position of each byte: the number of characters that start before it.
+    # Number of characters that start before each byte.
     positions = np.concatenate([[0], np.cumsum(utf8 & 0xC0 != 0x80)])[offsets].tolist()
     return [text[start:end] for start, end in pairwise(positions)]
 

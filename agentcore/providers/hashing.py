@@ -1,7 +1,7 @@
-"""Embeddings by feature hashing: no model, no download, any dimension. For tests and load runs.
+"""Embeddings by feature hashing, in any dimension, for tests and load runs.
 
-Words and their character trigrams are hashed to signed positions (Weinberger et al., "Feature Hashing for
-Large Scale Multitask Learning", 2009). Texts that share words or stems get similar vectors; synonyms do not.
+Words and their character trigrams are hashed to signed positions (Weinberger et al., "Feature Hashing for Large Scale
+Multitask Learning", 2009).
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ _WORD = re.compile(r"\w+")
 
 
 class HashingEmbedder:
-    """Deterministic vectors, the same on every machine and in every run."""
-
     distinguishes_queries = False
     parallel_requests = 1
 
@@ -37,10 +35,10 @@ class HashingEmbedder:
         self.batch_size = options.batch_size
 
     async def open(self) -> None:
-        """Does no work: there is no model to load."""
+        """No model to load."""
 
     async def close(self) -> None:
-        """Does no work: there are no resources."""
+        """No resources to close."""
 
     async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         rows = np.empty((len(texts), self.dimensions), np.float32)
@@ -51,7 +49,7 @@ class HashingEmbedder:
 
 
 def _embed(texts: Sequence[str], dimensions: int) -> Vectors:
-    # A text without words still needs a nonzero vector: the whole text counts as one word.
+    # Without words, the whole text counts as one.
     folded = [normalize("NFKC", text).casefold() for text in texts]
     words = [_WORD.findall(text) or [f"\0{text}"] for text in folded]
     features = [_features(word, dimensions) for each in words for word in each]

@@ -1,7 +1,4 @@
-"""Reranking over HTTP, in the format of Cohere, Jina and vLLM, or that of text-embeddings-inference.
-
-They differ in two names and in the envelope of the response. The first request detects the server's format.
-"""
+"""Reranking over HTTP, in the format of Cohere, Jina and vLLM, or that of text-embeddings-inference."""
 
 from __future__ import annotations
 
@@ -41,7 +38,7 @@ class _Form(Enum):
 
 
 class HttpReranker:
-    """Posts to `RERANKER_URL`, the full URL of a rerank endpoint. A key is optional."""
+    """Posts to `RERANKER_URL`."""
 
     def __init__(self, options: RerankerOptions) -> None:
         if options.url is None:
@@ -65,7 +62,6 @@ class HttpReranker:
         self._client: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
-        """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
             key = self._options.api_key
             headers = {"Authorization": f"Bearer {key}"} if key else {}
@@ -81,7 +77,6 @@ class HttpReranker:
             await client.aclose()
 
     async def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
-        """Returns the server's scores unchanged."""
         if not texts:
             return []
         try:
@@ -94,7 +89,7 @@ class HttpReranker:
             raise failure.unavailable() from failure
 
     async def _ask_in_its_form(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Sends the request in the format that worked before; else tries the common one, then the other."""
+        """Tries the common format first, then the other; keeps the one that worked."""
         if self._form is _Form.TEXTS:
             return await self._ask_in_parts(query, texts)
         if self._form is _Form.DOCUMENTS:

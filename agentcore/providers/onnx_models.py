@@ -1,8 +1,4 @@
-"""Runs models in this process with onnxruntime: sessions, threads, chunks, and the cached graph of a model.
-
-Every provider imports the library from here, so that its configuration always applies: no telemetry, and one
-thread for each call.
-"""
+"""Runs models in this process with onnxruntime. Providers import it from here: its configuration always applies."""
 
 from __future__ import annotations
 
@@ -28,7 +24,7 @@ from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupE
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.providers.local_models import LOCAL_MODELS, LocalModel, file_sha256
 
-# Since 1.29 onnxruntime sends telemetry on sessions and models, unless this is set before its import.
+# onnxruntime sends telemetry, unless this is set before its import.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as failures
@@ -51,7 +47,7 @@ Optimization: TypeAlias = onnxruntime.GraphOptimizationLevel
 def open_session(graph: bytes | str, level: Optimization, configuration: Mapping[str, str] | None = None) -> Session:
     """Opens a thread-safe session over a graph or its file."""
     options = onnxruntime.SessionOptions()
-    # Concurrent calls run on one thread each: threads within a call would block each other.
+    # Concurrent calls run on one thread each.
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.graph_optimization_level = level
@@ -75,7 +71,6 @@ def chunks(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
 
 
 def cores() -> int:
-    """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -84,7 +79,7 @@ MAX_TOKENS = 256
 # Larger chunks are no faster per token, and delay queries.
 CHUNK_TOKENS = 128
 BATCH_TEXTS = 16
-# Each thread has its own working memory; more threads only with EMBEDDING_THREADS.
+# Each thread has its own working memory.
 MAX_DEFAULT_THREADS = 8
 
 Arguments = ParamSpec("Arguments")
@@ -93,10 +88,10 @@ TokenIds: TypeAlias = NDArray[np.int64]
 
 
 class Network(Protocol):
-    """A loaded model. Several threads use it concurrently."""
+    """A loaded model, used by several threads."""
 
     def tokens(self, text: str, kind: EmbeddingKind) -> TokenIds:
-        """Returns the token ids of a text, MAX_TOKENS at most."""
+        """Returns MAX_TOKENS at most."""
 
     def vectors(self, tokens: Sequence[TokenIds]) -> Vectors:
         """Returns a row of unit length for each text of one chunk."""
@@ -116,11 +111,7 @@ class _Batch:
 
 
 class OnnxEmbedder(ABC):
-    """Embeds chunk by chunk in its own threads, one core each, so that calls take turns.
-
-    Queries and documents have separate threads: during an import they share the cores, but a query is never
-    queued after documents.
-    """
+    """Embeds chunk by chunk in its own threads, so that calls take turns; queries have threads of their own."""
 
     files: ClassVar[LocalModel]
     distinguishes_queries: ClassVar[bool]
@@ -146,14 +137,10 @@ class OnnxEmbedder(ABC):
         self._loaded: _Loaded | None = None
 
     @abstractmethod
-    def _load(self, directory: Path, cache_directory: Path) -> Network:
-        """Loads the model from its verified files."""
+    def _load(self, directory: Path, cache_directory: Path) -> Network: ...
 
     async def open(self) -> None:
-        """Loads the model; the first time on a machine it also writes the graph into the cache directory.
-
-        Raises StartupError if the weights are missing or damaged.
-        """
+        """Writes the graph into the cache directory, if it is not there. Raises StartupError."""
         if self._loaded is None:
             network = await asyncio.to_thread(self._open)
             count = self.parallel_requests
@@ -166,8 +153,7 @@ class OnnxEmbedder(ABC):
             )
 
     def _open(self) -> Network:
-        directory = self.files.verified_directory(self._options.model_directory)
-        return self._load(directory, self._options.cache_directory)
+        return self._load(self.files.verified_directory(), self._options.cache_directory)
 
     async def close(self) -> None:
         loaded, self._loaded = self._loaded, None
@@ -219,9 +205,9 @@ def _infer(network: Network, batch: _Batch, chunk: Sequence[int]) -> None:
     batch.vectors[chunk] = network.vectors([batch.tokens[index] for index in chunk])
 
 
-def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
-    """Returns the ids of a chunk as one array, padded with zeros, and its attention mask."""
-    input_ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
+def padded(tokens: Sequence[TokenIds | Sequence[int]], padding_id: int = 0) -> tuple[TokenIds, TokenIds]:
+    """Returns the ids of texts as one array, and the attention mask."""
+    input_ids = np.full((len(tokens), max(map(len, tokens))), padding_id, np.int64)
     mask = np.zeros_like(input_ids)
     for row, ids in enumerate(tokens):
         input_ids[row, : len(ids)] = ids
@@ -230,10 +216,8 @@ def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
 
 
 def weight_layout(machine: str = platform.machine(), processors: Path = Path("/proc/cpuinfo")) -> bytes:
-    """Returns the layout of 8-bit weights that this processor multiplies exactly.
-
-    x86 without VNNI multiplies signed weights with 16-bit intermediate results, which saturate. The vectors of
-    both layouts are the same, but with VNNI signed ones are twice as fast.
+    """Returns the layout of 8-bit weights that this processor multiplies exactly: x86 without VNNI saturates with
+    signed ones, and with VNNI they are twice as fast.
     """
     if machine.lower() in {"arm64", "aarch64"}:
         return b"signed"
@@ -243,8 +227,7 @@ def weight_layout(machine: str = platform.machine(), processors: Path = Path("/p
 def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory: Path, *data: bytes) -> bytes:
     """Returns the graph over these weights, built by `writer` (`module:function`) if not cached.
 
-    The writer gets the weights and `data`. The name of a cached file contains digests of the weights, the
-    writer's source, the data and itself.
+    A cached file's name contains digests of the weights, the writer's source, the data and itself.
     """
     directory = cache_directory / "models"
     source = _source_digest(writer.partition(":")[0], *data)
@@ -253,7 +236,6 @@ def cached_graph(model: LocalModel, writer: str, weights: Path, cache_directory:
         graph = cached.read_bytes()
         if cached.name == f"{stem}-{hashlib.sha256(graph).hexdigest()}.onnx":
             return graph
-    # The writer imports `onnx`, which a start with a cached graph does not need.
     graph = bytes(registry.resolve(writer, {}, kind="graph writer")(weights, *data))
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,6 @@
 """Embeddings and chat models of OpenAI, or of any server with its API, over the official SDK.
 
-A chat model has four tasks: extract facts, judge a changed fact, rewrite a query, summarize a conversation.
-Its answer is JSON. The prompts are files of `prompts/`. The first line of each is its version, which is
-raised whenever the text changes. Text of users never becomes part of a prompt.
+Prompts are files of `prompts/`; the version in the first line is raised with each change.
 """
 
 from __future__ import annotations
@@ -41,12 +39,11 @@ from agentcore.memory.tokens import TokenCounter
 from agentcore.providers.remote_request import REFUSED, Failures, RemoteEmbedder, RequestFailed, persist
 
 OFFICIAL_URL = "https://api.openai.com/v1"
-# The SDK requires a key; a server without keys ignores it.
 NO_KEY = "none"
 
 SIZABLE = {"text-embedding-3-small": 1_536, "text-embedding-3-large": 3_072}
 FIXED = {"text-embedding-ada-002": 1_536}
-# Token limit of all these models, in this encoding; they refuse longer texts.
+# Token limit of these models, in this encoding.
 MAX_TEXT_TOKENS = 8_191
 TEXT_ENCODING = "cl100k_base"
 
@@ -61,8 +58,6 @@ def _new_client(options: EmbedderOptions | LlmOptions) -> AsyncOpenAI:
 
 
 class OpenAiEmbedder(RemoteEmbedder):
-    """Truncates texts to the limit of the known models; other models enforce their own."""
-
     vendor = "OpenAI"
     key_setting = "OPENAI_API_KEY"
     request_texts = 2_048
@@ -109,7 +104,6 @@ class OpenAiEmbedder(RemoteEmbedder):
 
 def _failure_of(cause: openai.OpenAIError, failures: Failures) -> RequestFailed:
     if isinstance(cause, openai.APIStatusError):
-        # The quota is used up: a retry does not help.
         final = cause.code == "insufficient_quota"
         retry_after = cause.response.headers.get("retry-after")
         return failures.status(cause.status_code, retry_after=retry_after, final=final)
@@ -134,7 +128,6 @@ class Prompt:
 
 @cache
 def load_prompt(name: str) -> Prompt:
-    """Reads the prompt of this name."""
     said = (_PROMPTS / f"{name}.md").read_text(encoding="utf-8")
     _, version, text = _VERSION.split(said, maxsplit=1)
     return Prompt(f"{name}@{version}", text.strip())
@@ -150,8 +143,6 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Task(Generic[AnswerT]):
-    """One kind of request: the prompt, the schema of the answer, and names of both for errors."""
-
     work: str
     answer: str
     prompt: Prompt
@@ -160,7 +151,7 @@ class Task(Generic[AnswerT]):
 
 
 class OpenAiChat(Generic[AnswerT]):
-    """Sends requests of one task. Requests that a caller blocks on are not retried (`attempts` is 1)."""
+    """Sends requests of one task. Those that a caller blocks on are not retried (`attempts` is 1)."""
 
     def __init__(self, options: LlmOptions, task: Task[AnswerT]) -> None:
         self.model = f"openai/{options.model_name}"
@@ -190,21 +181,16 @@ class OpenAiChat(Generic[AnswerT]):
         ]
 
     async def open(self) -> None:
-        """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
             self._client = _new_client(self._options)
 
     async def close(self) -> None:
-        """Closes the connections."""
         client, self._client = self._client, None
         if client is not None:
             await client.close()
 
     async def ask(self, document: Mapping[str, Any], *, agent_id: str, instructions: str = "") -> AnswerT:
-        """Returns the parsed answer. The document is quoted as JSON: text of users is no instruction.
-
-        `instructions` from the configuration follow the prompt. Raises DependencyUnavailable.
-        """
+        """Sends the document as JSON, so that text of users is no instruction. Raises DependencyUnavailable."""
         messages = [
             {"role": "system", "content": f"{self._task.prompt.text}\n\n{instructions}".strip()},
             {"role": "user", "content": json.dumps(document, ensure_ascii=False)},
@@ -219,10 +205,7 @@ class OpenAiChat(Generic[AnswerT]):
             raise failure.unavailable() from failure
 
     async def _answer(self, messages: list[dict[str, str]], agent_id: str) -> AnswerT:
-        """Returns the parsed answer. Drops a response format permanently once the server has refused it.
-
-        Raises RequestFailed, DependencyUnavailable.
-        """
+        """Drops a response format permanently once the server has refused it."""
         # Concurrent requests may replace the formats.
         formats = tuple(self._formats)
         for response_format in formats:
@@ -232,7 +215,7 @@ class OpenAiChat(Generic[AnswerT]):
                 if failure.status not in REFUSED or response_format is formats[-1]:
                     raise
                 continue
-            # Keep the format that worked: from now on a refusal is due to the text.
+            # From now on a refusal is due to the text.
             self._formats = [response_format]
             try:
                 return read_answer(_unfenced(strip_all_reasoning(said)), self._task.answer_model)
@@ -242,7 +225,6 @@ class OpenAiChat(Generic[AnswerT]):
         raise AssertionError("there is no response format")
 
     async def _say(self, messages: list[dict[str, str]], response_format: Mapping[str, Any], agent_id: str) -> str:
-        """Returns the model's text. Raises RequestFailed, DependencyUnavailable."""
         if self._client is None:
             raise DependencyUnavailable("The language model is not open.")
         text = "".join([*(each["content"] for each in messages), json.dumps(self._schema)])
@@ -263,7 +245,7 @@ class OpenAiChat(Generic[AnswerT]):
             except TimeoutError as cause:
                 raise self._failures.unanswered() from cause
             except (ValueError, TypeError, AttributeError, LookupError) as cause:
-                # The SDK does not validate a response: a malformed one fails at its first use.
+                # The SDK does not validate responses.
                 raise self._failures.unreadable() from cause
 
     def _metered(self, text: str, agent_id: str) -> AbstractAsyncContextManager[Bill | None]:
@@ -300,7 +282,7 @@ def _unfenced(said: str) -> str:
     return text.removeprefix("```json").removeprefix("```").removesuffix("```").strip()
 
 
-# Schema keywords that are removed: strict mode rejects `default`; `title` and `description` are not needed.
+# Strict mode rejects `default`; `title` and `description` are not needed.
 _REMOVED_KEYWORDS = frozenset({"default", "title", "description"})
 # Control characters except white space, and unpaired surrogates.
 _UNSTORABLE = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\ud800-\udfff]")
@@ -313,7 +295,7 @@ def strict_schema(answer_model: type[BaseModel]) -> dict[str, Any]:
 
 
 def read_answer(said: str, answer_model: type[AnswerT]) -> AnswerT:
-    """Parses an answer, removes characters that cannot be stored and normalizes white space. Raises ValueError."""
+    """Removes characters that cannot be stored and normalizes white space. Raises ValueError."""
     try:
         return answer_model.model_validate(_cleaned(json.loads(said, strict=False)))
     except RecursionError as cause:
@@ -359,8 +341,6 @@ class _Facts(BaseModel):
 
 
 class OpenAiFactExtractor(OpenAiChat[_Facts]):
-    """Sends one request for each batch of memories, in the background."""
-
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("fact_extraction")
         task = Task("extract facts", "list of facts", prompt, _Facts, FACT_OUTPUT_TOKENS)
@@ -384,8 +364,6 @@ class _Verdict(BaseModel):
 
 
 class OpenAiFactJudge(OpenAiChat[_Verdict]):
-    """Sends one request for each pair, without retries: a store blocks on it."""
-
     def __init__(self, options: LlmOptions) -> None:
         super().__init__(options, Task("judge", "verdict", load_prompt("fact_judge"), _Verdict))
 
@@ -410,8 +388,6 @@ class _Queries(BaseModel):
 
 
 class OpenAiRewriter(OpenAiChat[_Queries]):
-    """Sends one request for each query, without retries: a search blocks on it."""
-
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("query_rewriting")
         super().__init__(options, Task("rewrite", "list of queries", prompt, _Queries))
@@ -435,8 +411,6 @@ class _Summary(BaseModel):
 
 
 class OpenAiSummariser(OpenAiChat[_Summary]):
-    """Sends one request for each part of a conversation, in the background."""
-
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("session_summary")
         super().__init__(options, Task("summarise", "summary", prompt, _Summary))

@@ -45,10 +45,8 @@ class RequestFailed(Exception):
         self.transient = not final and (status is None or status in TRANSIENT or status >= 500)
 
     def unavailable(self) -> DependencyUnavailable:
-        """Returns it as DependencyUnavailable (Unreachable if there was no response).
-
-        `data.refused`: the text itself was refused; `data.unreadable`: the response was malformed;
-        `data.late`: timeout.
+        """`data.refused`: the text itself was refused; `data.unreadable`: the response was malformed; `data.late`:
+        timeout.
         """
         told = {"unreadable": self.unreadable, "late": self.late}
         details = {"status": self.status, "refused": self.status in REFUSED}
@@ -71,7 +69,7 @@ class Failures:
     timeout_seconds: float
 
     def status(self, status: int, *, retry_after: str | None = None, final: bool = False) -> RequestFailed:
-        """Returns the failure for a status, without text of the response: it may quote the key or a text."""
+        """Quotes no text of the response: it may contain the key or a text."""
         if status in (401, 403):
             message = f"{self.vendor} refused the key ({status}): check {self.key_setting}."
         elif status == 404:
@@ -101,10 +99,7 @@ class Failures:
 async def persist(
     ask: Callable[[], Awaitable[Answer]], *, attempts: int, longest_wait_seconds: float = LONGEST_WAIT_SECONDS
 ) -> Answer:
-    """Calls `ask` and returns its result; retries transient failures. Raises RequestFailed.
-
-    Honors a provider's Retry-After, unless it exceeds `longest_wait_seconds`.
-    """
+    """Retries transient failures of `ask`, after Retry-After if it is not too long. Raises RequestFailed."""
 
     def wait(failure: Exception) -> bool | float:
         if not isinstance(failure, RequestFailed) or not failure.transient:
@@ -140,8 +135,6 @@ PARALLEL_REQUESTS = 4
 
 
 class RemoteEmbedder(ABC):
-    """Embeds through a provider's SDK. A subclass sends single requests and names its provider."""
-
     vendor: ClassVar[str]
     key_setting: ClassVar[str]
     distinguishes_queries: ClassVar[bool] = False
@@ -180,7 +173,7 @@ class RemoteEmbedder(ABC):
         self._slots = asyncio.Semaphore(PARALLEL_REQUESTS)
 
     async def open(self) -> None:
-        """Connects. Requests the dimensions of an unknown model; an unavailable provider is no error."""
+        """Requests the dimensions of an unknown model; an unavailable provider is no error."""
         await self._connect()
         if self._known:
             return
@@ -216,7 +209,7 @@ class RemoteEmbedder(ABC):
 
     @abstractmethod
     async def _ask(self, texts: Sequence[str], kind: EmbeddingKind) -> ArrayLike:
-        """Sends one request, without retries; returns a row for each text, in order. Raises RequestFailed."""
+        """Sends one request; returns a row for each text, in order. Raises RequestFailed."""
 
     async def _fit(self, text: str) -> str:
         return text or " "

@@ -28,11 +28,7 @@ GZIP_MARK = b"\x1f\x8b"
 
 
 class S3Archive:
-    """Objects in one bucket. Credentials and region come from the AWS environment, as boto3 reads it.
-
-    `object_headers` are sent with each object: storage class and server-side encryption, by boto3's names.
-    `client` is a boto3 client with its own credentials.
-    """
+    """Credentials and region come from the AWS environment. `object_headers` are sent with each object."""
 
     name = "s3"
 
@@ -98,7 +94,6 @@ class S3Archive:
         return bytes(await self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()))
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Deletes the objects; a versioned bucket keeps older versions."""
         waiting = list(keys)
         for start in range(0, len(waiting), DELETED_AT_ONCE):
             failed = await self._call(partial(self._delete, waiting[start : start + DELETED_AT_ONCE]))

@@ -99,8 +99,7 @@ OF_ONE_CALL = {
     "agentcore.providers.bert_graphs": "BertGraph._nodes",
     "agentcore.providers.openai_models": "_Summary.key_facts _Summary.topics",
 }
-# Pending work: entries are removed when their task, connection or batch ends. They are never looked up by
-# text.
+# Pending work: entries are removed when their task, connection or batch ends.
 PENDING = {
     "agentcore.cancellation:_ending",
     "agentcore.memory.archival:DirectoryArchive._abandoned_changes",
@@ -109,9 +108,7 @@ PENDING = {
     "agentcore.memory.embeddings:_Lane._waiting",
     "agentcore.database:ConnectionGate._acquiring",
 }
-# Safe to share between agents: each is a pure function of one word or name. A hit saves microseconds, and
-# receipts round times to 5 ms. Only thousands of words at once are measurable, and they reveal load, not
-# content.
+# Safe to share between agents: pure functions of one word or name, and a hit saves microseconds only.
 OF_WORDS = {
     "agentcore.memory.language.text:_forms()": "the spellings of a token",
     "agentcore.memory.lexical:_term()": "the stem of a word",

@@ -202,13 +202,11 @@ def numbers(value: Any) -> Iterator[float]:
 
 
 def values_of(run: dict[str, Any]) -> list[float]:
-    """Returns all numbers that a document may quote from one run."""
     return [*numbers(run["figures"]), *numbers(run["options"])]
 
 
 def is_seen(figure: str, values: Sequence[float]) -> bool:
-    """Checks whether a printed figure equals one of the values, also as a percentage; fractions may be
-    rounded."""
+    """Checks whether a rounded or percentage figure equals one of the values."""
     digits = len(figure.partition(".")[2])
     told = [value * factor for value in values for factor in (1, 100)]
     return any(float(figure) == (round(value, digits) if digits else value) for value in told)

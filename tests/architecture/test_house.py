@@ -81,7 +81,6 @@ def tracked_files() -> list[Path]:
 
 
 def comments(path: Path) -> dict[int, str]:
-    """Returns comments by line number."""
     tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
     return {token.start[0]: token.string for token in tokens if token.type == tokenize.COMMENT}
 

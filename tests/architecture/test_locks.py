@@ -24,7 +24,6 @@ def environment(python: str) -> dict[str, str]:
 
 
 def asked() -> Iterator[Requirement]:
-    """Yields the requirements of pyproject.toml with all extras and groups, without the project itself."""
     project = CONFIGURATION["project"]
     lists = [
         project["dependencies"],
@@ -38,7 +37,6 @@ def asked() -> Iterator[Requirement]:
 
 
 def locked(lock: Path, python: str) -> dict[str, str]:
-    """Returns the locked version of each package on that Python."""
     lines = (line for line in lock.read_text().splitlines() if "==" in line and not line.startswith("#"))
     pins = [Requirement(line.rstrip("\\")) for line in lines]
     return {

@@ -12,7 +12,6 @@ TARGETS = ["serve", "demo", "test", "check", "wheel", "docs", "bench", "lock"]
 
 
 def make(*arguments: str, cwd: Path) -> str:
-    """Returns make's output, called from another directory."""
     command = ["make", "--no-print-directory", "-C", str(ROOT), *arguments]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=60, check=True).stdout
 

@@ -19,7 +19,6 @@ LISTED = [each for source in SOURCES.values() for each in source]
 
 
 def marks_in(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yields the name of each function or class of the file that has the mark, and the mark's ids."""
     module = ast.parse(path.read_text(encoding="utf-8")).body
     methods = [each for node in module if isinstance(node, ast.ClassDef) for each in node.body]
     for node in (*module, *methods):

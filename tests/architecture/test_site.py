@@ -32,7 +32,6 @@ class Loaded(HTMLParser):
 
 
 def build(site: Path, *, configuration: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
-    """Runs the build of `make docs`."""
     return subprocess.run(
         [
             sys.executable,

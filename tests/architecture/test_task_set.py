@@ -37,7 +37,6 @@ every_task = pytest.mark.parametrize(("agent", "task"), TASKS, ids=[task.name fo
 
 
 def holds(text: str, value: str) -> bool:
-    """Checks whether the text contains the value as whole words."""
     return re.search(rf"(?<!\w){re.escape(value)}(?!\w)", text, re.IGNORECASE) is not None
 
 
@@ -136,7 +135,6 @@ def test_turns_stand_in_order_of_time_and_none_is_told_twice_in_a_session(agent:
 
 
 async def outcomes() -> tuple[list[Outcome], list[Outcome]]:
-    """Runs all tasks with the whole history, per agent, and without any memory."""
     whole = []
     for agent in PERSONAS:
         arm = WholeHistory(agent)

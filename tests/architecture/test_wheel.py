@@ -40,7 +40,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def files(directory: Path, pattern: str = "*") -> set[str]:
-    """Returns relative paths of all files below the directory, without Python's caches."""
     found = (path.relative_to(directory) for path in directory.rglob(pattern) if path.is_file())
     return {path.as_posix() for path in found if "__pycache__" not in path.parts}
 

@@ -345,12 +345,19 @@ async def test_reads_go_to_the_primary_while_the_replica_is_away(
     with own_database(services) as replica:
         async with open_runtime(settings_for(services, database_read_url=replica.url)) as running:
             agent = Agent(running)
+            assert (await running.readiness())["postgresql_read"]["ok"]
             closed_to_all(replica)
             await agent.stored_id("The ferry to Skye leaves at 7:15.")
             assert await agent.found("ferry to Skye") == ["The ferry to Skye leaves at 7:15."]
             assert await agent.found("ferry to Skye") == ["The ferry to Skye leaves at 7:15."]
-            state = (await running.readiness())["postgresql_read"]
-            assert (state["ok"], state["required"], state["circuit"]) == (False, False, "open")
+            parts = await running.readiness()
+            assert parts["postgresql"]["ok"]
+            assert parts["postgresql_read"] == {
+                "ok": False,
+                "required": False,
+                "problem": "PostgreSQL does not answer.",
+                "circuit": "open",
+            }
             [line] = lines(caplog, "postgresql_read: circuit open")
             assert line.endswith("fallback: reads go to the primary")
             assert figure(running, 'agentcore_circuit_open{dependency="postgresql"}') == 0.0

@@ -18,7 +18,7 @@ from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupE
 from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions
 from agentcore.memory.rows.vector_rows import SHIPPED_MODELS
 from agentcore.providers.e5 import E5Embedder
-from agentcore.providers.local_models import LOCAL_MODELS, LocalModel
+from agentcore.providers.local_models import LOCAL_MODELS
 from agentcore.providers.minilm import MiniLmEmbedder
 from agentcore.providers.onnx_models import OnnxEmbedder
 
@@ -45,13 +45,6 @@ def model(request: pytest.FixtureRequest) -> type[OnnxEmbedder]:
 
 def options(model: type[OnnxEmbedder], cache: Path, **changes: object) -> EmbedderOptions:
     return EmbedderOptions(**{"model_name": model.files.name, "dimensions": 384, "cache_directory": cache, **changes})  # type: ignore[arg-type]
-
-
-def installed_copy(files: LocalModel, directory: Path) -> Path:
-    directory.mkdir(exist_ok=True)
-    for name in files.sha256:
-        shutil.copy(files.verified_directory() / name, directory / name)
-    return directory
 
 
 @pytest.fixture(scope="module")
@@ -189,18 +182,6 @@ async def test_opening_twice_loads_once(model: type[OnnxEmbedder], cache: Path) 
     await local.close()
 
 
-async def test_a_model_directory_of_its_own_is_used(
-    model: type[OnnxEmbedder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    installed = installed_copy(model.files, tmp_path / "installed")
-    monkeypatch.setattr(model, "files", replace(model.files, package="no_such_package"))
-    assert await open_and_close(model(options(model, tmp_path / "cache", model_directory=installed))) > 0.5
-
-
-async def test_an_empty_model_directory_falls_back_to_the_package(model: type[OnnxEmbedder], tmp_path: Path) -> None:
-    assert await open_and_close(model(options(model, tmp_path / "cache", model_directory=tmp_path))) > 0.5
-
-
 async def test_a_missing_model_stops_the_start_with_the_mend(
     model: type[OnnxEmbedder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,13 +191,20 @@ async def test_a_missing_model_stops_the_start_with_the_mend(
 
 
 @pytest.mark.parametrize(("model", "name"), FILES)
-async def test_damaged_weights_stop_the_start(model: type[OnnxEmbedder], name: str, tmp_path: Path) -> None:
-    installed_copy(model.files, tmp_path)
-    with (tmp_path / name).open("r+b") as file:
+async def test_damaged_weights_stop_the_start(
+    model: type[OnnxEmbedder], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "damaged_model"
+    directory.mkdir()
+    for each in model.files.sha256:
+        shutil.copy(model.files.verified_directory() / each, directory / each)
+    with (directory / name).open("r+b") as file:
         file.seek(1_000)
         file.write(b"\0\0\0\0")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(model, "files", replace(model.files, package="damaged_model", folder=""))
     with pytest.raises(StartupError, match=f"{name} is damaged"):
-        await model(options(model, tmp_path / "cache", model_directory=tmp_path)).open()
+        await model(options(model, tmp_path / "cache")).open()
 
 
 async def test_a_cache_that_cannot_be_written_stops_the_start(model: type[OnnxEmbedder], tmp_path: Path) -> None:

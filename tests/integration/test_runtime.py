@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import re
-from urllib.parse import urlsplit
 
-import psycopg
 import pytest
-from psycopg import sql
 
 from agentcore.database import pgvector_is_too_old
 from agentcore.errors import ConfigurationError, StartupError
 from agentcore.runtime import Runtime, open_runtime, running_database, start_task
-from tests.fixtures.databases import OwnDatabase, migrated_database, own_database
+from tests.fixtures.databases import migrated_database, own_database
 from tests.fixtures.embedding_providers import openai_answer
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply, scripted_http
@@ -135,29 +132,3 @@ async def test_an_embedder_that_fails_is_told_until_it_answers_again(services: S
 def queues(runtime: Runtime) -> dict[str, float]:
     told = re.finditer(rb'^agentcore_queue_length{queue="(\w+)"} (.+)$', runtime.metrics.exposition(), re.M)
     return {line[1].decode(): float(line[2]) for line in told}
-
-
-async def test_a_read_replica_that_is_gone_is_told(services: Services) -> None:
-    with own_database(services) as own:
-        async with open_runtime(settings_for(services, database_read_url=own.url)) as running:
-            parts = await running.readiness()
-            assert parts["postgresql"]["ok"]
-            assert parts["postgresql_read"]["ok"]
-            close_to_all(services, own)
-            # The first check may find the connection closed; the second one cannot open another.
-            await running.readiness()
-            parts = await running.readiness()
-            assert parts["postgresql"]["ok"]
-            assert parts["postgresql_read"] == {
-                "ok": False,
-                "required": False,
-                "problem": "PostgreSQL does not answer.",
-                "circuit": "open",
-            }
-
-
-def close_to_all(services: Services, own: OwnDatabase) -> None:
-    name = urlsplit(own.url).path[1:]
-    with psycopg.connect(services.superuser_url(), autocommit=True) as connection:
-        connection.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS false").format(sql.Identifier(name)))
-        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))

@@ -19,6 +19,7 @@ from agentcore.memory.models import MemoryType
 from agentcore.memory.params.changes import Verdict
 from agentcore.params import (
     AddSessionParams,
+    ArchivedParams,
     CapabilitiesParams,
     ClearParams,
     CompleteTaskParams,
@@ -35,6 +36,7 @@ from agentcore.params import (
     LayerRules,
     ListParams,
     PruneParams,
+    RestoreParams,
     RetrieveParams,
     RevertParams,
     SettingsParams,
@@ -45,7 +47,6 @@ from agentcore.params import (
     UpdateParams,
 )
 from agentcore.runtime import Runtime
-from tests.fixtures.archive_turns import list_archived, restore
 from tests.fixtures.isolation_model import Model, Stage, Turn
 from tests.fixtures.plays import Play
 
@@ -279,6 +280,30 @@ async def erase_all(turn: Turn) -> None:
 
 async def capabilities(turn: Turn) -> None:
     assert (await turn.ask(turn.memory.capabilities, CapabilitiesParams())).limits
+
+
+async def restore(turn: Turn, place: int, filters: dict[str, Any] | None) -> None:
+    """Restores by id (existing, another agent's or nonexistent) or by filter."""
+    archived, memory_id = turn.model.archived, turn.stage.id_at(place)
+    if filters is None:
+        wanted, params = {memory_id}, RestoreParams(memory_ids=[memory_id])
+        there = memory_id in turn.model.visible()
+        errors = [] if memory_id in archived else [Conflict if there else NotFound]
+    else:
+        wanted, errors = {each for each, known in archived.items() if known.matches(filters)}, []
+        params = RestoreParams.model_validate(filters or {"all": True})
+    result = await turn.ask(turn.memory.restore, params, *errors)
+    if result is not None:
+        assert set(result.memory_ids) == wanted
+        turn.model.rows |= {each: archived.pop(each) for each in wanted}
+
+
+async def list_archived(turn: Turn, filters: dict[str, Any]) -> None:
+    """Lists the archive and expects only the agent's own memories."""
+    result = await turn.ask(turn.memory.archived, ArchivedParams.model_validate({**filters, "limit": 1_000}))
+    assert {each.memory_id for each in result.memories} == {
+        each for each, known in turn.model.archived.items() if known.matches(filters)
+    }
 
 
 tasks, sessions = st.sampled_from(["t1", "t2"]), st.sampled_from(["s1", "s2"])

@@ -6,8 +6,6 @@ from decimal import Decimal
 
 import pytest
 
-from agentcore.config import load_settings
-from agentcore.errors import ConfigurationError
 from agentcore.memory.params.agent_settings import warnings_of
 from agentcore.structured_settings import read_llm_options
 from agentcore.summary_rules import SummaryRules, rules_in_force
@@ -172,11 +170,6 @@ def test_the_options_hold_the_services_rules_for_summaries() -> None:
     options = read_llm_options('{"summaries": {"trigger": "message_count", "message_count": 8}}')
     assert options.summaries == SummaryRules(trigger="message_count", message_count=8)
     assert read_llm_options(None).summaries is None
-
-
-def test_a_wrong_setting_stops_the_start_with_its_name() -> None:
-    with pytest.raises(ConfigurationError, match="LLM_OPTIONS tokens_a_day"):
-        load_settings(_env_file=None, llm_options='{"tokens_a_day": "many"}')
 
 
 def test_facts_without_a_model_are_warned_of() -> None:

@@ -74,7 +74,7 @@ def test_in_a_script_without_spaces_a_character_counts_as_a_token() -> None:
 
 @cache
 def tokenizer() -> e5.UnigramTokenizer:
-    return e5.UnigramTokenizer(E5File(E5.verified_directory(None) / e5.WEIGHTS).vocabulary)
+    return e5.UnigramTokenizer(E5File(E5.verified_directory() / e5.WEIGHTS).vocabulary)
 
 
 def samples() -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from agentcore.limits import MAX_DEPTH, MAX_MEMBERS, MAX_MEMBERS_IN_ALL, MAX_NUMBER_CHARS, MAX_VALUES
+from agentcore.limits import MAX_DEPTH, MAX_MEMBERS, MAX_MEMBERS_IN_ALL, MAX_VALUES
 from agentcore.rpc import MAX_PROBLEMS, Limits, RpcMethod
 from tests.fixtures.rpc_methods import Nothing, Service
 
@@ -57,17 +57,6 @@ async def test_many_unknown_params_are_named_within_bounds() -> None:
     answer = await Service().call("get_data", {"x" * 500 + str(number): 0 for number in range(1_000)})
     assert answer["error"]["code"] == -32602
     assert answer["error"]["data"]["errors"] == [{"field": "x" * 200, "problem": "is not a known field"}] * MAX_PROBLEMS
-
-
-async def test_a_long_number_is_refused_before_it_is_made_an_integer() -> None:
-    answer = await Service().call("get_data", {})
-    assert "result" in answer
-    answer = await Service().ask(b"[" + b"9" * (MAX_NUMBER_CHARS + 1) + b"]")
-    assert answer["error"] == {
-        "code": -32700,
-        "message": "Parse error",
-        "data": {"problem": "a number is out of range"},
-    }
 
 
 def large(executed: list[int], *, reads: bool) -> RpcMethod[Any]:

@@ -260,8 +260,7 @@ class KeyedBy(StrEnum):
 # Every in-process cache that outlives a call, as `module:place`. A test fails if one is missing.
 CACHES: Mapping[str, KeyedBy] = {
     "agentcore.admission:BodyBudget._held": KeyedBy.AGENT,
-    "agentcore.admission:RateLimit._older": KeyedBy.AGENT,
-    "agentcore.admission:RateLimit._recent": KeyedBy.AGENT,
+    "agentcore.admission:RateLimit._buckets": KeyedBy.AGENT,
     "agentcore.call_queue:CallQueue._queued": KeyedBy.AGENT,
     "agentcore.call_queue:CallQueue._running": KeyedBy.AGENT,
     "agentcore.call_queue:_Waiting.calls": KeyedBy.AGENT,
