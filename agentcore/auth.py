@@ -44,7 +44,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`expires_at`: seconds since the epoch. `users`: None in it: memories without a user; None: all users."""
+    """The identity that a token proves; `expires_at`: seconds since the epoch.
+
+    `users`: only their memories are readable and writable (None in it: memories without a user); None: all.
+    """
 
     agent_id: str
     scopes: frozenset[str]

@@ -355,7 +355,7 @@ def load_settings(**overrides: Any) -> Settings:
 
 
 def environment_settings() -> Settings:
-    """For clients: a directory's `.env` may belong to others."""
+    """Reads the environment only, for clients: the working directory's `.env` may belong to others."""
     return Settings(_env_file=None)
 
 

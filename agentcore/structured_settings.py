@@ -81,7 +81,7 @@ class ArchiveOptions(BaseModel):
 
     @property
     def object_headers(self) -> Mapping[str, str]:
-        """By boto3's names."""
+        """Returns the headers of stored objects, by boto3's names."""
         told = {
             "StorageClass": self.storage_class,
             "ServerSideEncryption": self.server_side_encryption,

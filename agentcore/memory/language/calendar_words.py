@@ -46,7 +46,7 @@ def day(of: date) -> Period:
 
 
 def week(of: date) -> Period:
-    """From Monday."""
+    """Returns the week of that day, from Monday."""
     monday = of - of.weekday() * DAY
     return Period(monday, monday + WEEK, "week")
 
@@ -282,7 +282,7 @@ class Said:
         return self.text[self.word(at).start : self.word(at).start + 1].isupper()
 
     def before(self, at: int) -> str:
-        """Skips "the"."""
+        """Returns the word before, skipping "the"."""
         return self.lower(at - 2) if self.lower(at - 1) == "the" else self.lower(at - 1)
 
     def after_time(self, at: int) -> bool:
