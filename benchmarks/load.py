@@ -38,6 +38,7 @@ CACHED_QUERIES = 200
 START_SECONDS = 120.0
 
 Ask = Callable[[], str]
+Row = dict[str, Any]
 
 
 @dataclass
@@ -53,10 +54,11 @@ class Address:
     host: str
     port: int
 
-    async def post(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, query: str) -> int:
-        """Runs one memory.retrieve; returns 0, or the seconds of `Retry-After`. Raises RuntimeError for an error."""
-        params = {"query": query, "k": 5}
-        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "memory.retrieve", "params": params}).encode()
+    async def post(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str, method: str, params: Row
+    ) -> int:
+        """Runs one call; returns 0, or the seconds of `Retry-After`. Raises RuntimeError for an error."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         writer.write(
             f"POST {ENDPOINT} HTTP/1.1\r\nhost: {self.host}\r\nauthorization: Bearer {token}\r\n"
             f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
@@ -68,7 +70,7 @@ class Address:
         if head.split(" ", 2)[1] == "429":
             return int(fields["retry-after"])
         if "error" in answer:
-            raise RuntimeError(f"memory.retrieve: {answer['error']}")
+            raise RuntimeError(f"{method}: {answer['error']}")
         return 0
 
 
@@ -80,7 +82,8 @@ async def caller(address: Address, agent_id: str, ask: Ask, ends: float, done: D
     try:
         while time.perf_counter() < ends:
             began = time.perf_counter()
-            if seconds := await address.post(reader, writer, token, ask()):
+            params = {"query": ask(), "k": 5}
+            if seconds := await address.post(reader, writer, token, "memory.retrieve", params):
                 done.retry_after.append(seconds)
                 await asyncio.sleep(min(seconds, max(0.0, ends - time.perf_counter())))
             else:
@@ -89,7 +92,7 @@ async def caller(address: Address, agent_id: str, ask: Ask, ends: float, done: D
         writer.close()
 
 
-async def phase(address: Address, callers: dict[str, int], ask: Ask, seconds: float) -> dict[str, Any]:
+async def phase(address: Address, callers: dict[str, int], ask: Ask, seconds: float) -> Row:
     """Runs the given number of callers of each agent at once; returns the figures of all, and of each agent."""
     done, began = Done(), time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
@@ -97,7 +100,7 @@ async def phase(address: Address, callers: dict[str, int], ask: Ask, seconds: fl
             for _ in range(count):
                 tasks.create_task(caller(address, agent_id, ask, began + seconds, done))
     elapsed = time.perf_counter() - began
-    figures: dict[str, Any] = {"per_second": round(sum(map(len, done.taken.values())) / elapsed, 1)}
+    figures: Row = {"per_second": round(sum(map(len, done.taken.values())) / elapsed, 1)}
     for agent_id, taken in done.taken.items():
         figures[f"{agent_id}_ms"] = percentiles(taken) if taken else {}
     if done.retry_after:
@@ -106,8 +109,8 @@ async def phase(address: Address, callers: dict[str, int], ask: Ask, seconds: fl
 
 
 @asynccontextmanager
-async def serving(home: Path, options: argparse.Namespace) -> AsyncIterator[Address]:
-    """Runs `agentcore serve` on this home, without background work, until the block ends."""
+async def serving(home: Path, options: argparse.Namespace, *, maintenance: bool = False) -> AsyncIterator[Address]:
+    """Runs `agentcore serve` on this home until the block ends, without background work unless `maintenance`."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = Address(*free.getsockname()[:2])
     environment = {
@@ -115,7 +118,7 @@ async def serving(home: Path, options: argparse.Namespace) -> AsyncIterator[Addr
         "AGENTCORE_HOME": str(home),
         "JWT_SECRET_KEY": SECRET,
         "EMBEDDING_MODEL": options.embedder,
-        "MAINTENANCE_IN_SERVER": "false",
+        "MAINTENANCE_IN_SERVER": str(maintenance).lower(),
         "RATE_LIMIT_PER_MINUTE": "0",
         "LOG_LEVEL": "WARNING",
     }
@@ -160,7 +163,7 @@ def home_of(options: argparse.Namespace) -> Iterator[Path]:
         yield Path(directory) / "home"
 
 
-async def measure(options: argparse.Namespace) -> dict[str, Any]:
+async def measure(options: argparse.Namespace) -> Row:
     """Fills the home, then runs all phases."""
     chance = random.Random(options.seed)
     with home_of(options) as home:
