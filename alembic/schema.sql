@@ -618,6 +618,15 @@ BEGIN
         EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON %I TO agentcore_service, agentcore_bound', name);
     END LOOP;
 
+    -- Searches of large agents name the partition, so that their plan is made once.
+    FOR number IN 0 .. 31 LOOP
+        name := format('memories_p%s', lpad(number::text, 2, '0'));
+        EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
+        EXECUTE format('CREATE POLICY own_agent ON %I FOR SELECT TO agentcore_service '
+                       'USING (agent_id = current_setting(''agentcore.agent_id'', true))', name);
+        EXECUTE format('GRANT SELECT ON %I TO agentcore_service', name);
+    END LOOP;
+
     FOREACH name IN ARRAY ARRAY['memory_usage', 'memory_history', 'memory_subjects'] LOOP
         EXECUTE format('CREATE POLICY own_users ON %I AS RESTRICTIVE TO agentcore_bound '
                        'USING (NOT of_other_users(agent_id, memory_id))', name);

@@ -92,7 +92,8 @@ SELECT rolsuper AS superuser, rolbypassrls AS bypasses, pg_has_role(current_user
 TABLES = """
 SELECT c.relname AS name, c.relrowsecurity AS guarded, pg_get_userbyid(c.relowner) = %s AS owned
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = 'agent_id' AND NOT a.attisdropped
- WHERE c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relnamespace = current_schema()::regnamespace
+ WHERE c.relkind IN ('r', 'p') AND (NOT c.relispartition OR has_table_privilege('agentcore_service', c.oid, 'SELECT'))
+   AND c.relnamespace = current_schema()::regnamespace
  ORDER BY 1"""
 JOBS = """
 SELECT count(*) FILTER (WHERE state = 'failed') AS failed,

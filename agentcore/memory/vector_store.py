@@ -26,8 +26,21 @@ from agentcore.memory.scoring import is_person
 
 Conditions = Mapping[str, Any]
 EndT = TypeVar("EndT")
-# Vector mode, passage mode, terms, several vectors, time windows, validity.
-Shape = tuple[str, str, bool, bool, bool, bool]
+
+
+class Shape(NamedTuple):
+    """Parts of the statement of a search. The last three: of a plan for all searches of a partition."""
+
+    mode: str
+    passages: str
+    lexical: bool
+    several: bool
+    timely: bool
+    then: bool
+    partition: str = ""
+    model: str = ""
+    current: bool = False
+
 
 VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
 
@@ -230,16 +243,34 @@ class PgVectorStore:
         index: ServingIndex | None,
     ) -> list[CandidateRow]:
         several, then = len(values["vectors"]) > 1, request.held is not None
-        shape = *modes, bool(request.term_weights), several, bool(request.windows), then
+        shape = Shape(*modes, bool(request.term_weights), several, bool(request.windows), then)
+        prepared = index is not None and self._plan_fits_all(shape, request, index)
+        if index is not None and prepared:
+            current = "current" in request.conditions
+            shape = shape._replace(partition=index.partition, model=request.model or "", current=current)
         statements: list[Statement] = [(self._statement(shape), values)]
         if index is not None:
             filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
-            statements.insert(0, index_settings(index, filtered=filtered))
+            statements.insert(0, index_settings(index, filtered=filtered, prepared=prepared))
         return await self._database.fetch_as(agent_id, statements, CandidateRow._make)
 
+    def _plan_fits_all(self, shape: Shape, request: SearchRequest, index: ServingIndex) -> bool:
+        """Whether one plan per partition fits every such search: planning takes a fifth of a search's time."""
+        is_plain = request.conditions in ({}, {"current": True}) and not (shape.timely or shape.then)
+        return (
+            is_plain
+            and shape.passages == "none"
+            and bool(index.partition)
+            and self._place is SETTLED
+            and self._database.users is None
+        )
+
     def _statement(self, shape: Shape) -> sql.Composed:
-        mode, passages, lexical, several, timely, then = shape
         if shape not in self._statements:
+            mode, passages, lexical, several, timely, then, partition, model, current = shape
+            place = self._place.shape
+            if partition:
+                place = self._place.prepared_shape(partition, model, current=current)
             name = "distance_to_nearest" if several else "distance_to_one"
             distance = shaped_query(name, stored=self._place.stored)
             best: sql.SQL | sql.Composed = query("no_passage")
@@ -251,28 +282,33 @@ class PgVectorStore:
             temporal = "temporal_retriever" if timely else "temporal_retriever_none"
             self._statements[shape] = shaped_query(
                 "candidates",
-                nearest=self._nearest(mode, several, passages, then=then),
+                nearest=self._nearest(place, mode, several, passages, then=then),
                 lexical=query("lexical_retriever" if lexical else "lexical_retriever_none"),
                 best=best,
                 distance=distance,
-                held=self._place.held,
-                stored=self._place.stored,
-                beside=query("beside_foremost"),
+                beside=query("beside_foremost").format(memories=place["memories"], matches=place["matches"]),
                 timely=shaped_query(temporal, distance=distance, held=self._place.held),
                 then=query("held_then" if then else "held_ever"),
+                **place,
             )
         return self._statements[shape]
 
     def _nearest(
-        self, mode: str, several: bool, passages: str = "none", *, then: bool = False
+        self,
+        place: Mapping[str, sql.Composable],
+        mode: str,
+        several: bool,
+        passages: str = "none",
+        *,
+        then: bool = False,
     ) -> sql.SQL | sql.Composed:
         if mode == "words":
             return query("vector_retriever_none")
         valid = query("held_then" if then else "held_ever")
         vector = ONE_OF_SEVERAL if several else ASKED
-        shape = {**self._place.shape, "vector": vector}
+        shape = {**place, "vector": vector}
         if then:
-            shape["held"] = sql.SQL("{} AND {}").format(self._place.held, valid)
+            shape["held"] = sql.SQL("{} AND {}").format(place["held"], valid)
         if mode == "indexed":
             shape["dimensions"] = self._dimensions
         arm = shaped_query(f"vector_retriever_{mode}", **shape)
@@ -318,11 +354,10 @@ class PgVectorStore:
         if index is None:
             return 1.0
         values = {"agent_id": agent_id, "filter": Jsonb({}), "model": model, "vector": HalfVector(vector), "limit": k}
-        [exact] = await self._database.fetch(agent_id, [(self._nearest("exact", several=False), values)])
+        exactly, by_index = (self._nearest(self._place.shape, mode, several=False) for mode in ("exact", "indexed"))
+        [exact] = await self._database.fetch(agent_id, [(exactly, values)])
         settings = index_settings(index, filtered=False)
-        [_, indexed] = await self._database.fetch(
-            agent_id, [settings, (self._nearest("indexed", several=False), values)]
-        )
+        [_, indexed] = await self._database.fetch(agent_id, [settings, (by_index, values)])
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 

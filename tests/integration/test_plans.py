@@ -155,13 +155,14 @@ async def test_candidates_and_their_ties_are_read_by_their_keys(filled: Agent, t
             "candidates",
             nearest=query("vector_retriever_none"),
             lexical=query("lexical_retriever"),
-            beside=query("beside_foremost"),
+            beside=shaped_query(
+                "beside_foremost", memories=sql.Identifier("memories"), matches=query("matches_filter")
+            ),
             timely=query("temporal_retriever_none"),
             best=query("no_passage"),
             distance=shaped_query("distance_to_one", stored=SETTLED.stored),
-            held=SETTLED.held,
-            stored=SETTLED.stored,
             then=query(then),
+            **SETTLED.shape,
         ),
         model=None,
         vector=None,

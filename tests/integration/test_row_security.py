@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +24,8 @@ from tests.fixtures.services import Services
 
 REFUSED = "row-level security policy"
 DENIED = "permission denied"
+# Searches read the partitions of memories by name.
+PARTITIONS = {f"memories_p{number:02}" for number in range(32)}
 tables = pytest.mark.parametrize("table", TABLES, ids=lambda table: str(table.name))
 
 
@@ -213,23 +215,26 @@ async def test_the_setting_ends_with_its_transaction_also_when_that_fails(walled
             assert await values(connection, "SELECT current_user::text") == [SERVICE_ROLE]
 
 
-async def test_partitions_are_closed_to_the_service(walled: Walled) -> None:
+@pytest.mark.parametrize(
+    ("parent", "statements"),
+    [("memories", ()), ("memory_passages", ("SELECT * FROM {table}", "COPY {table} TO STDOUT"))],
+)
+async def test_partitions_are_closed_to_the_service(walled: Walled, parent: str, statements: Sequence[str]) -> None:
+    """Those of memories are readable."""
     async with walled.session(walled.own) as connection:
         leaves = await values(
-            connection, "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = 'memories'::regclass"
+            connection, "SELECT inhrelid::regclass FROM pg_inherits WHERE inhparent = %s::regclass", (parent,)
         )
     assert len(leaves) == 32
-    statements = (
-        "SELECT * FROM {table}",
-        "UPDATE {table} SET agent_id = agent_id",
-        "DELETE FROM {table}",
-        "INSERT INTO {table} (agent_id) VALUES ('x')",
-        "TRUNCATE {table}",
-        "COPY {table} TO STDOUT",
-    )
     for leaf in leaves:
         async with walled.session(walled.own) as connection:
-            for statement in statements:
+            for statement in (
+                *statements,
+                "UPDATE {table} SET agent_id = agent_id",
+                "DELETE FROM {table}",
+                "INSERT INTO {table} (agent_id) VALUES ('x')",
+                "TRUNCATE {table}",
+            ):
                 with pytest.raises(errors.InsufficientPrivilege, match=DENIED):
                     async with connection.transaction():
                         await connection.execute(on(statement, leaf))
@@ -277,7 +282,7 @@ async def test_the_services_role_is_bound_and_owns_nothing(walled: Walled) -> No
             "AND relkind IN ('r', 'p', 'v', 'm') "
             "AND has_table_privilege(oid, 'SELECT, INSERT, UPDATE, DELETE')",
         )
-    assert set(reachable) == {table.name for table in TABLES}
+    assert set(reachable) == {table.name for table in TABLES} | PARTITIONS
 
 
 @pytest.mark.shows("A14-role")
@@ -314,8 +319,18 @@ async def test_row_security_is_on_wherever_an_agent_owns_rows(walled: Walled) ->
             connection, "SELECT relname FROM pg_class WHERE relrowsecurity AND row_security_active(oid)"
         )
         policies = await values(connection, "SELECT tablename FROM pg_policies WHERE %s = ANY (roles)", (SERVICE_ROLE,))
-    assert set(secured) == set(policies) == {table.name for table in TABLES}
-    assert len(policies) == len(TABLES)
+    tables = {table.name for table in TABLES} | PARTITIONS
+    assert sorted(secured) == sorted(policies) == sorted(tables)
+
+
+async def test_a_partition_read_by_name_has_the_agents_rows_alone(walled: Walled) -> None:
+    async with walled.session(walled.own) as connection:
+        of_all = await values(connection, "SELECT memory_id FROM memories")
+        of_partitions = [
+            each for leaf in PARTITIONS for each in await values(connection, on("SELECT memory_id FROM {table}", leaf))
+        ]
+    assert of_all
+    assert sorted(of_all) == sorted(of_partitions)
 
 
 async def test_the_planners_statistics_tell_no_foreign_words(walled: Walled) -> None:

@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
+from agentcore.database import with_numbered_parameters
 from agentcore.errors import DependencyUnavailable, InvalidParams
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.memory.api import Caller
 from agentcore.memory.embedding_cache import CachingEmbedder
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
+from agentcore.memory.lexical import Bm25, term_keys
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link
 from agentcore.memory.params.memories import (
@@ -29,9 +31,12 @@ from agentcore.memory.params.memories import (
 )
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows.vector_index import IndexKind, IndexPolicy
-from agentcore.memory.vector_store import CandidateRow, PgVectorStore
+from agentcore.memory.vector_store import CandidateRow, PgVectorStore, SearchRequest, Shape
 from agentcore.providers.hashing import HashingEmbedder
-from tests.fixtures.memory import Agent, searches
+from agentcore.runtime import open_runtime
+from tests.fixtures.databases import migrated_database
+from tests.fixtures.memory import Agent, searches, settings_for
+from tests.fixtures.services import Services
 
 PLANTS = "The fern in the hallway wants water twice a week."
 ERROR = "Deployment failed with ERR_4071 on host db-7."
@@ -337,12 +342,59 @@ async def test_a_user_with_few_memories_is_searched_exactly_beside_many_others(a
     assert searches(agent.runtime.metrics) - before == {"exact": 1, "indexed": 1}
 
 
+async def test_a_plan_made_once_finds_the_same_through_the_index(services: Services) -> None:
+    """Large agents' searches without a filter name their partition; a filter that all memories match does not."""
+    with migrated_database(services) as own:
+        async with open_runtime(settings_for(services, database_url=own.url)) as runtime:
+            agent, other = Agent(runtime, "large-agent"), Agent(runtime, "other-agent")
+            for each, count in ((agent, 2_400), (other, 800)):
+                items = [
+                    StoreParams(content=f"Reading {n} of sensor {n % 13} was {n * 31 % 977}.") for n in range(count)
+                ]
+                for start in range(0, count, 800):
+                    await each.memory.store_batch(StoreBatchParams(items=items[start : start + 800]))
+            expired = await agent.stored_id("Reading 5000 of sensor 5 expired.", ttl_seconds=60)
+            old = await agent.stored_id("The gate code is 8051.")
+            await agent.stored_id("The gate code is now 8057.")
+            async with runtime.database.owner_transaction() as connection:
+                await connection.execute("ANALYZE memories")
+                await connection.execute(
+                    "UPDATE memories SET expires_at = now() - interval '1 minute' WHERE memory_id = %s", (expired,)
+                )
+            await IndexKeeper(runtime.database, runtime.parts.vector_model, 64, IndexPolicy()).round()
+            vectors = PgVectorStore(runtime.database, 64, SearchLimits(exact_search_limit=1_000))
+            embedder = runtime.parts.embedder
+            assert embedder is not None
+            for question in ("reading of sensor 5", "what is the gate code?", "nothing of the kind"):
+                asked = term_keys(agent.agent_id, question)
+                bm25 = Bm25(asked, await vectors.statistics(agent.agent_id, asked))
+                vector = await embedder.embed([question], "query")
+                request = SearchRequest({}, vector, embedder.model, bm25, bm25.weights(asked))
+                for conditions, left_out in (({}, {expired}), ({"current": True}, {expired, old})):
+                    found = await vectors.search(agent.agent_id, replace(request, conditions=conditions))
+                    same = await vectors.search(
+                        agent.agent_id, replace(request, conditions={**conditions, "min_importance": 0.0})
+                    )
+                    assert found.mode == same.mode == "indexed"
+                    assert sorted(found.candidates, key=str) == sorted(same.candidates, key=str)
+                    assert left_out.isdisjoint(each.memory_id for each in found.candidates)
+            shapes = [each for each in vectors._statements if each.partition]
+            assert {each.partition[:10] for each in shapes} == {"memories_p"}
+            for shape in shapes:
+                statement, _ = with_numbered_parameters(vectors._statements[shape].as_string())
+                async with runtime.database.owner_autocommit() as connection:
+                    await connection.execute("SET enable_sort = off")
+                    explained = await connection.execute(b"EXPLAIN (GENERIC_PLAN) " + statement, prepare=False)
+                    plan = "\n".join(row["QUERY PLAN"] for row in await explained.fetchall())
+                assert "Index Scan using ann_memories_p" in plan, plan
+
+
 async def test_a_row_has_the_columns_of_the_statement(agent: Agent) -> None:
     """They are read by position."""
     database = agent.runtime.database
     vectors = PgVectorStore(database, 64, SearchLimits())
     for windows in (False, True):
-        statement = vectors._statement(("words", "none", False, False, windows, False)).as_string()
+        statement = vectors._statement(Shape("words", "none", False, False, windows, False)).as_string()
         async with database.owner_transaction() as connection:
             nothing = re.sub(r"%[(]\w+[)]s", "NULL", statement)
             await connection.execute(f"CREATE TEMP VIEW shape AS {nothing}".encode())

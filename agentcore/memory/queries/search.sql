@@ -30,9 +30,10 @@ SELECT term_key, memory_count FROM bound_frequencies(%(agent_id)s, %(term_keys)s
 -- name: indexes_of_agent
 -- Returns the vector indexes of the partition with the agent's rows, and the index keeper's comments, if the agent has
 -- more rows than `few`.
-SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
+SELECT p.relname AS partition, i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
        (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
   FROM (SELECT m.tableoid FROM {table} m WHERE m.agent_id = %(agent_id)s OFFSET %(few)s LIMIT 1) AS held
+  JOIN pg_class p ON p.oid = held.tableoid
   JOIN pg_index x ON x.indrelid = held.tableoid AND x.indisvalid
   JOIN pg_class i ON i.oid = x.indexrelid
  WHERE i.relname LIKE 'ann\_%%';
@@ -42,29 +43,42 @@ SELECT i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
 SELECT count(*) AS matching
   FROM (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s) LIMIT %(limit)s) AS few;
 
+-- name: matches_filter
+-- Condition: the memory matches the filter.
+memory_matches(m, %(filter)s);
+
+-- name: matches_current
+-- The same for the filter {"current": true}, which planning need not simplify first.
+(m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AND m.superseded_by IS NULL;
+
+-- name: matches_all
+-- The same for no filter.
+(m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
+
 -- name: search_settings
 -- Sets the search width of the transaction. Iterative scans continue until there are enough rows, in an ivfflat index
 -- to its end if necessary. Without a filter sorting is off, since the index returns rows in order.
 SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
        set_config('ivfflat.iterative_scan', 'relaxed_order', true), set_config('ivfflat.max_probes', '32768', true),
-       set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_sort', %(sort)s, true);
+       set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_sort', %(sort)s, true),
+       set_config('plan_cache_mode', %(plans)s, true);
 
 -- name: search_settings_without_iterative_scans
 -- The same for pgvector before 0.8, which rejects unknown settings.
 SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
-       set_config('enable_sort', %(sort)s, true);
+       set_config('enable_sort', %(sort)s, true), set_config('plan_cache_mode', %(plans)s, true);
 
 -- name: vector_retriever_exact
 -- Returns the agent's nearest memories by exact comparison.
-SELECT m.memory_id, {stored} <=> {vector} AS distance FROM memories m
- WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
+SELECT m.memory_id, {stored} <=> {vector} AS distance FROM {memories} m
+ WHERE m.agent_id = %(agent_id)s AND {held} AND {matches}
  ORDER BY {stored} <=> {vector}, m.memory_id
  LIMIT %(limit)s;
 
 -- name: vector_retriever_indexed
 -- Returns the agent's nearest memories through the partition's vector index, if there is one.
-SELECT m.memory_id, {stored} <=> {vector} AS distance FROM memories m
- WHERE m.agent_id = %(agent_id)s AND {held} AND memory_matches(m, %(filter)s)
+SELECT m.memory_id, {stored} <=> {vector} AS distance FROM {memories} m
+ WHERE m.agent_id = %(agent_id)s AND {held} AND {matches}
  ORDER BY {stored}::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
  LIMIT %(limit)s;
 
@@ -89,16 +103,16 @@ SELECT NULL::uuid AS memory_id, 0::bigint AS place WHERE false;
 -- name: beside_foremost
 -- Returns the messages directly before and after each top hit in its session.
 SELECT f.memory_id AS found_id, near.memory_id
-  FROM memories f
+  FROM {memories} f
  CROSS JOIN LATERAL (
-       (SELECT m.memory_id FROM memories m
+       (SELECT m.memory_id FROM {memories} m
          WHERE m.agent_id = %(agent_id)s AND m.session_id = f.session_id
-           AND (m.timestamp, m.memory_id) < (f.timestamp, f.memory_id) AND memory_matches(m, %(filter)s)
+           AND (m.timestamp, m.memory_id) < (f.timestamp, f.memory_id) AND {matches}
          ORDER BY m.timestamp DESC, m.memory_id DESC LIMIT 1)
         UNION ALL
-       (SELECT m.memory_id FROM memories m
+       (SELECT m.memory_id FROM {memories} m
          WHERE m.agent_id = %(agent_id)s AND m.session_id = f.session_id
-           AND (m.timestamp, m.memory_id) > (f.timestamp, f.memory_id) AND memory_matches(m, %(filter)s)
+           AND (m.timestamp, m.memory_id) > (f.timestamp, f.memory_id) AND {matches}
          ORDER BY m.timestamp, m.memory_id LIMIT 1)
        ) AS near
  WHERE f.agent_id = %(agent_id)s AND f.session_id IS NOT NULL
@@ -175,13 +189,13 @@ WITH nearest AS MATERIALIZED ({nearest}),
      linked AS MATERIALIZED (
          SELECT m.memory_id
            FROM memory_links l
-           JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id =
+           JOIN {memories} m ON m.agent_id = %(agent_id)s AND m.memory_id =
                 CASE WHEN l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost)) THEN l.target_id
                      ELSE l.source_id END
           WHERE l.agent_id = %(agent_id)s
             AND (l.source_id = ANY (ARRAY(SELECT memory_id FROM foremost))
                  OR l.target_id = ANY (ARRAY(SELECT memory_id FROM foremost)))
-            AND memory_matches(m, %(filter)s)
+            AND {matches}
           ORDER BY l.weight DESC,
                 (SELECT min(f.place) FROM foremost f WHERE f.memory_id IN (l.source_id, l.target_id))
           LIMIT %(link_limit)s
@@ -225,7 +239,7 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
             THEN coalesce(best.embedding, {stored}) END AS vector,
        found.is_near, found.is_lexical, found.is_linked, found.is_timely,
        ties.target_ids, ties.weights, ties.relations, found.beside_ids
-  FROM memories m
+  FROM {memories} m
   JOIN found ON found.memory_id = m.memory_id
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
   LEFT JOIN ties ON ties.source_id = m.memory_id

@@ -120,6 +120,7 @@ class ServingIndex:
     hnsw: bool
     iterative: bool
     rows: int
+    partition: str = ""
 
     def is_faster_for(self, count: int) -> bool:
         """Returns whether the index is faster than an exact search of `count` memories.
@@ -156,7 +157,7 @@ def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingInd
     )
 
 
-def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex | None:
+def serving(indexes: Sequence[VectorIndex], partition: str = "", *, iterative: bool) -> ServingIndex | None:
     """Returns how the indexes of one partition and model are searched, by the widest of a kind."""
     if not indexes:
         return None
@@ -171,4 +172,5 @@ def serving(indexes: Sequence[VectorIndex], *, iterative: bool) -> ServingIndex 
         hnsw=bool(graphs),
         iterative=iterative,
         rows=rows,
+        partition=partition,
     )

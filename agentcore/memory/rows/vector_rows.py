@@ -98,7 +98,19 @@ class VectorPlace:
 
     @property
     def shape(self) -> dict[str, sql.Composable]:
-        return {"stored": self.stored, "held": self.held}
+        """The placeholders of a search for any filter, in all partitions."""
+        return {
+            "stored": self.stored,
+            "held": self.held,
+            "memories": sql.Identifier("memories"),
+            "matches": query("matches_filter"),
+        }
+
+    def prepared_shape(self, partition: str, model: str, *, current: bool) -> dict[str, sql.Composable]:
+        """The same without parameters that decide the plan: in one partition, without a filter or for `current`."""
+        held = sql.SQL(self.held.as_string().replace("%(model)s", sql.Literal(model).as_string()))
+        matches = query("matches_current" if current else "matches_all")
+        return {"stored": self.stored, "held": held, "memories": sql.Identifier(partition), "matches": matches}
 
     def index_model(self, model: str) -> str:
         return f"{self.index_prefix}{model}"
@@ -134,18 +146,26 @@ class ServingIndexes:
         )
         indexes = [described(row["name"], row["comment"]) for row in rows]
         iterative = bool(rows) and has_iterative_scans(rows[0]["pgvector"])
-        found = serving([index for index in indexes if index is not None and index.model == model], iterative=iterative)
+        found = serving(
+            [index for index in indexes if index is not None and index.model == model],
+            rows[0]["partition"] if rows else "",
+            iterative=iterative,
+        )
         if len(self._known) >= MAX_AGENTS:
             self._known.clear()
         self._known[agent_id, table, model] = (now + LIFE_SECONDS, found)
         return found
 
 
-def index_settings(index: ServingIndex, *, filtered: bool) -> Statement:
-    """Returns the settings of an index search; if `filtered`, the planner may sort, and more lists are probed."""
+def index_settings(index: ServingIndex, *, filtered: bool, prepared: bool = False) -> Statement:
+    """Returns the settings of an index search; if `filtered`, the planner may sort, and more lists are probed.
+
+    `prepared`: the plan is made once per connection, for any parameters.
+    """
     iterative = "search_settings" if index.iterative else "search_settings_without_iterative_scans"
     return query(iterative), {
         "probes": str(index.probes_for(filtered=filtered)),
         "ef_search": str(index.ef_search_for(filtered=filtered)),
         "sort": "on" if filtered else "off",
+        "plans": "force_generic_plan" if prepared else "auto",
     }
