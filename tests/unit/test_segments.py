@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from uuid import UUID
 
 import pytest
 
-from agentcore.memory.summaries.summarizing import PAUSE, segments
+from agentcore.memory.summaries.summarizing import PAUSE, Source, segments
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-@dataclass(frozen=True)
-class _Said:
-    said_at: datetime
-
-
-def talk(*pauses: timedelta) -> list[_Said]:
+def talk(*pauses: timedelta) -> list[Source]:
     """Returns messages with these pauses between them, the first at noon."""
-    said = [_Said(NOON)]
-    for pause in pauses:
-        said.append(_Said(said[-1].said_at + pause))
-    return said
+    times = [NOON + sum(pauses[:place], timedelta()) for place in range(len(pauses) + 1)]
+    return [Source(UUID(int=place), time, "user", "Hello", 0.5) for place, time in enumerate(times)]
 
 
-def sizes(messages: list[_Said], most: int = 20) -> list[int]:
+def sizes(messages: list[Source], most: int = 20) -> list[int]:
     cut = [*segments(messages, most)]
     assert [each for piece in cut for each in piece] == messages
     return [len(piece) for piece in cut]

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
-from typing import Generic, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -39,15 +38,24 @@ MOST_TRIES = 5
 # Delay before a retry if every text of a batch fails.
 LONG_WAIT_SECONDS = 600
 
-Read = TypeVar("Read")
-Ask = Callable[[Sequence[Row]], Awaitable[Sequence[Read]]]
+
+@dataclass(frozen=True)
+class _Read:
+    row: Row
+    facts: Sequence[str] = ()
+    entities: Sequence[str] = ()
+    items: Sequence[StoreParams] = ()
+    """The facts to store."""
+
+
+Ask = Callable[[Sequence[Row]], Awaitable[Sequence[_Read]]]
 
 
 @dataclass
-class Asked(Generic[Read]):
+class Asked:
     """Result of asking about a batch: answers, memories given up with the reason, and memories to retry."""
 
-    read: list[Read] = field(default_factory=list)
+    read: list[_Read] = field(default_factory=list)
     without: dict[UUID, str] = field(default_factory=dict)
     again: list[UUID] = field(default_factory=list)
     tried: list[UUID] = field(default_factory=list)
@@ -55,20 +63,20 @@ class Asked(Generic[Read]):
     failure: DependencyUnavailable | None = None
 
 
-async def ask(model: Ask[Read], batch: Sequence[Row], now: datetime) -> Asked[Read]:
+async def _ask(model: Ask, batch: Sequence[Row], now: datetime) -> Asked:
     """Asks about pending memories together, then one by one. A model's failure is returned, not raised."""
     try:
         return Asked([*await model(batch)])
     except DependencyUnavailable as failure:
         if len(batch) > 1 and _may_be_the_texts(failure):
             return await _one_by_one(model, batch, now)
-        asked = Asked[Read]()
+        asked = Asked()
         _fail(asked, batch, failure, now, own_fault=batch[0]["tries"] > 0)
         return asked
 
 
-async def _one_by_one(model: Ask[Read], batch: Sequence[Row], now: datetime) -> Asked[Read]:
-    asked = Asked[Read]()
+async def _one_by_one(model: Ask, batch: Sequence[Row], now: datetime) -> Asked:
+    asked = Asked()
     failed: list[tuple[Row, DependencyUnavailable]] = []
     for place, row in enumerate(batch):
         try:
@@ -78,30 +86,24 @@ async def _one_by_one(model: Ask[Read], batch: Sequence[Row], now: datetime) -> 
                 _fail(asked, [*(each for each, _ in failed), *batch[place:]], failure, now)
                 return asked
             failed.append((row, failure))
-    if asked.read:
-        for row, why in failed:
-            _blame(asked, row, why, now)
-    else:
-        _fail(asked, batch, _of_the_request(failed[-1][1], len(batch)), now)
+    if not asked.read:
+        last = failed[-1][1]
+        message = f"The language model answers no text of {len(batch)}, each by itself: {last.message}"
+        data = {**last.data, "retry_after_seconds": LONG_WAIT_SECONDS}
+        _fail(asked, batch, DependencyUnavailable(message, data=data), now)
+        return asked
+    for row, why in failed:
+        if why.data.get("refused"):
+            asked.without[row["memory_id"]] = why.message
+        else:
+            _fail(asked, [row], why, now, own_fault=True)
+    # Texts at fault are retried alone: the batch itself succeeded.
+    asked.failure = None
     return asked
 
 
-def _of_the_request(failure: DependencyUnavailable, count: int) -> DependencyUnavailable:
-    message = f"The language model answers no text of {count}, each by itself: {failure.message}"
-    data = {**failure.data, "retry_after_seconds": LONG_WAIT_SECONDS}
-    return DependencyUnavailable(message, data=data)
-
-
-def _blame(asked: Asked[Read], row: Row, failure: DependencyUnavailable, now: datetime) -> None:
-    if failure.data.get("refused"):
-        asked.without[row["memory_id"]] = failure.message
-    else:
-        _fail(asked, [row], failure, now, own_fault=True)
-        asked.failure = None
-
-
 def _fail(
-    asked: Asked[Read], rows: Sequence[Row], failure: DependencyUnavailable, now: datetime, *, own_fault: bool = False
+    asked: Asked, rows: Sequence[Row], failure: DependencyUnavailable, now: datetime, *, own_fault: bool = False
 ) -> None:
     """Gives up what has failed for too long or must not be asked; enqueues the rest again."""
     for row in rows:
@@ -124,15 +126,6 @@ LEAST_WORDS = 3
 UNSTORABLE = "The language model answered with what no memory can hold."
 
 
-@dataclass(frozen=True)
-class _Read:
-    row: Row
-    facts: Sequence[str] = ()
-    entities: Sequence[str] = ()
-    items: Sequence[StoreParams] = ()
-    """The facts to store."""
-
-
 class Extracting:
     """Fact extraction of one agent: one batch of the longest pending memories a run."""
 
@@ -150,7 +143,7 @@ class Extracting:
         batch = _batch(rows)
         if not batch:
             return False
-        asked = await ask(partial(self._read, extractor), batch, self._parts.clock())
+        asked = await _ask(partial(self._read, extractor), batch, self._parts.clock())
         settled = await self._store(extractor, batch, asked)
         await self._note(asked)
         if asked.failure is not None:
@@ -173,7 +166,7 @@ class Extracting:
             # `from None`: the message of the cause would quote the answer.
             raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
 
-    async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked[_Read]) -> bool:
+    async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked) -> bool:
         """Stores what was read; returns whether every memory was still pending."""
         told = {each.row["memory_id"]: _told_by(extractor) for each in asked.read}
         told |= {memory_id: {"degraded": reason} for memory_id, reason in asked.without.items()}
@@ -187,7 +180,7 @@ class Extracting:
                 storing.taken = await storing.claim(transaction)
         return len(storing.taken) == len(rows)
 
-    async def _note(self, asked: Asked[_Read]) -> None:
+    async def _note(self, asked: Asked) -> None:
         if asked.again or asked.tried:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 await transaction.llm.record_failure("facts", asked.again)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -18,19 +18,17 @@ from agentcore.memory.consequences.pending_work import (
     watch_capacity,
 )
 from agentcore.memory.deriving.remaking import (
-    BY_LLM,
     NewSummary,
     SummaryState,
     claim,
     keep,
     metadata_of,
     new_content,
-    remove,
     ties,
     write,
 )
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
-from agentcore.memory.deriving.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
+from agentcore.memory.deriving.summary_providers import AS_SAID, BY_LLM, EXTRACTED, SessionSummary, source_of
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import JsonObject, MemoryType
 from agentcore.memory.params.memories import StoreParams
@@ -122,10 +120,9 @@ class PeriodSummarizing:
             return False
         if self._parts.summariser is None or self._provider(state.rules) != BY_LLM:
             return False
-        named = {*row["provenance"].get("sources", [])}
-        if any(str(each["memory_id"]) in named for each in share.rows):
+        if any(str(each["memory_id"]) in state.named for each in share.rows):
             return False
-        has_grown = len(state.sources) >= len(named) * (1 + GROWTH)
+        has_grown = len(state.sources) >= len(state.named) * (1 + GROWTH)
         return not has_grown and not self._is_quiet(place, share)
 
     def _is_quiet(self, place: _Place, share: _Share) -> bool:
@@ -138,15 +135,15 @@ class PeriodSummarizing:
         if place is None or state.stays or (row is None and not _begins(place, state)):
             await keep(self._parts, self._caller, state)
             return
-        messages = [_message(each) for each in state.sources]
+        # A caller's own summary has a speaker, which a quote of it omits.
+        messages = [replace(source_of(each), speaker=None) for each in state.sources]
         provider = self._provider(state.rules)
         summary = await new_content(self._parts, self._caller, state, provider, messages)
         if row is None:
             await self._insert(place, state, summary)
-        elif not summary.text:
-            await remove(self._parts, self._caller, state, row)
         else:
-            await write(self._parts, self._caller, state, row, _new_summary(place, state, row, summary))
+            new = _new_summary(place, state, row, summary) if summary.text else None
+            await write(self._parts, self._caller, state, row, new)
 
     async def _state(
         self, place: _Place | None, share: _Share, held_up: Set[UUID], rules: SummaryRules | None
@@ -184,11 +181,9 @@ class PeriodSummarizing:
                 raise Conflict("Somebody has told of this period meanwhile.")
             if each is None:
                 return
-            memory = NewMemory(mint_memory_id(), each.columns, ties(state.sources))
+            memory = NewMemory(mint_memory_id(), each.columns, ties(row["memory_id"] for row in state.sources))
             await transaction.insert([memory])
-            after = {"sources": each.columns.provenance["sources"], "by": summary.by}
-            if summary.degraded is not None:
-                after["degraded"] = summary.degraded
+            after = {"sources": each.columns.provenance["sources"], **summary.history}
             source = self._caller.token_id, self._caller.trace_id
             await transaction.history.append(Change(memory.memory_id, "summarise", 1, *source, {}, after))
             layers = [MemoryType.SEMANTIC.value]
@@ -215,7 +210,7 @@ class PeriodSummarizing:
 
 
 def _begins(place: _Place, state: SummaryState) -> bool:
-    return place.begins and len(state.told) >= FEWEST_SESSIONS
+    return place.begins and len(state.current_sources) >= FEWEST_SESSIONS
 
 
 def _by_id(rows: Sequence[Row]) -> dict[UUID, Row]:
@@ -245,8 +240,7 @@ def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | 
 
 
 def _new_summary(place: _Place, state: SummaryState, row: Row, summary: SessionSummary) -> NewSummary:
-    named = {*row["provenance"].get("sources", [])}
-    new = [each for each in state.sources if str(each["memory_id"]) not in named]
+    new = [each["memory_id"] for each in state.sources if str(each["memory_id"]) not in state.named]
     metadata = {**metadata_of(row, summary), **_range_metadata(place, state)}
     provenance = {**row["provenance"], **_provenance(place, state)}
     return NewSummary(summary, metadata, provenance, _until(state), ties(new))
@@ -272,13 +266,12 @@ def _range_metadata(place: _Place, state: SummaryState) -> JsonObject:
     gone = 0
     if row is not None and not state.is_whole:
         began.append(str(row["metadata"].get("from", row["timestamp"].isoformat())))
-        there = {str(each["memory_id"]) for each in state.sources}
-        gone = len({*row["provenance"]["sources"]} - there)
+        gone = len(state.named - {str(each["memory_id"]) for each in state.sources})
     return {
         "period": place.period.label,
         "from": min(began, key=datetime.fromisoformat),
         "until": _until(state).isoformat(),
-        "summarised_count": len(state.told) + gone,
+        "summarised_count": len(state.current_sources) + gone,
     }
 
 
@@ -293,14 +286,8 @@ def _began(row: Row) -> str:
 
 
 def _until(state: SummaryState) -> datetime:
-    ends = [each["timestamp"] for each in state.told]
+    ends = [each["timestamp"] for each in state.current_sources]
     if state.row is not None and (not state.is_whole or not ends):
         ends.append(state.row["timestamp"])
     until: datetime = max(ends)
     return until.astimezone(UTC)
-
-
-def _message(row: Row) -> Message:
-    holds = row["superseded_by"] is None
-    memory = row["memory_id"], row["version"], row["timestamp"]
-    return Message(*memory, None, row["content"], row["relevance_score"], holds)

@@ -20,34 +20,12 @@ from agentcore.memory.consequences.pending_work import (
     do_each,
     enqueue_for_period,
     failing_since,
-    gives_up,
     watch_capacity,
 )
-from agentcore.memory.deriving.remaking import (
-    BY_LLM,
-    NewSummary,
-    SummaryState,
-    keep,
-    metadata_of,
-    new_content,
-    remove,
-    write,
-)
-from agentcore.memory.deriving.summary_providers import (
-    AS_SAID,
-    EXTRACTED,
-    SUMMARY_PROVIDERS,
-    Compaction,
-    CompactionAwareSummaryProvider,
-    Conversation,
-    ExtractiveSummaryProvider,
-    Message,
-    ProviderParts,
-    SessionSummary,
-    SummaryProvider,
-)
+from agentcore.memory.deriving.remaking import NewSummary, SummaryState, keep, metadata_of, new_content, ties, write
+from agentcore.memory.deriving.summary_providers import EXTRACTED, Compaction, SessionSummary, SummaryWriter, source_of
 from agentcore.memory.intake import Draft
-from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
+from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Change, Row
@@ -80,10 +58,10 @@ class EndOfSession:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Pending:
     rules: SummaryRules
     rows: Sequence[Row]
-    conversation: Conversation
+    compactions: Sequence[Compaction]
 
 
 class SessionSummarizing:
@@ -120,8 +98,7 @@ class SessionSummarizing:
             if found is None:
                 return self.kept
             try:
-                async for summary in self._provider(found).summaries(found.conversation):
-                    await self._write(summary, found)
+                await self._summarize(found)
             except (Conflict, NotFound):
                 in_vain += 1
                 continue
@@ -129,40 +106,28 @@ class SessionSummarizing:
                 return self.kept
         raise DependencyUnavailable("Others are at work on this session.", data={BUSY: True})
 
-    async def _look(self) -> _Found | None:
+    async def _look(self) -> _Pending | None:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rules = await transaction.llm.summary_rules() or self._otherwise
             if rules is None:
                 return None
-            compactions = await transaction.llm.compactions(self._session_id)
-            held = [each for row in compactions if (each := _compaction(row)) is not None]
+            found = await transaction.llm.compactions(self._session_id)
+            compactions = [each for row in found if (each := _compaction(row)) is not None]
+            spans = [(each.began, each.ended) for each in compactions]
+            within = spans if self._only_compacted and rules.provider != "llm" else None
             rows = await transaction.llm.pending_messages(
-                self._session_id,
-                MOST_MESSAGES,
-                only_again=self._only_again,
-                within=[(each.began, each.ended) for each in held] if self._only_told(rules) else None,
+                self._session_id, MOST_MESSAGES, only_again=self._only_again, within=within
             )
-        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held)) if rows else None
+        return _Pending(rules, rows, compactions) if rows else None
 
-    def _only_told(self, rules: SummaryRules) -> bool:
-        return self._only_compacted and rules.provider != "llm"
+    async def _summarize(self, found: _Pending) -> None:
+        since = failing_since((row["failing_since"] for row in found.rows), self._parts.clock())
+        writer = SummaryWriter(self._parts, self._caller.agent_id, found.rules, since)
+        messages = [source_of(row) for row in found.rows]
+        async for summary in writer.of_session(messages, found.compactions, only_compacted=self._only_compacted):
+            await self._write(summary, found)
 
-    def _provider(self, found: _Found) -> SummaryProvider:
-        parts, rules = self._parts, found.rules
-        waiting_since = failing_since((row["failing_since"] for row in found.rows), parts.clock())
-        if self._only_told(rules):
-            return CompactionAwareSummaryProvider(None)
-        return SUMMARY_PROVIDERS[rules.provider](
-            ProviderParts(
-                self._caller.agent_id,
-                rules,
-                parts.count_tokens,
-                parts.summariser,
-                lambda failure: gives_up(failure, waiting_since, parts.clock()),
-            )
-        )
-
-    async def _write(self, summary: SessionSummary, found: _Found) -> None:
+    async def _write(self, summary: SessionSummary, found: _Pending) -> None:
         """Stores a summary and removes its sources from the queue. Raises Conflict, NotFound."""
         each = None
         if summary.text and summary.memory_id is None:
@@ -173,11 +138,12 @@ class SessionSummarizing:
             await transaction.llm.lock_session(self._session_id)
             if await transaction.llm.dequeue_unchanged("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
-            # Superseded sources are linked, too: they may become current again.
-            links = [Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
-            memory_id = await _told_in(transaction, summary.memory_id, each, links)
+            memory_id = await self._insert(transaction, summary, each)
             if memory_id is not None:
-                await self._note(transaction, memory_id, summary)
+                version = 1 if summary.memory_id is None else None
+                after = {"sources": [str(each.memory_id) for each in summary.covers], **summary.history}
+                source = self._caller.token_id, self._caller.trace_id
+                await transaction.history.append(Change(memory_id, "summarise", version, *source, {}, after))
                 await enqueue_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
@@ -185,7 +151,7 @@ class SessionSummarizing:
         if memory_id is not None and memory_id not in {each.memory_id for each in self.kept}:
             self.kept.append(Kept(memory_id, summary.text))
 
-    def _draft(self, summary: SessionSummary, found: _Found) -> Draft:
+    def _draft(self, summary: SessionSummary, found: _Pending) -> Draft:
         covers = summary.covers
         of = {message.memory_id for message in covers}
         rows = [row for row in found.rows if row["memory_id"] in of]
@@ -196,12 +162,12 @@ class SessionSummarizing:
                 session_id=self._session_id,
                 user_id=shared(row["user_id"] for row in rows),
                 namespace=shared(row["namespace"] for row in rows),
-                timestamp=covers[-1].said_at,
+                timestamp=covers[-1].timestamp,
                 tags=[SUMMARY_TAG],
                 metadata={
                     "summarised_count": len(covers),
-                    "from": covers[0].said_at.isoformat(),
-                    "until": covers[-1].said_at.isoformat(),
+                    "from": covers[0].timestamp.isoformat(),
+                    "until": covers[-1].timestamp.isoformat(),
                     "provider": found.rules.provider,
                     **summary.origin,
                 },
@@ -224,25 +190,16 @@ class SessionSummarizing:
         }
         return each
 
-    async def _note(self, transaction: MemoryTransaction, memory_id: UUID, summary: SessionSummary) -> None:
-        version = 1 if summary.memory_id is None else None
-        after = {"sources": [str(each.memory_id) for each in summary.covers], "by": summary.by}
-        if summary.degraded is not None:
-            after["degraded"] = summary.degraded
-        source = self._caller.token_id, self._caller.trace_id
-        await transaction.history.append(Change(memory_id, "summarise", version, *source, {}, after))
-
-
-async def _told_in(
-    transaction: MemoryTransaction, memory_id: UUID | None, new: Draft | None, links: Sequence[Link]
-) -> UUID | None:
-    if new is not None:
-        memory = NewMemory(mint_memory_id(), new.columns, links)
-        await transaction.insert([memory])
-        return memory.memory_id
-    if memory_id is not None:
-        await transaction.links.add(memory_id, links)
-    return memory_id
+    async def _insert(self, transaction: MemoryTransaction, summary: SessionSummary, new: Draft | None) -> UUID | None:
+        # Superseded sources are linked, too: they may become current again.
+        links = ties(message.memory_id for message in summary.covers)
+        if new is not None:
+            memory = NewMemory(mint_memory_id(), new.columns, links)
+            await transaction.insert([memory])
+            return memory.memory_id
+        if summary.memory_id is not None:
+            await transaction.links.add(summary.memory_id, links)
+        return summary.memory_id
 
 
 async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int) -> EndOfSession:
@@ -265,10 +222,8 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_to
         made = await SessionSummarizing(parts, caller, session_id, otherwise=otherwise).run()
         kept = made or await _last(parts, caller, session_id)
         return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
-    extractive = ExtractiveSummaryProvider(
-        ProviderParts(caller.agent_id, rules, parts.count_tokens, None, lambda failure: True)
-    )
-    meanwhile = await extractive.extracted([message_of(row) for row in rows])
+    writer = SummaryWriter(parts, caller.agent_id, rules, parts.clock())
+    meanwhile = await writer.extracted([source_of(row) for row in rows])
     return EndOfSession([], meanwhile.text, pending=True)
 
 
@@ -288,21 +243,8 @@ async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kep
     return [Kept(each.memory_id, each.content) for each in records.values()]
 
 
-def message_of(row: Row) -> Message:
-    """Returns a row as input of a summary."""
-    return Message(
-        row["memory_id"],
-        row["version"],
-        row["timestamp"],
-        row["speaker"],
-        row["content"],
-        row["relevance_score"],
-        row["superseded_by"] is None,
-    )
-
-
 def _compaction(row: Row) -> Compaction | None:
-    """Returns the caller's own summary; None if someone else wrote its metadata."""
+    """Returns None if someone else wrote the metadata."""
     said = row["compaction"]
     try:
         began = None if said.get("from") is None else datetime.fromisoformat(said["from"])
@@ -357,16 +299,9 @@ class Refreshing:
         if state.stays:
             await keep(self._parts, self._caller, state)
             return
-        messages = [message_of(each) for each in state.sources]
-        summary = await new_content(self._parts, self._caller, state, _provider(state), messages)
-        if not summary.text:
-            await remove(self._parts, self._caller, state, row)
-            return
+        messages = [source_of(each) for each in state.sources]
+        provider = EXTRACTED if state.rules is None else state.rules.provider
+        summary = await new_content(self._parts, self._caller, state, provider, messages)
         provenance = {**row["provenance"], "of": state.digest}
         new = NewSummary(summary, metadata_of(row, summary), provenance, row["timestamp"])
-        await write(self._parts, self._caller, state, row, new)
-
-
-def _provider(state: SummaryState) -> str:
-    name = EXTRACTED if state.rules is None else state.rules.provider
-    return name if name in (EXTRACTED, AS_SAID) else BY_LLM
+        await write(self._parts, self._caller, state, row, new if summary.text else None)
