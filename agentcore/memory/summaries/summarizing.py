@@ -50,8 +50,6 @@ class Source:
 
 @dataclass(frozen=True)
 class Summary:
-    """The text, its tokens, and the memories quoted."""
-
     text: str
     token_count: int
     memory_ids: Sequence[UUID]
@@ -74,10 +72,7 @@ class _Sentence:
 
 
 def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]) -> Summary:
-    """Returns the most informative sentences within `max_tokens`, in order of time.
-
-    All sentences if they fit; if not even one fits, the start of the best one.
-    """
+    """Returns the best sentences within `max_tokens` by time; if none fits, the start of the best one."""
     chosen = _fitting(_best_first(_worth_saying(sources)), max_tokens, count)
     chosen.sort(key=lambda each: each.place)
     # Only a sentence that does not fit is selected alone.
@@ -103,7 +98,7 @@ def _fitting(found: Iterator[_Sentence], max_tokens: int, count: Callable[[str],
 
 
 def _best_first(waiting: list[_Sentence]) -> Iterator[_Sentence]:
-    """Yields the best sentence given those before it; lazily, since a sentence's value only falls."""
+    """Yields the best sentence given those before it; reweighs only the top: values only fall."""
     frequencies = Counter(term for each in waiting for term in each.terms)
     total = sum(frequencies.values())
     probability = {term: times / total for term, times in frequencies.items()}
@@ -157,7 +152,7 @@ def digest_of(said: Iterable[tuple[UUID, bytes, bool]]) -> str:
 
 
 def shared(values: Iterable[_Value]) -> _Value | None:
-    """Returns the value that all sources share, None if they differ."""
+    """Returns the common value, None if they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 
