@@ -41,7 +41,7 @@ SUMMARY_LEVELS = 2
 
 @dataclass(frozen=True)
 class Manner:
-    """Options of a context: format, query terms, and the share of the budget for hits.
+    """Options of a context. `found_share`: the share of the budget for hits.
 
     `distinct`: hits contain no near duplicates. `clear`: the query is specific and a hit answers it.
     `summaries_share`: share of the hits' budget that is reserved for fallback summaries.
@@ -167,14 +167,13 @@ class Filling:
                     line.entry, text, line.tokens + more, shortened=False, said=line.entry.content
                 )
                 self.room -= more
-        told = wanted & self._telling()
-        self._drop([line for line in self.lines if line.entry.parent_id in told])
-        if self._summaries:
-            self._drop_told()
+        in_full = wanted & self._telling()
+        self._drop([line for line in self.lines if line.entry.parent_id in in_full])
+        self._drop_told()
 
     def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
         """Returns the entries that are neither added yet nor dropped as duplicates of other lines."""
-        taken = {line.entry.memory_id for line in self.lines} | self._told_ids()
+        taken = {line.entry.memory_id for line in self.lines} | {entry.memory_id for entry in self.told}
         return [entry for entry in entries if entry.memory_id not in taken]
 
     def _stands(self, entry: ContextEntry) -> bool:
@@ -189,16 +188,13 @@ class Filling:
 
     def _add_in_full(self, entry: ContextEntry, room: int) -> bool:
         """Adds an entry in full, in place of its facts; returns whether it fits."""
-        told = []
+        facts: list[ContextLine] = []
         if entry.memory_id in self._facts:
-            told = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
-        freed = sum(self._tokens(line.entry, line.text) for line in told)
-        room += freed
+            facts = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
+        room += sum(self._tokens(line.entry, line.text) for line in facts)
         if self._too_long(entry, room) or not self._add_text(entry, entry.content, room, shortened=False):
             return False
-        if told:
-            self.lines = [line for line in self.lines if line not in told]
-            self.room += freed
+        self._drop(facts)
         if entry.memory_id in self._summarised:
             self._drop_told()
         return True
@@ -268,9 +264,6 @@ class Filling:
         self.lines = [*kept.values()]
         return self.room > before
 
-    def _told_ids(self) -> set[UUID]:
-        return {entry.memory_id for entry in self.told}
-
     def once(self, lines: Sequence[ContextLine]) -> list[ContextLine]:
         """Returns the lines, deduplicated against each other."""
         return without_repetitions(lines, self._tokens, self.reading)
@@ -279,12 +272,9 @@ class Filling:
         return self._count(self._form.memory(said(entry, line)))
 
     def _heading_tokens(self, entry: ContextEntry) -> int:
-        tokens = 0
-        if entry.section not in self._headed:
-            tokens += self._count(self._form.heading(entry.section))
-        if stretch_of(entry) not in self._headed:
-            tokens += self._count(self._form.time(time_of(entry.section, ANY_TIME)))
-        return tokens
+        heading = "" if entry.section in self._headed else self._form.heading(entry.section)
+        time = "" if stretch_of(entry) in self._headed else self._form.time(time_of(entry.section, ANY_TIME))
+        return sum(self._count(text) for text in (heading, time) if text)
 
 
 def clearly_meant(notes: Sequence[ContextEntry], best_worth: float) -> list[ContextEntry]:

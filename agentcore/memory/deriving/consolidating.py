@@ -65,12 +65,6 @@ class _Page:
     last: bool
 
 
-@dataclass(frozen=True)
-class _Found:
-    clusters: Sequence[Cluster]
-    rows: Mapping[UUID, Row]
-
-
 class Consolidating:
     """One consolidation of one agent's episodes, bounded in number and time."""
 
@@ -109,9 +103,9 @@ class Consolidating:
         after, after_late = None if self._params.again else after, None
         while True:
             page, late = await self._next(after, after_late)
-            found = await self._clusters([*page.memory_ids, *late, *changed])
-            for cluster in found.clusters:
-                await self._keep(cluster, found.rows)
+            found, rows = await self._clusters([*page.memory_ids, *late, *changed])
+            for cluster in found:
+                await self._keep(cluster, rows)
             if not self._params.dry_run:
                 await self._save_progress(after, page, late)
             done.looked_at_count += len({*page.memory_ids, *late})
@@ -148,21 +142,18 @@ class Consolidating:
             if late:
                 await transaction.clusters.dequeue_late(late)
 
-    async def _clusters(self, seeds: Sequence[UUID]) -> _Found:
+    async def _clusters(self, seeds: Sequence[UUID]) -> tuple[list[Cluster], Mapping[UUID, Row]]:
         if not seeds:
-            return _Found([], {})
+            return [], {}
         model = self._parts.vector_model
         pairs = await self._pairs(seeds)
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             near = {memory_id for pair in pairs for memory_id in pair} | {*seeds}
             held = await transaction.clusters.current_summaries(sorted(near))
             wanted = near | {each for row in held for each in row["member_ids"]}
-            rows = {
-                row["memory_id"]: row
-                for row in await transaction.clusters.episodes(sorted(wanted), model, self._before)
-            }
-        found = await asyncio.to_thread(_decided, rows, held, pairs)
-        return _Found(found, rows)
+            episodes = await transaction.clusters.episodes(sorted(wanted), model, self._before)
+        rows = {row["memory_id"]: row for row in episodes}
+        return await asyncio.to_thread(_decided, rows, held, pairs), rows
 
     async def _pairs(self, seeds: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
         parts, agent_id, model = self._parts, self._caller.agent_id, self._parts.vector_model
@@ -243,7 +234,7 @@ class Consolidating:
         return each
 
     async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:
-        """Returns the id of the new summary; None if its sources changed or someone else wrote it."""
+        """Returns the new summary's id; None if its sources changed or someone else wrote it."""
         params = each.params
         digest = hashlib.sha256(cluster.digest.encode()).digest()
         memory = NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, digest)
@@ -285,7 +276,7 @@ class Consolidating:
 
 
 class SourcePruning(Pruning):
-    """Archives summarized episodes of a minimum age, oldest first."""
+    """Archives summarized episodes, oldest first."""
 
     def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
         pruning = PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=params.dry_run)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from uuid import UUID
@@ -18,8 +18,9 @@ from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.columns import NewColumns
 from agentcore.memory.consequences.pending_work import PATIENCE, failing_since
+from agentcore.memory.deriving.summary_providers import requests_of
 from agentcore.memory.intake import Draft
-from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, strip_all_reasoning
+from agentcore.memory.language.llm_text import strip_all_reasoning
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import collapse, normal_form, words
 from agentcore.memory.llm import Extraction, FactExtractor, Said
@@ -42,10 +43,8 @@ LONG_WAIT_SECONDS = 600
 @dataclass(frozen=True)
 class _Read:
     row: Row
-    facts: Sequence[str] = ()
-    entities: Sequence[str] = ()
-    items: Sequence[StoreParams] = ()
-    """The facts to store."""
+    entities: Sequence[str]
+    facts: Sequence[StoreParams]
 
 
 Ask = Callable[[Sequence[Row]], Awaitable[Sequence[_Read]]]
@@ -140,12 +139,15 @@ class Extracting:
             return False
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.llm.pending_for_facts(BATCH_MEMORIES)
-        batch = _batch(rows)
+        batch = rows[: len(next(requests_of([_source(row) for row in rows]), ()))]
         if not batch:
             return False
         asked = await _ask(partial(self._read, extractor), batch, self._parts.clock())
         settled = await self._store(extractor, batch, asked)
-        await self._note(asked)
+        if asked.again or asked.tried:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                await transaction.llm.record_failure("facts", asked.again)
+                await transaction.llm.record_failure("facts", asked.tried, alone=True)
         if asked.failure is not None:
             raise asked.failure
         return not settled or rows[0]["waiting"] > len(asked.read) + len(asked.without)
@@ -156,15 +158,27 @@ class Extracting:
         said = [Said(each.content, each.speaker, each.timestamp) for each in sources]
         answers = await extractor.extract(said, agent_id=self._caller.agent_id)
         told = _told_by(extractor)
-        checked = await asyncio.to_thread(_all_checked, batch, sources, answers)
         try:
-            return [
-                replace(each, items=[_fact(each.row, fact, told, self._parts) for fact in each.facts])
-                for each in checked
-            ]
+            return await asyncio.to_thread(
+                lambda: [self._checked(*each, told) for each in zip(batch, sources, answers, strict=True)]
+            )
         except ValidationError:
             # `from None`: the message of the cause would quote the answer.
             raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
+
+    def _checked(self, row: Row, said: Source, answer: Extraction, told: Mapping[str, str]) -> _Read:
+        texts = SourceTexts([said])
+        known = normal_form(said.content)
+        facts: dict[str, str] = {}
+        for given in answer.facts:
+            fact = collapse(strip_all_reasoning(given))
+            if _is_fact(fact) and texts.holds(fact) and normal_form(fact) != known:
+                facts.setdefault(normal_form(fact), fact)
+        low = f"{said.speaker or ''} {said.content}".casefold()
+        named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
+        entities = {each.casefold(): each for each in named if each.casefold() in low}
+        items = [_fact(row, fact, told, self._parts) for fact in list(facts.values())[:MOST_FACTS]]
+        return _Read(row, list(entities.values())[:MOST_ENTITIES], items)
 
     async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked) -> bool:
         """Stores what was read; returns whether every memory was still pending."""
@@ -179,12 +193,6 @@ class Extracting:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 storing.taken = await storing.claim(transaction)
         return len(storing.taken) == len(rows)
-
-    async def _note(self, asked: Asked) -> None:
-        if asked.again or asked.tried:
-            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.llm.record_failure("facts", asked.again)
-                await transaction.llm.record_failure("facts", asked.tried, alone=True)
 
 
 class FactStoring(Storing):
@@ -203,9 +211,9 @@ class FactStoring(Storing):
         self._rows = rows
         self._told = told
         # In the order of the items.
-        self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.items)
+        self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.facts)
         self.taken: set[UUID] | None = None
-        facts = [item for each in read for item in each.items]
+        facts = [fact for each in read for fact in each.facts]
         super().__init__(parts, caller, facts, provenance={"form": FACT_FORM})
 
     def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
@@ -240,17 +248,6 @@ class FactStoring(Storing):
         await super()._check_targets(transaction, self._open(drafts))
 
 
-def _batch(rows: Sequence[Row]) -> list[Row]:
-    batch: list[Row] = []
-    size = 0
-    for row in rows:
-        size += min(MEMORY_BYTES, size_bytes(row["content"]))
-        if batch and size > REQUEST_BYTES:
-            break
-        batch.append(row)
-    return batch
-
-
 def _told_by(extractor: FactExtractor) -> dict[str, str]:
     return {"by": extractor.model, "prompt": extractor.prompt}
 
@@ -259,28 +256,9 @@ def _source(row: Row) -> Source:
     return Source(row["memory_id"], row["timestamp"], row["speaker"], row["content"], row["relevance_score"])
 
 
-def _all_checked(batch: Sequence[Row], sources: Sequence[Source], answers: Sequence[Extraction]) -> list[_Read]:
-    return [_checked(*each) for each in zip(batch, sources, answers, strict=True)]
-
-
-def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
-    texts = SourceTexts([said])
-    known = normal_form(said.content)
-    facts: dict[str, str] = {}
-    for given in answer.facts:
-        fact = collapse(strip_all_reasoning(given))
-        if _is_fact(fact) and texts.holds(fact) and normal_form(fact) != known:
-            facts.setdefault(normal_form(fact), fact)
-    low = f"{said.speaker or ''} {said.content}".casefold()
-    named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
-    entities = {each.casefold(): each for each in named if each.casefold() in low}
-    return _Read(row, list(facts.values())[:MOST_FACTS], list(entities.values())[:MOST_ENTITIES])
-
-
 def _is_fact(text: str) -> bool:
-    if not len(words(text)) >= LEAST_WORDS or len(text) > FACT_CHARS:
-        return False
-    return not text.endswith("?") and rejection(text) is None
+    fits = len(words(text)) >= LEAST_WORDS and len(text) <= FACT_CHARS
+    return fits and not text.endswith("?") and rejection(text) is None
 
 
 def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> StoreParams:

@@ -54,6 +54,10 @@ class _Place:
     period: Period
     begins: bool
 
+    @property
+    def where(self) -> tuple[Period, str | None, str | None]:
+        return self.period, self.user_id, self.namespace
+
 
 @dataclass(frozen=True)
 class _Share:
@@ -62,7 +66,7 @@ class _Share:
 
 
 class PeriodSummarizing:
-    """Period summaries of one agent: one batch of pending session summaries a run."""
+    """Period summaries of one agent."""
 
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
@@ -115,24 +119,21 @@ class PeriodSummarizing:
         return later
 
     def _may_wait(self, place: _Place | None, state: SummaryState, share: _Share) -> bool:
-        row = state.row
-        if place is None or row is None or state.stays or not state.is_whole:
+        """Returns whether a model need not read the period yet: it only has a few new sessions."""
+        if place is None or state.row is None or state.stays or not state.is_whole:
             return False
         if self._parts.summariser is None or self._provider(state.rules) != BY_LLM:
             return False
-        if any(str(each["memory_id"]) in state.named for each in share.rows):
-            return False
+        has_changed = any(str(each["memory_id"]) in state.named for each in share.rows)
         has_grown = len(state.sources) >= len(state.named) * (1 + GROWTH)
-        return not has_grown and not self._is_quiet(place, share)
-
-    def _is_quiet(self, place: _Place, share: _Share) -> bool:
         quiet = (place.period.ends - place.period.starts) / QUIET_PARTS
-        added_at: datetime = max(each["queued_at"] for each in share.rows)
-        return added_at + quiet <= self._parts.clock()
+        is_quiet = max(each["queued_at"] for each in share.rows) + quiet <= self._parts.clock()
+        return not (has_changed or has_grown or is_quiet)
 
     async def _refresh(self, place: _Place | None, state: SummaryState) -> None:
         row = state.row
-        if place is None or state.stays or (row is None and not _begins(place, state)):
+        begins = place is not None and place.begins and len(state.current_sources) >= FEWEST_SESSIONS
+        if place is None or state.stays or (row is None and not begins):
             await keep(self._parts, self._caller, state)
             return
         # A caller's own summary has a speaker, which a quote of it omits.
@@ -150,14 +151,13 @@ class PeriodSummarizing:
     ) -> SummaryState:
         row, sources = None, _by_id([])
         if place is not None:
-            where = place.period, place.user_id, place.namespace
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                memory_id = await transaction.summaries.of_period(*where)
+                memory_id = await transaction.summaries.of_period(*place.where)
                 if memory_id is not None:
                     row = await transaction.summaries.summary_row(memory_id)
                     sources = _by_id(await transaction.summaries.sources(memory_id))
                 if place.begins:
-                    sources |= _by_id(await transaction.summaries.sessions_of(*where))
+                    sources |= _by_id(await transaction.summaries.sessions_of(*place.where))
         ordered = sorted(sources.values(), key=lambda each: (each["timestamp"], each["memory_id"]))
         since = failing_since((row["failing_since"] for row in share.rows), self._parts.clock())
         taken = sorted(_ids(share.last) - held_up)
@@ -176,8 +176,7 @@ class PeriodSummarizing:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.summaries.lock_periods()
             await claim(transaction, state)
-            where = place.period, place.user_id, place.namespace
-            if await transaction.summaries.of_period(*where) is not None:
+            if await transaction.summaries.of_period(*place.where) is not None:
                 raise Conflict("Somebody has told of this period meanwhile.")
             if each is None:
                 return
@@ -207,10 +206,6 @@ class PeriodSummarizing:
         each.columns.text.facts = [*summary.key_facts] or each.columns.text.facts
         each.columns.provenance |= _provenance(place, state)
         return each
-
-
-def _begins(place: _Place, state: SummaryState) -> bool:
-    return place.begins and len(state.current_sources) >= FEWEST_SESSIONS
 
 
 def _by_id(rows: Sequence[Row]) -> dict[UUID, Row]:
@@ -276,7 +271,7 @@ def _range_metadata(place: _Place, state: SummaryState) -> JsonObject:
 
 
 def _began(row: Row) -> str:
-    """Returns the start of a session summary from its metadata, which a caller may have changed."""
+    # A caller may have changed the metadata.
     said = row["metadata"].get("from") or (row["metadata"].get("compaction") or {}).get("from")
     try:
         moment = datetime.fromisoformat(str(said))
