@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -41,12 +40,6 @@ async def reader(talk: Talking) -> Agent:
 async def facts(agent: Agent) -> list[MemoryRecord]:
     params = ListParams.model_validate({"tags": ["fact"], "descending": False})
     return (await agent.memory.list(params)).memories
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 @pytest.mark.shows("issue5-3-facts")

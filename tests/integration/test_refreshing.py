@@ -133,20 +133,6 @@ async def test_a_summary_is_made_anew_by_the_agents_rules(talk: Talking) -> None
     assert [len(each) for each in told_in(talk)] == [3, 3]
 
 
-async def test_a_model_that_fails_leaves_the_summary_waiting_and_then_plain_code_does_it(talk: Talking) -> None:
-    agent = talk.agent()
-    before = await summarised(agent, talk, provider="llm")
-    talk.model.answers["session_summary"] = lambda document: Reply({}, status=500)
-    await change(agent, (await messages(agent))[1].memory_id, content=NEW)
-    await talk.work()
-    assert [each.content for each in await summaries(agent)] == [before.content]
-    await talk.wait_in_vain()
-    [summary] = await summaries(agent)
-    assert "HX-9999" in summary.content
-    assert summary.metadata["by"] == "extractive"
-    assert summary.metadata["degraded"]
-
-
 async def test_what_was_said_as_it_was_said_is_so_again(talk: Talking) -> None:
     agent = talk.agent()
     await summarised(agent, talk, provider="passthrough")

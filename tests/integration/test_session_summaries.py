@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
 
@@ -25,12 +24,6 @@ from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import LINES, add, end, lines, rules, summaries, told_in, waiting
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 async def jobs_of(talk: Talking, agent: Agent) -> list[Any]:
@@ -345,18 +338,6 @@ async def test_what_was_made_of_a_users_words_is_erased_with_them(talk: Talking)
     left = (await agent.memory.list(ListParams(limit=100))).memories
     assert {each.user_id for each in left} == {"u-2"}
     assert not any(LINES[0] in each.content for each in left)
-
-
-async def test_a_summary_is_tied_to_every_message_that_it_is_of(talk: Talking) -> None:
-    """Forgetting a person can then find the summaries, too."""
-    agent = talk.agent()
-    await rules(agent, provider="llm")
-    await add(agent, lines(0, 5))
-    await talk.work()
-    [summary] = await summaries(agent)
-    held = (await agent.memory.list(ListParams(session_id="s", memory_types=["episodic"]))).memories
-    assert {link.target_id for link in summary.links} == {each.memory_id for each in held}
-    assert set(summary.provenance["sources"]) == {str(each.memory_id) for each in held}
 
 
 async def test_others_at_work_for_ever_is_told_rather_than_waited_for(talk: Talking) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -12,7 +11,7 @@ from agentcore.memory.deriving import session_summaries
 from agentcore.memory.params.agent_settings import NOT_RECOMMENDED
 from agentcore.memory.params.memories import RetrieveParams
 from agentcore.runtime import open_runtime
-from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.chat_model import Talking
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import (
@@ -29,13 +28,6 @@ from tests.fixtures.stretches import (
     told_in,
     waiting,
 )
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
-
 
 # --- providers ---------------------------------------------------------------------------------------------
 

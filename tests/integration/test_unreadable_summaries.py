@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
 from agentcore.memory.params.memories import DeleteParams
-from tests.fixtures.chat_model import Talking, answered, talking
+from tests.fixtures.chat_model import Talking, answered
 from tests.fixtures.scripted_http import Reply
-from tests.fixtures.services import Services
 from tests.fixtures.stretches import (
     LINES,
     SALT,
@@ -25,17 +23,12 @@ from tests.fixtures.stretches import (
     rules,
     say,
     summaries,
+    two_sessions,
     waiting,
     weekly,
 )
 
 UNREADABLE = "no json"
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 def _no_answer_to(talk: Talking, *words: str) -> None:
@@ -60,9 +53,7 @@ async def _failing(talk: Talking) -> dict[str, int]:
 @pytest.mark.shows("issue5-2-unreadable")
 async def test_a_period_of_an_old_rule_that_no_model_tells_of_is_told_by_plain_code(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     await rules(agent, provider="llm", trigger="session_end", period="month")
     _no_answer_to(talk, "Bruges", "HX-2210")
     await change(agent, await message(agent, LINES[0]), content="The warehouse in Bruges flooded on Friday.")
@@ -94,9 +85,7 @@ async def test_the_periods_of_others_are_told_though_the_model_fails_at_one(talk
 
 async def test_what_an_old_period_is_yet_to_tell_goes_on_waiting_though_the_new_one_told_it(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     await rules(agent, provider="llm", trigger="session_end", period="month")
     await say(agent, "c", 20, SALT)
     await talk.work()
