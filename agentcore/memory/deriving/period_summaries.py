@@ -21,22 +21,19 @@ from agentcore.memory.deriving.remaking import (
     NewSummary,
     SummaryState,
     claim,
+    drafted,
+    insert,
     keep,
     metadata_of,
     new_content,
-    ties,
     write,
 )
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
 from agentcore.memory.deriving.summary_providers import AS_SAID, BY_LLM, EXTRACTED, SessionSummary, source_of
-from agentcore.memory.intake import Draft
-from agentcore.memory.models import JsonObject, MemoryType
-from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.models import SUMMARY_RELATION, JsonObject, Link, MemoryType
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.memory_rows import Change, Row
-from agentcore.memory.storage import NewMemory, mint_memory_id
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.summaries.summarizing import Period, period_named, period_of
-from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import LLM_PROVIDERS, SummaryRules
 
 BATCH = 200
@@ -170,42 +167,25 @@ class PeriodSummarizing:
 
     async def _insert(self, place: _Place, state: SummaryState, summary: SessionSummary) -> None:
         """Stores the first summary of a period. Raises Conflict if there is one by now."""
-        each = self._draft(place, state, summary) if summary.text else None
-        if each is not None:
-            [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
+        draft = await drafted(
+            self._parts,
+            self._caller,
+            summary,
+            _provenance(place, state),
+            metadata=_range_metadata(place, state),
+            tags=[PERIOD_TAG],
+            timestamp=_until(state),
+            user_id=place.user_id,
+            namespace=place.namespace,
+        )
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.summaries.lock_periods()
             await claim(transaction, state)
             if await transaction.summaries.of_period(*place.where) is not None:
                 raise Conflict("Somebody has told of this period meanwhile.")
-            if each is None:
-                return
-            memory = NewMemory(mint_memory_id(), each.columns, ties(row["memory_id"] for row in state.sources))
-            await transaction.insert([memory])
-            after = {"sources": each.columns.provenance["sources"], **summary.history}
-            source = self._caller.token_id, self._caller.trace_id
-            await transaction.history.append(Change(memory.memory_id, "summarise", 1, *source, {}, after))
-            layers = [MemoryType.SEMANTIC.value]
-            await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
-
-    def _draft(self, place: _Place, state: SummaryState, summary: SessionSummary) -> Draft:
-        each = self._parts.draft(
-            StoreParams(
-                content=summary.content,
-                memory_type=MemoryType.SEMANTIC,
-                user_id=place.user_id,
-                namespace=place.namespace,
-                timestamp=_until(state),
-                tags=[PERIOD_TAG],
-                metadata={**_range_metadata(place, state), **summary.origin},
-                force=True,
-                supersede=False,
-            ),
-            self._caller,
-        )
-        each.columns.text.facts = [*summary.key_facts] or each.columns.text.facts
-        each.columns.provenance |= _provenance(place, state)
-        return each
+            if await insert(transaction, self._caller, summary, draft) is not None:
+                layers = [MemoryType.SEMANTIC.value]
+                await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
 
 def _by_id(rows: Sequence[Row]) -> dict[UUID, Row]:
@@ -236,9 +216,10 @@ def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | 
 
 def _new_summary(place: _Place, state: SummaryState, row: Row, summary: SessionSummary) -> NewSummary:
     new = [each["memory_id"] for each in state.sources if str(each["memory_id"]) not in state.named]
+    links = [Link(target_id=each, relation=SUMMARY_RELATION) for each in new]
     metadata = {**metadata_of(row, summary), **_range_metadata(place, state)}
     provenance = {**row["provenance"], **_provenance(place, state)}
-    return NewSummary(summary, metadata, provenance, _until(state), ties(new))
+    return NewSummary(summary, metadata, provenance, _until(state), links)
 
 
 def _provenance(place: _Place, state: SummaryState) -> JsonObject:

@@ -5,7 +5,7 @@ It locks the sources in the version that was read. If another worker was faster,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
@@ -17,14 +17,17 @@ from agentcore.memory.columns import StoredMemory
 from agentcore.memory.consequences.following import relink_superseded
 from agentcore.memory.consequences.pending_work import after_deletion
 from agentcore.memory.deriving.summary_providers import AS_SAID, EXTRACTED, SessionSummary, SummaryWriter
-from agentcore.memory.models import SUMMARY_RELATION, JsonObject, Link
+from agentcore.memory.intake import Draft
+from agentcore.memory.models import SUMMARY_RELATION, JsonObject, Link, MemoryType
+from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.derived_rows import LlmWork
-from agentcore.memory.rows.memory_rows import Row
-from agentcore.memory.storage import MemoryTransaction
+from agentcore.memory.rows.memory_rows import Change, Row
+from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
 from agentcore.memory.summaries.grounding import Spoken, remnants, without_stale
 from agentcore.memory.summaries.summarizing import Source, digest_of
 from agentcore.memory.writing.changing import Changing, NewText, Wanted
+from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import SummaryRules
 
 REFRESHED = "refresh"
@@ -135,6 +138,43 @@ async def claim(transaction: MemoryTransaction, state: SummaryState, to_delete: 
         raise Conflict("Somebody has made this summary meanwhile.")
 
 
+async def drafted(
+    parts: MemoryParts, caller: Caller, summary: SessionSummary, provenance: JsonObject, **values: Any
+) -> Draft | None:
+    """Returns a new summary with its vector; `values` are those of StoreParams. None if there is nothing to store."""
+    if not summary.text or summary.memory_id is not None:
+        return None
+    values["metadata"] = {**values["metadata"], **summary.origin}
+    params = StoreParams(
+        content=summary.content, memory_type=MemoryType.SEMANTIC, force=True, supersede=False, **values
+    )
+    draft = parts.draft(params, caller)
+    draft.columns.text.facts = [*summary.key_facts] or draft.columns.text.facts
+    draft.columns.provenance |= provenance
+    [draft.columns.vector], _ = await vector_columns(parts, [draft.derived.embedding_text])
+    return draft
+
+
+async def insert(
+    transaction: MemoryTransaction, caller: Caller, summary: SessionSummary, draft: Draft | None
+) -> UUID | None:
+    """Stores a new summary, or the links of a caller's own one; returns its id."""
+    source_ids = [each.memory_id for each in summary.covers]
+    # Superseded sources are linked, too: they may become current again.
+    links = [Link(target_id=each, relation=SUMMARY_RELATION) for each in source_ids]
+    memory_id, version = summary.memory_id, None
+    if draft is not None:
+        memory_id, version = mint_memory_id(), 1
+        await transaction.insert([NewMemory(memory_id, draft.columns, links)])
+    elif memory_id is not None:
+        await transaction.links.add(memory_id, links)
+    if memory_id is not None:
+        after = {"sources": [*map(str, source_ids)], **summary.history}
+        change = Change(memory_id, "summarise", version, caller.token_id, caller.trace_id, {}, after)
+        await transaction.history.append(change)
+    return memory_id
+
+
 async def keep(parts: MemoryParts, caller: Caller, state: SummaryState) -> None:
     """Dequeues and keeps the summary as it is. Raises Conflict."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
@@ -179,11 +219,6 @@ def metadata_of(row: Row, summary: SessionSummary) -> JsonObject:
     """Returns a summary's metadata with the service's part replaced."""
     kept = {name: value for name, value in row["metadata"].items() if name not in _OF_ITS_MAKING}
     return {**kept, **summary.origin}
-
-
-def ties(source_ids: Iterable[UUID]) -> list[Link]:
-    """Returns links from a summary to its sources."""
-    return [Link(target_id=each, relation=SUMMARY_RELATION) for each in source_ids]
 
 
 def _budget(state: SummaryState) -> int:

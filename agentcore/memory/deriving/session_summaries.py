@@ -22,16 +22,22 @@ from agentcore.memory.consequences.pending_work import (
     failing_since,
     watch_capacity,
 )
-from agentcore.memory.deriving.remaking import NewSummary, SummaryState, keep, metadata_of, new_content, ties, write
+from agentcore.memory.deriving.remaking import (
+    NewSummary,
+    SummaryState,
+    drafted,
+    insert,
+    keep,
+    metadata_of,
+    new_content,
+    write,
+)
 from agentcore.memory.deriving.summary_providers import EXTRACTED, Compaction, SessionSummary, SummaryWriter, source_of
 from agentcore.memory.intake import Draft
 from agentcore.memory.models import MemoryType
-from agentcore.memory.params.memories import StoreParams
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.memory_rows import Change, Row
-from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.summaries.summarizing import digest_of, shared
-from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import LLM_PROVIDERS, SummaryRules
 
 BATCH = 20
@@ -129,21 +135,14 @@ class SessionSummarizing:
 
     async def _write(self, summary: SessionSummary, found: _Pending) -> None:
         """Stores a summary and removes its sources from the queue. Raises Conflict, NotFound."""
-        each = None
-        if summary.text and summary.memory_id is None:
-            each = self._draft(summary, found)
-            [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
+        draft = await self._draft(summary, found)
         versions = {message.memory_id: message.version for message in summary.covers}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.llm.lock_session(self._session_id)
             if await transaction.llm.dequeue_unchanged("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
-            memory_id = await self._insert(transaction, summary, each)
+            memory_id = await insert(transaction, self._caller, summary, draft)
             if memory_id is not None:
-                version = 1 if summary.memory_id is None else None
-                after = {"sources": [str(each.memory_id) for each in summary.covers], **summary.history}
-                source = self._caller.token_id, self._caller.trace_id
-                await transaction.history.append(Change(memory_id, "summarise", version, *source, {}, after))
                 await enqueue_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
@@ -151,55 +150,36 @@ class SessionSummarizing:
         if memory_id is not None and memory_id not in {each.memory_id for each in self.kept}:
             self.kept.append(Kept(memory_id, summary.text))
 
-    def _draft(self, summary: SessionSummary, found: _Pending) -> Draft:
+    async def _draft(self, summary: SessionSummary, found: _Pending) -> Draft | None:
         covers = summary.covers
         of = {message.memory_id for message in covers}
         rows = [row for row in found.rows if row["memory_id"] in of]
-        each = self._parts.draft(
-            StoreParams(
-                content=summary.content,
-                memory_type=MemoryType.SEMANTIC,
-                session_id=self._session_id,
-                user_id=shared(row["user_id"] for row in rows),
-                namespace=shared(row["namespace"] for row in rows),
-                timestamp=covers[-1].timestamp,
-                tags=[SUMMARY_TAG],
-                metadata={
-                    "summarised_count": len(covers),
-                    "from": covers[0].timestamp.isoformat(),
-                    "until": covers[-1].timestamp.isoformat(),
-                    "provider": found.rules.provider,
-                    **summary.origin,
-                },
-                force=True,
-                supersede=False,
-            ),
-            self._caller,
-        )
-        each.columns.text.facts = [*summary.key_facts] or each.columns.text.facts
-        sources = [str(message.memory_id) for message in covers]
-        users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
-        of_these = digest_of((row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
         # Links to sources end when these are archived; the provenance keeps them.
-        each.columns.provenance |= {
+        provenance = {
             "form": SESSION_FORM,
-            "sources": sources,
-            "users": users,
-            "of": of_these,
+            "sources": [str(message.memory_id) for message in covers],
+            "users": sorted({row["user_id"] for row in rows if row["user_id"] is not None}),
+            "of": digest_of((row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows),
             "max_tokens": found.rules.max_tokens,
         }
-        return each
-
-    async def _insert(self, transaction: MemoryTransaction, summary: SessionSummary, new: Draft | None) -> UUID | None:
-        # Superseded sources are linked, too: they may become current again.
-        links = ties(message.memory_id for message in summary.covers)
-        if new is not None:
-            memory = NewMemory(mint_memory_id(), new.columns, links)
-            await transaction.insert([memory])
-            return memory.memory_id
-        if summary.memory_id is not None:
-            await transaction.links.add(summary.memory_id, links)
-        return summary.memory_id
+        metadata = {
+            "summarised_count": len(covers),
+            "from": covers[0].timestamp.isoformat(),
+            "until": covers[-1].timestamp.isoformat(),
+            "provider": found.rules.provider,
+        }
+        return await drafted(
+            self._parts,
+            self._caller,
+            summary,
+            provenance,
+            metadata=metadata,
+            tags=[SUMMARY_TAG],
+            timestamp=covers[-1].timestamp,
+            session_id=self._session_id,
+            user_id=shared(row["user_id"] for row in rows),
+            namespace=shared(row["namespace"] for row in rows),
+        )
 
 
 async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int) -> EndOfSession:
