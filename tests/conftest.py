@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 pytest_plugins = [
     "tests.fixtures.services",
-    "tests.fixtures.chat_model",
     "tests.fixtures.memory",
     "tests.fixtures.plays",
     "tests.fixtures.databases",
     "tests.fixtures.unreached",
+    "tests.fixtures.chat_model",
 ]
 
 # No deadline: the machines that run this are shared.

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING, quoted
@@ -38,24 +38,6 @@ class Stretch:
 class Section:
     title: str
     stretches: Sequence[Stretch]
-
-
-class Form(Protocol):
-    """An output format. The parts serve to count tokens; `nothing`: the empty context."""
-
-    @property
-    def frame(self) -> str: ...
-
-    @property
-    def nothing(self) -> str: ...
-
-    def heading(self, title: str) -> str: ...
-
-    def time(self, time: str) -> str: ...
-
-    def memory(self, said: Said) -> str: ...
-
-    def whole(self, sections: Sequence[Section]) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -130,6 +112,8 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+# `heading`, `time`, `memory` and `frame` serve to count tokens; `nothing` is the empty context.
+Form = Lines | Json
 FORMS: dict[str, Form] = {"markdown": Lines("## ", ""), "text": Lines("", ":"), "json": Json()}
 
 
