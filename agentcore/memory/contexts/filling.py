@@ -59,8 +59,6 @@ PLAIN = Manner()
 
 
 class Filling:
-    """The lines chosen so far, by descending priority, and the remaining token budget."""
-
     def __init__(self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]) -> None:
         self.lines: list[ContextLine] = []
         self.room = max_tokens - count(manner.form.frame)
@@ -92,12 +90,14 @@ class Filling:
             if self._stands(entry):
                 continue
             free = self.room - kept
-            ways = self._add_in_full, self._add_facts, self._add_summary
-            if not any(add(entry, free) for add in ways):
-                self._add_shortened(entry, min(free, int(SHORTENED_SHARE * room)))
+            self._add(entry, free, min(free, int(SHORTENED_SHARE * room)))
+
+    def _add(self, entry: ContextEntry, room: int, room_shortened: int) -> None:
+        ways = self._add_in_full, self._add_facts, self._add_summary
+        if not any(add(entry, room) for add in ways):
+            self._add_shortened(entry, room_shortened)
 
     def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Adds the entries that fit in full, within `room` tokens together."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if not self._stands(entry):
@@ -123,17 +123,14 @@ class Filling:
         kept = self.room - room
         waiting = self.waiting(notes)
         in_full = kept if self._fit(waiting, room) else kept + int(OLDER_SHARE * room)
-        behind = 0
-        for note in waiting:
-            behind += 1
+        for place, note in enumerate(waiting):
             if self._add_in_full(note, self.room - in_full):
                 continue
             if self.room - in_full < room // 2:
-                behind -= 1
-                break
+                self._add_in_pieces(waiting[place:], kept, room)
+                return
             # A single note that is too long for an almost empty window.
             self._add_in_pieces([note], kept, int(SHORTENED_SHARE * room))
-        self._add_in_pieces(waiting[behind:], kept, room)
 
     def _fit(self, notes: Sequence[ContextEntry], room: int) -> bool:
         needed = 0
@@ -149,8 +146,7 @@ class Filling:
             if free < LEAST_SHORTENED_TOKENS // 2:
                 return
             piece = min(free, most, max(LEAST_SHORTENED_TOKENS, free // (len(notes) - place)))
-            ways = self._add_in_full, self._add_facts, self._add_summary, self._add_shortened
-            any(add(note, piece) for add in ways)
+            self._add(note, piece, piece)
 
     def expand(self, notes: Sequence[ContextEntry], room: int) -> None:
         """Replaces shortened notes by their full text, within `room` further tokens."""
@@ -160,12 +156,10 @@ class Filling:
             free = self.room - kept + line.tokens
             if not line.shortened or line.entry.memory_id not in wanted or self._too_long(line.entry, free):
                 continue
-            text = quoted(line.entry.content)
+            said, text = line.entry.content, quoted(line.entry.content)
             more = self._tokens(line.entry, text) - self._tokens(line.entry, line.text)
             if more <= self.room - kept:
-                self.lines[place] = ContextLine(
-                    line.entry, text, line.tokens + more, shortened=False, said=line.entry.content
-                )
+                self.lines[place] = ContextLine(line.entry, text, line.tokens + more, shortened=False, said=said)
                 self.room -= more
         in_full = wanted & self._telling()
         self._drop([line for line in self.lines if line.entry.parent_id in in_full])
@@ -177,7 +171,6 @@ class Filling:
         return [entry for entry in entries if entry.memory_id not in taken]
 
     def _stands(self, entry: ContextEntry) -> bool:
-        """Returns whether a fact or its memory is added; of a summary, it or all its sources."""
         if entry.sources:
             there = any(line.entry.memory_id == entry.memory_id for line in self.lines)
             return there or entry.memory_id in self.told_by(self._telling())
@@ -187,7 +180,6 @@ class Filling:
         )
 
     def _add_in_full(self, entry: ContextEntry, room: int) -> bool:
-        """Adds an entry in full, in place of its facts; returns whether it fits."""
         facts: list[ContextLine] = []
         if entry.memory_id in self._facts:
             facts = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
@@ -265,7 +257,6 @@ class Filling:
         return self.room > before
 
     def once(self, lines: Sequence[ContextLine]) -> list[ContextLine]:
-        """Returns the lines, deduplicated against each other."""
         return without_repetitions(lines, self._tokens, self.reading)
 
     def _tokens(self, entry: ContextEntry, line: str) -> int:
@@ -288,10 +279,7 @@ def clearly_meant(notes: Sequence[ContextEntry], best_worth: float) -> list[Cont
 
 
 def newest_first(notes: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Sorts by age (number of newer notes) divided by a weight from importance; then by importance.
-
-    The newest note is always first. Stable for equal times.
-    """
+    """Sorts by age (number of newer notes) divided by a weight from importance; the newest is always first."""
     moments = sorted({note.timestamp for note in notes}, reverse=True)
     ages = {moment: age for age, moment in enumerate(moments)}
 

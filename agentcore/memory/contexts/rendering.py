@@ -1,7 +1,4 @@
-"""Renders a context as markdown, plain text or JSON: its memories as lines, by section and time. Pure.
-
-Texts are already quoted by `fencing.py`.
-"""
+"""Renders a context of quoted texts as markdown, plain text or JSON. Pure."""
 
 from __future__ import annotations
 
@@ -169,7 +166,6 @@ class ContextLine:
 
 
 def sections(ordered: Sequence[ContextLine]) -> list[Section]:
-    """Groups lines by section and stretch, numbered in order."""
     numbers = {line.entry.memory_id: number for number, line in enumerate(ordered, 1)}
     found = []
     for title, lines in groupby(ordered, key=lambda line: line.entry.section):
@@ -197,7 +193,6 @@ def time_of(section: str, moment: datetime) -> str:
 
 
 def stretch_of(entry: ContextEntry) -> tuple[Any, ...]:
-    """Returns the grouping key: the day for knowledge, else session and hour."""
     day = entry.timestamp.date()
     if entry.section == KNOWLEDGE:
         return entry.section, day

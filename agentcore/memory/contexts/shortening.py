@@ -56,7 +56,6 @@ def extract(
 
 
 def _pieces(text: str, passage: tuple[int, int] | None) -> tuple[list[str], range]:
-    """Returns the parsed sentences, and the range of those in the passage."""
     if passage is None:
         return sentences(text[:READ_CHARS])[:READ_SENTENCES], range(0)
     start, end = passage
@@ -154,9 +153,8 @@ class Reading:
 def without_repetitions(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Reading) -> list[ContextLine]:
     """Removes from summaries the sentences that other lines contain; drops lines that become empty.
 
-    Lines are in order of score: of two summaries the later one loses a sentence. Sentences removed by an
-    earlier call are restored if no line contains them any more, so the result may take more tokens than the
-    input.
+    Lines are in order of score: of two summaries the later one loses a sentence. Sentences that an earlier call
+    removed are restored if no line contains them any more: the result may exceed the input.
     """
     whole = [_whole(line, tokens_of) for line in lines]
     repeats = _Repeats(whole, reading)
@@ -208,7 +206,6 @@ class _Repeats:
         return replace(line, text=text, tokens=tokens, told_elsewhere=True)
 
     def _joined(self, read: Sequence[_Sentence], left: Set[_Sentence], own: str) -> str:
-        """Joins the remaining sentences, with an ellipsis at each gap within a row."""
         text, before = "", _Sentence(-1, own, "", ())
         gap = False
         for each in read:
@@ -239,9 +236,7 @@ class _Repeats:
         )
 
     def is_contained(self, place: int) -> bool:
-        """Returns whether one other line, no older, contains all sentences by the same speaker; if so, forgets
-        this line.
-        """
+        """Returns whether one other line, no older, contains all sentences; if so, forgets this line."""
         entry, read = self._lines[place].entry, self._sentences[place]
         of_window = entry.section == TASK and not entry.outside
         if of_window or sum(len(each.words) for each in read) < LEAST_WORDS:

@@ -66,8 +66,6 @@ class _Page:
 
 
 class Consolidating:
-    """One consolidation of one agent's episodes, bounded in number and time."""
-
     def __init__(
         self, parts: MemoryParts, caller: Caller, params: ConsolidateParams, *, by_model: bool = False
     ) -> None:
@@ -234,7 +232,6 @@ class Consolidating:
         return each
 
     async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:
-        """Returns the new summary's id; None if its sources changed or someone else wrote it."""
         params = each.params
         digest = hashlib.sha256(cluster.digest.encode()).digest()
         memory = NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, digest)
@@ -276,8 +273,6 @@ class Consolidating:
 
 
 class SourcePruning(Pruning):
-    """Archives summarized episodes, oldest first."""
-
     def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
         pruning = PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=params.dry_run)
         super().__init__(parts, caller, pruning)

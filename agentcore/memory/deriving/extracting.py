@@ -104,7 +104,6 @@ async def _one_by_one(model: Ask, batch: Sequence[Row], now: datetime) -> Asked:
 def _fail(
     asked: Asked, rows: Sequence[Row], failure: DependencyUnavailable, now: datetime, *, own_fault: bool = False
 ) -> None:
-    """Gives up what has failed for too long or must not be asked; enqueues the rest again."""
     for row in rows:
         given_up = is_budget_spent(failure) or now - failing_since([row["failing_since"]], now) >= PATIENCE
         if given_up or (own_fault and row["tries"] + 1 >= MOST_TRIES):
@@ -126,8 +125,6 @@ UNSTORABLE = "The language model answered with what no memory can hold."
 
 
 class Extracting:
-    """Fact extraction of one agent: one batch of the longest pending memories a run."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
@@ -153,7 +150,6 @@ class Extracting:
         return not settled or rows[0]["waiting"] > len(asked.read) + len(asked.without)
 
     async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read]:
-        """Asks the model and checks its answer. Raises DependencyUnavailable."""
         sources = await asyncio.to_thread(as_read, [_source(row) for row in batch])
         said = [Said(each.content, each.speaker, each.timestamp) for each in sources]
         answers = await extractor.extract(said, agent_id=self._caller.agent_id)
@@ -181,7 +177,6 @@ class Extracting:
         return _Read(row, list(entities.values())[:MOST_ENTITIES], items)
 
     async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked) -> bool:
-        """Stores what was read; returns whether every memory was still pending."""
         told = {each.row["memory_id"]: _told_by(extractor) for each in asked.read}
         told |= {memory_id: {"degraded": reason} for memory_id, reason in asked.without.items()}
         rows = {row["memory_id"]: row for row in batch if row["memory_id"] in told}
@@ -228,7 +223,7 @@ class FactStoring(Storing):
         return made
 
     async def claim(self, transaction: MemoryTransaction) -> set[UUID]:
-        """Dequeues the memories, with entries in their histories; returns those that were still pending."""
+        """Dequeues the memories; returns those that were still pending."""
         versions = {memory_id: row["version"] for memory_id, row in self._rows.items()}
         taken = await transaction.llm.dequeue_unchanged("facts", versions)
         source = self._caller.token_id, self._caller.trace_id

@@ -63,8 +63,6 @@ class _Share:
 
 
 class PeriodSummarizing:
-    """Period summaries of one agent."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
@@ -166,7 +164,6 @@ class PeriodSummarizing:
         return BY_LLM if name in LLM_PROVIDERS or (name == AS_SAID and has_model) else EXTRACTED
 
     async def _insert(self, place: _Place, state: SummaryState, summary: SessionSummary) -> None:
-        """Stores the first summary of a period. Raises Conflict if there is one by now."""
         draft = await drafted(
             self._parts,
             self._caller,

@@ -34,12 +34,9 @@ LOCAL_COSINES = 0.476, 0.0951
 _TYPES = [MemoryType.EPISODIC.value, MemoryType.SEMANTIC.value]
 
 Pair = tuple[UUID, UUID]
-"""The ids of an earlier and a later message."""
 
 
 class Relating:
-    """Compares one batch of pending messages of one agent."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
@@ -65,7 +62,6 @@ class Relating:
         return len(rows) == BATCH
 
     async def _pairs(self, rows: Sequence[PendingRelation]) -> tuple[dict[Pair, tuple[str, str]], dict[Pair, float]]:
-        """Returns the texts of each pair to compare, the earlier first, and their cosines."""
         messages: dict[UUID, PendingRelation | MemoryRecord] = {row.memory_id: row for row in rows}
         statistics = await self._parts.vectors.statistics(self._caller.agent_id, [])
         near = await self._without_pending([await self._nearest(row, statistics) for row in rows], rows)
@@ -99,7 +95,6 @@ class Relating:
     async def _nearest(
         self, row: PendingRelation, statistics: LexicalStatistics
     ) -> tuple[dict[UUID, float], dict[UUID, float]]:
-        """Returns the cosines of the nearest earlier and the nearest later messages of the same speaker."""
         conditions = {"current": True, "unflagged": True, "memory_types": _TYPES}
         place = {"user_id": row.user_id, "namespace": row.namespace}
         conditions |= {name: value for name, value in place.items() if value is not None}
@@ -130,10 +125,10 @@ def _similar(row: PendingRelation, candidates: Sequence[Candidate]) -> list[Cand
 
 
 def calibrated(scores: NDArray[Any], cosines: NDArray[Any], off_topic: OffTopicPrompts | None) -> NDArray[np.float64]:
-    """Returns the probabilities of changes, (n,), by the classifier's scores, (n,), and the cosines, (n,).
+    """Returns the probabilities of changes, by the classifier's scores and the cosines, all (n,).
 
-    The classifier alone takes many unrelated messages for changes. `off_topic` makes the cosines of different
-    embedding models comparable; without it the constants of the local model apply.
+    The classifier alone takes many unrelated messages for changes. `off_topic` makes the cosines of embedding
+    models comparable; without it the constants of the local model apply.
     """
     scores = np.clip(np.asarray(scores, np.float64), 1e-4, 1 - 1e-4)
     typical, spread = LOCAL_COSINES if off_topic is None else (off_topic.typical, off_topic.spread)
@@ -154,7 +149,6 @@ def _in_order(one: PendingRelation | MemoryRecord, other: PendingRelation | Memo
 async def _write(
     transaction: MemoryTransaction, rows: Sequence[PendingRelation], probable: Mapping[Pair, float]
 ) -> None:
-    """Dequeues the messages that were not changed meanwhile, and replaces their links."""
     versions = {row.memory_id: row.version for row in rows}
     others = {each for pair in probable for each in pair} | await transaction.relations.ends([*versions])
     there = await transaction.existing(others | versions.keys(), changing=versions)

@@ -1,7 +1,4 @@
-"""Rewrites a summary from its current sources.
-
-It locks the sources in the version that was read. If another worker was faster, it reads again.
-"""
+"""Writes a summary from its sources, which it locks in the version that was read."""
 
 from __future__ import annotations
 
@@ -58,17 +55,14 @@ class SummaryState:
 
     @property
     def named(self) -> set[str]:
-        """The ids of the sources that it was made of."""
         return set() if self.row is None else {*self.row["provenance"].get("sources", [])}
 
     @property
     def is_whole(self) -> bool:
-        """Whether all its sources exist."""
         return self.named <= {str(row["memory_id"]) for row in self.sources}
 
     @property
     def digest(self) -> str:
-        """Digest of the sources' contents and of which are current."""
         return digest_of((row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in self.sources)
 
     @property
@@ -88,8 +82,6 @@ class SummaryState:
 
 @dataclass(frozen=True)
 class NewSummary:
-    """New content, metadata, provenance and timestamp of a summary."""
-
     summary: SessionSummary
     metadata: Mapping[str, Any]
     provenance: Mapping[str, Any]
@@ -98,8 +90,6 @@ class NewSummary:
 
 
 class SummaryUpdate(Changing):
-    """Updates a summary in place."""
-
     operation = REFRESHED
 
     def __init__(self, parts: MemoryParts, caller: Caller, state: SummaryState, row: Row, new: NewSummary) -> None:
@@ -141,7 +131,7 @@ async def claim(transaction: MemoryTransaction, state: SummaryState, to_delete: 
 async def drafted(
     parts: MemoryParts, caller: Caller, summary: SessionSummary, provenance: JsonObject, **values: Any
 ) -> Draft | None:
-    """Returns a new summary with its vector; `values` are those of StoreParams. None if there is nothing to store."""
+    """Returns a new summary with its vector, None if there is none to store. `values`: of StoreParams."""
     if not summary.text or summary.memory_id is not None:
         return None
     values["metadata"] = {**values["metadata"], **summary.origin}
@@ -182,10 +172,7 @@ async def keep(parts: MemoryParts, caller: Caller, state: SummaryState) -> None:
 
 
 async def write(parts: MemoryParts, caller: Caller, state: SummaryState, row: Row, new: NewSummary | None) -> None:
-    """Updates a summary, only its provenance if the text is the same; None deletes it.
-
-    Raises Conflict, NotFound.
-    """
+    """Updates or deletes (None) a summary; an unchanged text keeps its version. Raises Conflict, NotFound."""
     if new is not None and (new.links or (new.summary.content, new.metadata) != (row["content"], row["metadata"])):
         await SummaryUpdate(parts, caller, state, row, new).run()
         return
@@ -216,7 +203,6 @@ async def new_content(
 
 
 def metadata_of(row: Row, summary: SessionSummary) -> JsonObject:
-    """Returns a summary's metadata with the service's part replaced."""
     kept = {name: value for name, value in row["metadata"].items() if name not in _OF_ITS_MAKING}
     return {**kept, **summary.origin}
 

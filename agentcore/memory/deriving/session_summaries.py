@@ -1,6 +1,6 @@
 """Summarizes a session in segments, and again when its sources change.
 
-Each message is in one segment: a worker that finds one taken or changed writes nothing and reads again.
+A worker that finds a message taken or changed writes nothing and reads again.
 """
 
 from __future__ import annotations
@@ -48,8 +48,6 @@ MOST_LOOKS = 8
 
 @dataclass(frozen=True)
 class Kept:
-    """A stored summary."""
-
     memory_id: UUID
     text: str
 
@@ -96,8 +94,7 @@ class SessionSummarizing:
         self.kept: list[Kept] = []
 
     async def run(self) -> list[Kept]:
-        """Summarizes all that is pending, one transaction a summary. Raises DependencyUnavailable: retry
-        later."""
+        """Summarizes all that is pending. Raises DependencyUnavailable: retry later."""
         in_vain = 0
         while in_vain < MOST_LOOKS:
             found = await self._look()
@@ -134,7 +131,6 @@ class SessionSummarizing:
             await self._write(summary, found)
 
     async def _write(self, summary: SessionSummary, found: _Pending) -> None:
-        """Stores a summary and removes its sources from the queue. Raises Conflict, NotFound."""
         draft = await self._draft(summary, found)
         versions = {message.memory_id: message.version for message in summary.covers}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
@@ -183,9 +179,9 @@ class SessionSummarizing:
 
 
 async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int) -> EndOfSession:
-    """Summarizes the messages of an ended session that no summary covers, or enqueues a job for it.
+    """Summarizes the pending messages of an ended session, or enqueues a job for it.
 
-    Without rules by extraction, in at most `max_tokens` a summary.
+    `max_tokens` of a summary apply if there are no rules.
     """
     otherwise = SummaryRules(trigger="session_end", max_tokens=max_tokens)
     async with parts.storage.transaction(caller.agent_id) as transaction:
@@ -236,8 +232,6 @@ def _compaction(row: Row) -> Compaction | None:
 
 
 class Refreshing:
-    """Refreshes stale session summaries of one agent: one batch a run."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller

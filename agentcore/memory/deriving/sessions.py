@@ -171,6 +171,5 @@ def _sources(record: MemoryRecord) -> set[UUID]:
 
 
 async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> removing.Deleted:
-    """Deletes a session, a user or everything."""
     what = params.model_dump(exclude_none=True, exclude={"confirm"})
     return await removing.delete(parts, caller, DeleteParams(**what, confirm=True))

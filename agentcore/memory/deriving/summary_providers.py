@@ -31,8 +31,6 @@ TOO_LONG = "it was longer than a memory may be, and is cut"
 
 
 class ModelFailed(DependencyUnavailable):
-    """A model failed on these messages."""
-
     def __init__(self, failure: DependencyUnavailable, segment: Sequence[Source]) -> None:
         super().__init__(failure.message, data=failure.data)
         self.memory_ids = [each.memory_id for each in segment]
@@ -71,13 +69,11 @@ class SessionSummary:
 
     @property
     def origin(self) -> JsonObject:
-        """Metadata of how it was made."""
         told = {"by": self.by, "prompt": self.prompt, "degraded": self.degraded, "topics": [*self.topics]}
         return {name: value for name, value in told.items() if value}
 
     @property
     def history(self) -> JsonObject:
-        """Entry in the history of its memory."""
         degraded = {} if self.degraded is None else {"degraded": self.degraded}
         return {"by": self.by, **degraded}
 
@@ -127,7 +123,6 @@ class SummaryWriter:
         return self._as_said(messages)
 
     async def extracted(self, segment: Sequence[Source], degraded: str | None = None) -> SessionSummary:
-        """Selects the most informative sentences."""
         most, count = self.rules.max_tokens, self.parts.count_tokens
         made = await asyncio.to_thread(summarize, _current(segment), most, count)
         return SessionSummary(made.text, segment, EXTRACTED, degraded=degraded)
@@ -185,7 +180,6 @@ class SummaryWriter:
             told = summaries
 
     async def _of_all(self, made: SessionSummary, messages: Sequence[Source]) -> SessionSummary:
-        """Checks a summary of summaries against the messages themselves."""
         if made.by == EXTRACTED:
             return await self.extracted(messages, made.degraded)
         read = await asyncio.to_thread(as_read, _current(messages))

@@ -56,8 +56,6 @@ class ExistingSummary:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Memories to summarize, oldest first, and the summary that the new one replaces."""
-
     members: tuple[Episode, ...]
     digest: str
     replaces: UUID | None
@@ -86,7 +84,6 @@ def cluster_digest(members: Iterable[Episode]) -> str:
 
 
 def facts_of(facts: Iterable[str]) -> list[str]:
-    """Deduplicates facts by their words; the first one wins."""
     told: dict[str, str] = {}
     for fact in facts:
         told.setdefault(normal_form(fact), fact)
