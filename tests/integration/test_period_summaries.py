@@ -16,7 +16,7 @@ from agentcore.memory.params.agent_settings import SettingsParams
 from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
-from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
+from tests.fixtures.chat_model import ChatModel, Talking, talking
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
@@ -272,22 +272,14 @@ async def test_of_another_kind_of_period_the_summaries_stay_and_follow_too(talk:
 
 @pytest.mark.shows("issue5-2-periods")
 async def test_two_workers_at_once_tell_a_period_once(services: Services) -> None:
-    release, model = asyncio.Event(), ChatModel()
-    answer = model.answers["session_summary"]
+    model = ChatModel()
     async with talking(services, model) as talk:
         agent = await weekly(talk, period=None, provider="llm")
         await say(agent, "a", 0, LINES[0])
         await say(agent, "b", 1, LINES[1])
         await talk.work()
 
-        def slow(document: dict[str, Any]) -> Reply:
-            said = answer(document)
-            assert isinstance(said, dict)
-            if len(model.documents("session_summary")) == 4:
-                release.set()
-            return Reply(answered(said).body, waits_for=release)
-
-        model.answers["session_summary"] = slow
+        model.answer_together("session_summary", 4)
         await rules(agent, provider="llm", trigger="session_end", period="week")
         async with talk.runtime.parts.storage.transaction(agent.agent_id) as transaction:
             ids = [each.memory_id for each in await summaries(agent)]

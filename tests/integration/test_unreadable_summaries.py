@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from itertools import count
 from typing import Any
 
 import pytest
 
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
 from agentcore.memory.params.memories import DeleteParams
-from tests.fixtures.chat_model import Talking, answered
+from tests.fixtures.chat_model import Talking
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.stretches import (
     LINES,
@@ -164,21 +165,12 @@ async def test_that_others_change_what_is_told_is_no_failure_of_the_model(talk: 
     await rules(agent, provider="llm", trigger="session_end")
     await say(agent, "a", 0, LINES[0])
     going = await message(agent, LINES[0])
-    answer, tasks = talk.model.answers["session_summary"], list[asyncio.Task[None]]()
+    times = count()
 
-    def changed_meanwhile(document: dict[str, Any]) -> Reply:
-        done = asyncio.Event()
+    async def again() -> None:
+        await change(agent, going, content=f"The warehouse in Antwerp flooded {next(times)} times.")
 
-        async def again() -> None:
-            await change(agent, going, content=f"The warehouse in Antwerp flooded {len(tasks)} times.")
-            done.set()
-
-        tasks.append(asyncio.get_running_loop().create_task(again()))
-        said = answer(document)
-        assert isinstance(said, dict)
-        return Reply(answered(said).body, waits_for=done)
-
-    talk.model.answers["session_summary"] = changed_meanwhile
+    tasks = talk.model.act_during("session_summary", again, once=False)
     await talk.work()
     await asyncio.gather(*tasks)
     assert len(tasks) == MOST_LOOKS
