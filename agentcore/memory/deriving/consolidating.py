@@ -251,25 +251,23 @@ class Consolidating:
             if await transaction.claim_keys([memory], ttl_seconds):
                 return None
             await transaction.insert([memory])
-            await self._note(transaction, cluster, memory.memory_id)
+            made = {"sources": [*map(str, ids)], "replaces": cluster.replaces and str(cluster.replaces)}
+            source = self._caller.token_id, self._caller.trace_id
+            await transaction.history.append(Change(memory.memory_id, "consolidate", 1, *source, {}, made))
             if cluster.replaces is not None:
+                await self._supersede(transaction, cluster.replaces, memory.memory_id)
                 await mark_summaries_stale(transaction, [cluster.replaces])
             layers = [MemoryType.SEMANTIC.value]
             await watch_capacity(transaction, self._parts.capacities, layers, self._now)
         return memory.memory_id
 
-    async def _note(self, transaction: MemoryTransaction, cluster: Cluster, memory_id: UUID) -> None:
-        source = self._caller.token_id, self._caller.trace_id
-        sources = [str(member.memory_id) for member in cluster.members]
-        made = {"sources": sources, "replaces": cluster.replaces and str(cluster.replaces)}
-        await transaction.history.append(Change(memory_id, "consolidate", 1, *source, {}, made))
-        if cluster.replaces is None:
-            return
-        version = await transaction.clusters.supersede(cluster.replaces, memory_id, self._now)
+    async def _supersede(self, transaction: MemoryTransaction, old: UUID, new: UUID) -> None:
+        version = await transaction.clusters.supersede(old, new, self._now)
         if version is not None:
             before = {"superseded_by": None, "valid_to": None}
-            after = {"superseded_by": str(memory_id), "valid_to": self._now.isoformat()}
-            await transaction.history.append(Change(cluster.replaces, "supersede", version, *source, before, after))
+            after = {"superseded_by": str(new), "valid_to": self._now.isoformat()}
+            source = self._caller.token_id, self._caller.trace_id
+            await transaction.history.append(Change(old, "supersede", version, *source, before, after))
 
 
 class SourcePruning(Pruning):

@@ -47,18 +47,14 @@ MOST_LOOKS = 8
 
 
 @dataclass(frozen=True)
-class Kept:
-    memory_id: UUID
-    text: str
+class Ended:
+    """Result of ending a session. `summary_pending`: a model's summary follows."""
 
-
-@dataclass(frozen=True)
-class EndOfSession:
-    """Summaries at the end of a session. `pending`: a model's summary follows."""
-
-    kept: Sequence[Kept]
-    text: str
-    pending: bool
+    summary_ids: Sequence[UUID] = ()
+    summary: str = ""
+    summary_pending: bool = False
+    promoted_count: int = 0
+    ended_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,10 +87,10 @@ class SessionSummarizing:
         self._only_compacted = only_compacted
         self._only_again = only_again
         self._otherwise = otherwise
-        self.kept: list[Kept] = []
+        self.kept: dict[UUID, str] = {}
 
-    async def run(self) -> list[Kept]:
-        """Summarizes all that is pending. Raises DependencyUnavailable: retry later."""
+    async def run(self) -> dict[UUID, str]:
+        """Returns the texts of the summaries by id. Raises DependencyUnavailable: retry later."""
         in_vain = 0
         while in_vain < MOST_LOOKS:
             found = await self._look()
@@ -142,9 +138,8 @@ class SessionSummarizing:
                 await enqueue_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
-        # One compaction may be processed in several rounds.
-        if memory_id is not None and memory_id not in {each.memory_id for each in self.kept}:
-            self.kept.append(Kept(memory_id, summary.text))
+        if memory_id is not None:
+            self.kept[memory_id] = summary.text
 
     async def _draft(self, summary: SessionSummary, found: _Pending) -> Draft | None:
         covers = summary.covers
@@ -178,7 +173,7 @@ class SessionSummarizing:
         )
 
 
-async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int) -> EndOfSession:
+async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int) -> Ended:
     """Summarizes the pending messages of an ended session, or enqueues a job for it.
 
     `max_tokens` of a summary apply if there are no rules.
@@ -197,13 +192,13 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_to
     if not later:
         made = await SessionSummarizing(parts, caller, session_id, otherwise=otherwise).run()
         kept = made or await _last(parts, caller, session_id)
-        return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
+        return Ended([*kept], "\n".join(kept.values()))
     writer = SummaryWriter(parts, caller.agent_id, rules, parts.clock())
     meanwhile = await writer.extracted([source_of(row) for row in rows])
-    return EndOfSession([], meanwhile.text, pending=True)
+    return Ended(summary=meanwhile.text, summary_pending=True)
 
 
-async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kept]:
+async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> dict[UUID, str]:
     conditions = {"session_id": session_id, "tags": [SUMMARY_TAG], "current": True}
     page = await parts.storage.page(
         caller.agent_id,
@@ -216,7 +211,7 @@ async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kep
         primary=True,
     )
     records = await parts.storage.get(caller.agent_id, [row["memory_id"] for row in page])
-    return [Kept(each.memory_id, each.content) for each in records.values()]
+    return {memory_id: record.content for memory_id, record in records.items()}
 
 
 def _compaction(row: Row) -> Compaction | None:

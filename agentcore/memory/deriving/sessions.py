@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import COMPACTION, PERIOD_TAG, SUMMARY_TAG
-from agentcore.memory.deriving.session_summaries import EndOfSession, at_the_end
+from agentcore.memory.deriving.session_summaries import Ended, at_the_end
 from agentcore.memory.forgetting import removing
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.memories import DeleteParams, RefusedStore, StoreParams, StoreResult
@@ -31,15 +31,6 @@ from agentcore.memory.writing.storing import Storing
 MOST_SUMMARISED = 1_000
 # Working memories of this importance, or with so many accesses, are promoted at the end of their session.
 PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
-
-
-@dataclass(frozen=True)
-class Ended:
-    promoted_count: int
-    ended_count: int
-    summary_ids: Sequence[UUID]
-    summary: str
-    summary_pending: bool
 
 
 async def add(parts: MemoryParts, caller: Caller, params: AddSessionParams) -> tuple[list[StoreResult], list[str]]:
@@ -110,11 +101,10 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
     tasks = sorted({row["task_id"] for row in rows if row["task_id"] is not None})
     await parts.working.forget(caller.agent_id, tasks)
     promoted = sum(row["promoted"] for row in rows)
-    made = EndOfSession([], "", pending=False)
+    made = Ended()
     if params.summarize:
         made = await at_the_end(parts, caller, params.session_id, params.max_tokens)
-    kept = [each.memory_id for each in made.kept]
-    return Ended(promoted, len(rows) - promoted, kept, made.text, made.pending)
+    return replace(made, promoted_count=promoted, ended_count=len(rows) - promoted)
 
 
 async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]) -> list[MemoryRecord]:
