@@ -125,10 +125,9 @@ ANY_TIME = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 class ContextEntry:
     """A candidate memory of a context.
 
-    `content_tokens`: 0 if unknown. `rank`: position in the search results from 0, None if not found; `worth`:
-    its score there. `parent_id`: of a fact; `sources`: of a summary. `importance`: 1 if pinned. `outside`: of
-    the task, but no longer in its working memory. `valid`: the days of a superseded one. `outdated_by`: a
-    memory that probably changes it. `passage`: offsets of the match in a long memory.
+    `content_tokens`: 0 if unknown. `rank`: position among the hits from 0, None if not found; `worth`: its score.
+    `parent_id`: of a fact; `sources`: of a summary. `importance`: 1 if pinned. `outside`: of the task, but no
+    longer in its working memory. `valid`: days of a superseded one. `passage`: offsets of the match.
     """
 
     memory_id: UUID

@@ -18,7 +18,7 @@ from agentcore.memory.lexical import terms
 # Limits of a longer text: only its beginning is parsed, or the part around the matched passage.
 READ_CHARS = 16_000
 READ_SENTENCES = 300
-# A token has 4 to 5 characters on average: a longer text exceeds the budget without being counted.
+# A token has 4 to 5 characters on average: longer texts are not counted.
 MOST_CHARACTERS_PER_TOKEN = 6
 LEFT_OUT = " \u2026 "
 _LEFT_OUT_TOKENS = 2
@@ -80,7 +80,7 @@ def _worths(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:
 
 
 def _held(piece: str, query_terms: Set[str], starts: Set[str]) -> Set[str]:
-    # Stemming is slow and keeps the first letters, so filter by them before stemming.
+    # Stemming is slow and keeps the first letters.
     near = [word for word in words(piece) if word[:_START] in starts]
     return query_terms & set(terms(" ".join(near)))
 

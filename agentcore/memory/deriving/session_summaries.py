@@ -183,7 +183,7 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_to
         # Serializes concurrent ends of one session.
         await transaction.llm.lock_session(session_id)
         rules = await transaction.llm.summary_rules() or otherwise
-        # Messages that were stored before the rules were set, or promoted just now, are not in the queue yet.
+        # Not pending yet: messages stored before the rules were set, or promoted just now.
         await transaction.llm.enqueue_session(session_id)
         rows = await transaction.llm.pending_messages(session_id, MOST_MESSAGES)
         later = bool(rows) and rules.provider in LLM_PROVIDERS and parts.summariser is not None
@@ -243,26 +243,21 @@ class Refreshing:
 
     async def _refresh(self, memory_id: UUID) -> None:
         for _ in range(MOST_LOOKS):
-            state = await self._look(memory_id)
-            if state is None or state.row is None:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                waiting = await transaction.summaries.pending("refresh", memory_id)
+                row = await transaction.summaries.summary_row(memory_id)
+                sources = await transaction.summaries.sources(memory_id)
+                rules = await transaction.llm.summary_rules()
+            if not waiting or row is None:
                 return
+            since = failing_since((each["failing_since"] for each in waiting), self._parts.clock())
+            state = SummaryState(row, sources, rules, "refresh", [memory_id], [memory_id], since)
             try:
-                await self._make(state, state.row)
+                await self._make(state, row)
             except (Conflict, NotFound):
                 continue
             return
         raise DependencyUnavailable("Others are at work on what this summary is of.", data={BUSY: True})
-
-    async def _look(self, memory_id: UUID) -> SummaryState | None:
-        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            waiting = await transaction.summaries.pending("refresh", memory_id)
-            if not waiting:
-                return None
-            row = await transaction.summaries.summary_row(memory_id)
-            sources = await transaction.summaries.sources(memory_id)
-            rules = await transaction.llm.summary_rules()
-        since = failing_since((each["failing_since"] for each in waiting), self._parts.clock())
-        return SummaryState(row, sources, rules, "refresh", [memory_id], [memory_id], since)
 
     async def _make(self, state: SummaryState, row: Row) -> None:
         if state.stays:

@@ -29,7 +29,9 @@ from agentcore.memory.summaries.summarizing import Source, Summary, summarize
 from agentcore.memory.writing.storing import Storing
 
 MOST_SUMMARISED = 1_000
-# Working memories of this importance, or with so many accesses, are promoted at the end of their session.
+# Parameters that apply to each message.
+OF_SESSION = ("session_id", "user_id", "namespace", "task_id", "tags", "force", "keep_reasoning")
+# Minimum importance or accesses of a working memory that is promoted at the end of its session.
 PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
 
 
@@ -56,14 +58,8 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
         "timestamp": message.timestamp,
         "importance": importance,
         "metadata": {**message.metadata, "role": message.role},
-        "session_id": params.session_id,
-        "user_id": params.user_id,
-        "namespace": params.namespace,
-        "task_id": params.task_id,
-        "tags": params.tags,
         "external_id": message.message_id,
-        "force": params.force,
-        "keep_reasoning": params.keep_reasoning,
+        **{name: getattr(params, name) for name in OF_SESSION},
     }
     if message.message_id is not None:
         key = "\x1f".join(("message", params.session_id, message.message_id))
@@ -124,10 +120,7 @@ async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]
 async def summary_of(
     parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any], max_tokens: int
 ) -> tuple[Summary, int]:
-    """Returns a summary, and the number of memories read for it.
-
-    Existing summaries represent memories that are older than the newest MOST_SUMMARISED.
-    """
+    """Returns a summary of the newest MOST_SUMMARISED memories and of older summaries; the number read."""
     conditions = {**conditions, "unflagged": True}
     records = await read(parts, caller, conditions)
     if len(records) == MOST_SUMMARISED and _tells_of_episodes(conditions):
