@@ -1,4 +1,4 @@
-"""Fills a context's budget: memories in full, by their summary, or shortened; task notes by age. Pure."""
+"""Fills a context's budget with memories in full, by their summary, or shortened. Pure."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from agentcore.memory.contexts.rendering import (
 )
 from agentcore.memory.contexts.shortening import MOST_CHARACTERS_PER_TOKEN, Reading, extract, without_repetitions
 
-# Number of top hits that precede all other entries, also if they belong to the task.
+# Number of top hits that precede all other entries.
 BEST_FOUND = 3
-# Further hits are relevant, too, if they score at least this share of the best score.
+# Minimum share of the best score of further hits that a clear query refers to.
 CLEAR_SHARE = 0.7
-# A note of importance 1 ranks like one of default importance with this factor fewer newer notes.
+# A note of importance 1 ranks like a default one with this factor fewer newer notes.
 IMPORTANCE_SPAN = 16.0
 _PLAIN_IMPORTANCE = 0.5
 CountTokens = Callable[[str], int]
-# Limits of a shortened memory: at most this share of the budget, and at least this many tokens.
+# Limits of a shortened memory: maximum share of the budget, minimum tokens.
 SHORTENED_SHARE = 0.4
 LEAST_SHORTENED_TOKENS = 24
-# If a task's notes exceed their budget, this share of it is for older ones, shortened.
+# Share for older notes, shortened, if a task's notes exceed their budget.
 OLDER_SHARE = 0.3
-# Below this number of missing sources, shortened memories are better than a summary.
+# Minimum number of missing sources that a summary replaces.
 LEAST_SUMMARISED = 2
-# Period summaries have session summaries as sources, those have messages.
+# Messages, session summaries, period summaries.
 SUMMARY_LEVELS = 2
 
 
@@ -84,7 +84,7 @@ class Filling:
         return told
 
     def add(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Adds each entry within `room` tokens: in full, else by its facts, by a summary, or shortened."""
+        """Adds each entry within `room` tokens: in full, by its facts, by a summary, or shortened."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if self._stands(entry):
@@ -166,7 +166,7 @@ class Filling:
         self._drop_told()
 
     def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
-        """Returns the entries that are neither added yet nor dropped as duplicates of other lines."""
+        """Returns the entries that are neither added nor dropped as duplicates."""
         taken = {line.entry.memory_id for line in self.lines} | {entry.memory_id for entry in self.told}
         return [entry for entry in entries if entry.memory_id not in taken]
 
@@ -203,7 +203,7 @@ class Filling:
         return len(self.waiting(facts)) < len(facts)
 
     def _add_summary(self, entry: ContextEntry, room: int) -> bool:
-        """Returns whether a summary of it is present. False for top hits: their own sentences are better."""
+        """Returns whether a summary replaces it; never for top hits."""
         best = entry.rank is not None and entry.rank < BEST_FOUND
         if best or entry.memory_id not in self._summarised:
             return False

@@ -23,7 +23,7 @@ MOST_CHARACTERS_PER_TOKEN = 6
 LEFT_OUT = " \u2026 "
 _LEFT_OUT_TOKENS = 2
 _START = 2
-# Weights of the adjacent sentences' score, of the first sentence, of digits and of names.
+# Weights of adjacent sentences, of the first sentence, of digits and of names.
 _BESIDE, _FIRST, _NUMBERED, _NAMED = 0.25, 0.05, 0.03, 0.02
 # Bonus of a sentence in the matched passage: higher than any other score.
 _MATCHED = 2.0
@@ -36,10 +36,9 @@ def extract(
     count: Callable[[str], int],
     passage: tuple[int, int] | None = None,
 ) -> str:
-    """Returns the best sentences within `max_tokens`, in text order; the query's rarest terms score highest.
+    """Returns the sentences with the query's rarest terms, in text order, with an ellipsis at each gap.
 
-    Sentences of `passage` (start and end offset) rank before all others. An ellipsis marks each gap. Empty if
-    no sentence fits.
+    Those of `passage` (start and end offset) rank before all others. Empty if no sentence fits.
     """
     pieces, matched = _pieces(text, passage)
     worths = [worth + _MATCHED * (place in matched) for place, worth in enumerate(_worths(pieces, query_terms))]

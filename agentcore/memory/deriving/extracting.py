@@ -1,6 +1,6 @@
-"""Extracts facts: a model reads each pending memory once; its facts are checked and stored.
+"""Extracts facts from pending memories by a model, checks and stores them.
 
-If a batch fails, each text is asked about alone: a text that fails while others succeed is the cause.
+If a batch fails, each text is asked about alone: one that fails while others succeed is the cause.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ Ask = Callable[[Sequence[Row]], Awaitable[Sequence[_Read]]]
 
 @dataclass
 class Asked:
-    """Result of asking about a batch: answers, memories given up with the reason, and memories to retry."""
+    """Answers about a batch, memories given up with the reason, and memories to retry."""
 
     read: list[_Read] = field(default_factory=list)
     without: dict[UUID, str] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Asked:
 
 
 async def _ask(model: Ask, batch: Sequence[Row], now: datetime) -> Asked:
-    """Asks about pending memories together, then one by one. A model's failure is returned, not raised."""
+    """Asks about memories together, then one by one. A model's failure is returned, not raised."""
     try:
         return Asked([*await model(batch)])
     except DependencyUnavailable as failure:

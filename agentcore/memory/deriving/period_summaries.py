@@ -38,7 +38,7 @@ from agentcore.summary_rules import LLM_PROVIDERS, SummaryRules
 
 BATCH = 200
 FEWEST_SESSIONS = 2
-# A model summarizes a period again when it has grown by this share, or was quiet for this part of its length.
+# A model reads a period again after growth by this share, or a pause of this fraction of its length.
 GROWTH, QUIET_PARTS = 0.25, 24
 
 

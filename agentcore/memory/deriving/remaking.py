@@ -35,10 +35,9 @@ _OF_ITS_MAKING = ("by", "prompt", "degraded", "topics")
 
 @dataclass(frozen=True)
 class SummaryState:
-    """A summary (None: still to be created) and those of its sources that exist, oldest first.
+    """A summary (None: to be created) and its existing sources, oldest first.
 
-    `waiting`: pending memories to dequeue when it is done. `asking`: those a model is asked about, in vain
-    `since`.
+    `waiting`: pending memories to dequeue. `asking`: those a model is asked about, in vain `since`.
     """
 
     row: Row | None
@@ -75,7 +74,6 @@ class SummaryState:
 
     @property
     def versions(self) -> dict[UUID, int]:
-        """The versions that must be unchanged when it is written."""
         rows = [*self.sources, *([] if self.row is None else [self.row])]
         return {row["memory_id"]: row["version"] for row in rows}
 
@@ -217,8 +215,7 @@ async def _with_remnants(
 ) -> SessionSummary:
     """Keeps the lines of sources that are gone, and extracts from the others.
 
-    A model's sentences cannot be attributed to sources: they stay unless withdrawn, and new or changed
-    content is appended.
+    A model's sentences have no known source: they stay unless withdrawn; changed content is appended.
     """
     spoken, most = [_spoken(each) for each in state.sources], writer.rules.max_tokens
     by_model = row["metadata"].get("by", EXTRACTED) not in (EXTRACTED, AS_SAID)

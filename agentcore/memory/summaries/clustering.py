@@ -21,7 +21,7 @@ from agentcore.memory.language.text import normal_form
 from agentcore.memory.lexical import terms
 
 FEWEST, MOST = 3, 50
-# Maximum size of a connected component that is compared pairwise; the oldest are kept.
+# Maximum size of a component that is compared pairwise; the oldest are kept.
 MOST_COMPARED = 400
 LEAST_COSINE, LEAST_MEAN_COSINE = 0.4, 0.55
 # Minimum share of the shorter one's keywords that the other has, too.
@@ -47,7 +47,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class ExistingSummary:
-    """An existing cluster summary, its sources that exist, and the digest of their contents."""
+    """A cluster summary with its existing sources. `digest`: of their contents."""
 
     summary_id: UUID
     member_ids: frozenset[UUID]

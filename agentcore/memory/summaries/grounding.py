@@ -23,7 +23,7 @@ from agentcore.memory.summaries.summarizing import Source, summarize
 
 # Inflected forms match by prefix: "German" matches "Germany".
 _SAME_LETTERS = 4
-# Above this share of capitalized words, with few English function words, capitals do not mark names (German).
+# With more capitalized and fewer English words, capitals do not mark names (German).
 _MOST_CAPITALS, _LEAST_ENGLISH = 0.22, 0.2
 _LONG_WORD = 4
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
