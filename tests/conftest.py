@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.fixtures.plays",
     "tests.fixtures.databases",
     "tests.fixtures.unreached",
+    "tests.fixtures.chat_model",
 ]
 
 # No deadline: the machines that run this are shared.

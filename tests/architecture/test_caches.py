@@ -49,7 +49,6 @@ NO_CACHES = {
     "agentcore.memory.consequences.supersession:Superseding._on_subject",
     "agentcore.memory.consequences.supersession:Superseding._verdicts",
     "agentcore.memory.contexts.filling:Filling._facts",
-    "agentcore.memory.contexts.shortening:_Repeats._sentences",
     "agentcore.memory.contexts.shortening:_Repeats._tellers",
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
@@ -75,7 +74,6 @@ OF_ONE_CALL = {
     "agentcore.memory.consequences.supersession": "Outcome.superseded Superseding._asking Superseding._tasks "
     "Superseding.degraded Superseding.taken",
     "agentcore.memory.contexts.filling": "Filling._headed Filling.lines Filling.told",
-    "agentcore.memory.contexts.shortening": "_Repeats.doubtful",
     "agentcore.memory.deriving.consolidating": "Consolidated.archived Consolidated.clusters Consolidating.degraded",
     "agentcore.memory.deriving.extracting": "Asked.again Asked.read Asked.tried Asked.without",
     "agentcore.memory.deriving.period_summaries": "_Share.last _Share.rows",

@@ -231,12 +231,6 @@ async def test_what_is_too_young_is_counted(agent: Agent) -> None:
     assert [(each.reason, each.count) for each in first.receipt.dropped] == [("too_young", len(WINE))]
 
 
-async def test_an_import_is_as_old_as_the_times_it_tells(agent: Agent) -> None:
-    await told(agent, *BOILER, timestamp="2019-01-01")
-    done = await consolidated(agent)
-    assert (len(done.clusters), done.receipt.dropped) == (1, [])
-
-
 @pytest.mark.shows("issue4-3-sources")
 async def test_archived_sources_leave_their_summary_which_still_names_them(agent: Agent) -> None:
     sources = await told(agent, *BOILER)

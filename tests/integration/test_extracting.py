@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -13,10 +12,10 @@ from agentcore.memory.api import Caller
 from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.agent_settings import ConfigureParams
-from agentcore.memory.params.changes import HistoryParams, UpdateParams
+from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.memories import DeleteParams, ListParams, StoreBatchParams, StoreParams
 from agentcore.runtime import open_runtime
-from tests.fixtures.chat_model import ChatModel, Document, Talking, answered, talking
+from tests.fixtures.chat_model import ChatModel, Document, Talking, talking
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
@@ -41,12 +40,6 @@ async def reader(talk: Talking) -> Agent:
 async def facts(agent: Agent) -> list[MemoryRecord]:
     params = ListParams.model_validate({"tags": ["fact"], "descending": False})
     return (await agent.memory.list(params)).memories
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 @pytest.mark.shows("issue5-3-facts")
@@ -190,15 +183,10 @@ async def test_a_newer_fact_takes_the_place_of_an_older_one(talk: Talking) -> No
 
 @pytest.mark.shows("issue5-3-facts")
 async def test_two_processes_at_once_store_each_fact_once(services: Services) -> None:
-    model, both = ChatModel(), asyncio.Event()
-
-    def slow(document: Document) -> Reply:
-        if len(model.asked) == 2:
-            both.set()
-        fact = ("The user lives in Ghent.", "Ghent is where the user lives.")[len(model.asked) - 1]
-        return Reply(answered(says(fact)(document)).body, waits_for=both)
-
-    model.answers["fact_extraction"] = slow
+    model = ChatModel()
+    same = ("The user lives in Ghent.", "Ghent is where the user lives.")
+    model.answers["fact_extraction"] = lambda document: says(same[len(model.asked) - 1])(document)
+    model.answer_together("fact_extraction", 2)
     async with talking(services, model) as talk:
         agent = await reader(talk)
         await agent.stored_id(SAID)
@@ -211,37 +199,29 @@ async def test_two_processes_at_once_store_each_fact_once(services: Services) ->
         assert len(await facts(agent)) == 1
 
 
-@pytest.mark.parametrize("change", ["delete", "update"])
+@pytest.mark.parametrize("deletes", [True, False])
 async def test_what_was_deleted_or_changed_meanwhile_leaves_no_facts_of_its_old_words(
-    services: Services, change: str
+    talk: Talking, deletes: bool
 ) -> None:
-    model, changed = ChatModel(), asyncio.Event()
-    tasks: list[asyncio.Task[None]] = []
-    async with talking(services, model) as talk:
-        agent = await reader(talk)
-        parent = await agent.stored_id(SAID)
+    agent = await reader(talk)
+    parent = await agent.stored_id(SAID)
 
-        async def touch() -> None:
-            if change == "delete":
-                await agent.memory.delete(DeleteParams(memory_ids=[parent]))
-            else:
-                updates = {"content": "I moved to Namur, and nobody helped me with that."}
-                await agent.memory.update(UpdateParams.model_validate({"memory_id": parent, "updates": updates}))
-            changed.set()
+    async def touch() -> None:
+        if deletes:
+            await agent.memory.delete(DeleteParams(memory_ids=[parent]))
+        else:
+            await change(agent, parent, content="I moved to Namur, and nobody helped me with that.")
 
-        def meanwhile(document: Document) -> Reply:
-            if not tasks:
-                tasks.append(asyncio.get_running_loop().create_task(touch()))
-            heard = document["memories"][0]["text"]
-            fact = "The user moved to Ghent." if "Ghent" in heard else "The user moved to Namur."
-            said = says(fact)(document)
-            return Reply(answered(said).body, waits_for=changed)
+    def moved(document: Document) -> Any:
+        town = "Ghent" if "Ghent" in document["memories"][0]["text"] else "Namur"
+        return says(f"The user moved to {town}.")(document)
 
-        model.answers["fact_extraction"] = meanwhile
-        await talk.work()
-        await tasks[0]
-        expected = [] if change == "delete" else ["The user moved to Namur."]
-        assert [each.content for each in await facts(agent)] == expected
+    talk.model.answers["fact_extraction"] = moved
+    tasks = talk.model.act_during("fact_extraction", touch)
+    await talk.work()
+    await tasks[0]
+    expected = [] if deletes else ["The user moved to Namur."]
+    assert [each.content for each in await facts(agent)] == expected
 
 
 async def test_the_service_may_read_every_agents_memories_unless_one_wishes_otherwise(services: Services) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -14,10 +14,9 @@ from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
-from tests.fixtures.chat_model import Document, Talking, answered, moved_facts, talking
+from tests.fixtures.chat_model import Document, Talking, answered, moved_facts
 from tests.fixtures.memory import Agent
 from tests.fixtures.scripted_http import Reply
-from tests.fixtures.services import Services
 
 SAID = "I moved from Bristol to Ghent in 2021, and my sister Maren Holt helped me."
 REFUSED = Reply({"error": {"message": "Unsupported parameter"}}, status=400)
@@ -27,12 +26,6 @@ QUEUE = "SELECT memory_id FROM llm_queue WHERE agent_id = %s AND work = 'facts'"
 JOBS = """
 SELECT extract(epoch FROM scheduled_at - now()) AS seconds, failure FROM procrastinate_jobs
   LEFT JOIN job_failures ON job_id = id WHERE status = 'todo'"""
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 async def reader(talk: Talking) -> Agent:

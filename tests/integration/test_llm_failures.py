@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -43,12 +42,6 @@ FAILURES = {
     "thoughts without an end": answered("<think>Let me see what they want from me"),
 }
 failing = pytest.mark.parametrize("reply", FAILURES.values(), ids=FAILURES)
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 async def reader(talk: Talking) -> Agent:

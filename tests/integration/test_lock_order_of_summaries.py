@@ -3,7 +3,7 @@ aborted."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from typing import Any
 from uuid import UUID
 
@@ -13,10 +13,9 @@ from agentcore.memory.api import Caller
 from agentcore.memory.deriving.session_summaries import Refreshing, SessionSummarizing
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.memories import DeleteParams, PruneParams
-from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.chat_model import Talking
 from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
-from tests.fixtures.services import Services
 from tests.fixtures.stretches import (
     LINES,
     add,
@@ -31,6 +30,7 @@ from tests.fixtures.stretches import (
     say,
     summaries,
     summarised,
+    two_sessions,
     waiting,
     weekly,
 )
@@ -40,12 +40,6 @@ HISTORIES = "LOCK TABLE memory_history IN SHARE MODE"
 OLD, NEW = "The port of the gateway is 8080.", "The port of the gateway is 9090."
 
 
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
-
-
 def _deleted(agent: Agent, *memory_ids: UUID) -> Awaitable[object]:
     return agent.memory.delete(DeleteParams(memory_ids=list(memory_ids)))
 
@@ -53,9 +47,7 @@ def _deleted(agent: Agent, *memory_ids: UUID) -> Awaitable[object]:
 async def _late_session(talk: Talking) -> tuple[Agent, MemoryRecord]:
     """Returns an agent and a session summary younger than the period summary that includes it."""
     agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     await say(agent, "c", 2, LINES[2], LINES[3])
     await talk.work()
     [period] = await periods(agent)

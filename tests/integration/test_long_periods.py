@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from agentcore.maintenance.rounds import enqueue_llm_work
 from agentcore.memory.params.memories import DeleteParams
-from tests.fixtures.chat_model import Talking, talking
+from tests.fixtures.chat_model import Talking
 from tests.fixtures.memory import Agent
-from tests.fixtures.services import Services
 from tests.fixtures.stretches import LINES, SALT, change, message, periods, say, summaries, told_in, waiting, weekly
 
 # Questions state no fact: a long text without any sentence worth keeping.
 PAD = "Were some of the pallets wet and others dry on that day, and who has seen them? " * 50
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 async def _long(talk: Talking, agent: Agent, said: Sequence[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
@@ -17,7 +16,7 @@ from agentcore.memory.params.agent_settings import SettingsParams
 from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
-from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
+from tests.fixtures.chat_model import ChatModel, Talking, talking
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
@@ -33,14 +32,9 @@ from tests.fixtures.stretches import (
     say,
     summaries,
     told_in,
+    two_sessions,
     weekly,
 )
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 @pytest.mark.shows("issue5-2-periods")
@@ -111,9 +105,7 @@ async def test_users_and_namespaces_have_periods_of_their_own(talk: Talking) -> 
 @pytest.mark.shows("issue5-2-periods")
 async def test_another_session_of_the_week_is_told_in_the_same_summary(talk: Talking) -> None:
     agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     [before] = await periods(agent)
     await say(agent, "c", 2, SALT)
     await talk.work()
@@ -131,9 +123,7 @@ async def test_another_session_of_the_week_is_told_in_the_same_summary(talk: Tal
 @pytest.mark.shows("issue5-2-periods")
 async def test_what_changes_in_a_message_reaches_the_period(talk: Talking) -> None:
     agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     await change(agent, await message(agent, LINES[1]), content=SALT)
     await talk.work()
     [period] = await periods(agent)
@@ -147,9 +137,7 @@ async def test_what_changes_in_a_message_reaches_the_period(talk: Talking) -> No
 
 async def test_a_period_in_its_callers_words_is_not_written_over(talk: Talking) -> None:
     agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     [period] = await periods(agent)
     await change(agent, period.memory_id, content="A week of water.")
     await say(agent, "c", 2, SALT)
@@ -172,9 +160,7 @@ async def test_callers_compactions_are_told_in_their_period(talk: Talking) -> No
 @pytest.mark.shows("issue5-2-periods")
 async def test_the_model_tells_of_periods_where_it_tells_of_sessions(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     [period] = await periods(agent)
     assert period.content.splitlines()[0] == f"They spoke of this: They spoke of this: {LINES[0]}"
     assert (period.metadata["by"], period.metadata["prompt"]) == ("openai/small", "session_summary@1")
@@ -203,9 +189,7 @@ async def test_what_was_said_as_it_was_is_told_of_a_period_by_the_model_or_by_ex
     services: Services, talk: Talking
 ) -> None:
     agent = await weekly(talk, provider="passthrough")
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     assert [each.metadata["by"] for each in await periods(agent)] == ["openai/small"]
     async with open_runtime(settings_for(services)) as alone:
         other = Agent(alone)
@@ -269,9 +253,7 @@ async def test_old_sessions_are_queued_page_by_page(talk: Talking, monkeypatch: 
 
 async def test_of_another_kind_of_period_the_summaries_stay_and_follow_too(talk: Talking) -> None:
     agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     await rules(agent, provider="extractive", trigger="session_end", period="month")
     await talk.work()
     await change(agent, await message(agent, LINES[1]), content=SALT)
@@ -290,22 +272,14 @@ async def test_of_another_kind_of_period_the_summaries_stay_and_follow_too(talk:
 
 @pytest.mark.shows("issue5-2-periods")
 async def test_two_workers_at_once_tell_a_period_once(services: Services) -> None:
-    release, model = asyncio.Event(), ChatModel()
-    answer = model.answers["session_summary"]
+    model = ChatModel()
     async with talking(services, model) as talk:
         agent = await weekly(talk, period=None, provider="llm")
         await say(agent, "a", 0, LINES[0])
         await say(agent, "b", 1, LINES[1])
         await talk.work()
 
-        def slow(document: dict[str, Any]) -> Reply:
-            said = answer(document)
-            assert isinstance(said, dict)
-            if len(model.documents("session_summary")) == 4:
-                release.set()
-            return Reply(answered(said).body, waits_for=release)
-
-        model.answers["session_summary"] = slow
+        model.answer_together("session_summary", 4)
         await rules(agent, provider="llm", trigger="session_end", period="week")
         async with talk.runtime.parts.storage.transaction(agent.agent_id) as transaction:
             ids = [each.memory_id for each in await summaries(agent)]

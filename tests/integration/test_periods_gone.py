@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -11,15 +10,20 @@ from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archived import EraseParams, RestoreParams
 from agentcore.memory.params.memories import DeleteParams, ListParams, PruneParams
 from agentcore.memory.params.sessions import AddSessionParams
-from tests.fixtures.chat_model import Talking, talking
-from tests.fixtures.services import Services
-from tests.fixtures.stretches import LINES, NOON, SALT, change, end, message, periods, say, summaries, weekly
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
+from tests.fixtures.chat_model import Talking
+from tests.fixtures.stretches import (
+    LINES,
+    NOON,
+    SALT,
+    change,
+    end,
+    message,
+    periods,
+    say,
+    summaries,
+    two_sessions,
+    weekly,
+)
 
 
 @pytest.mark.shows("issue5-2-periods")
@@ -38,9 +42,7 @@ async def test_a_deleted_message_takes_the_summaries_above_it_at_once_and_the_re
 
 async def test_with_one_session_left_there_is_no_summary_of_the_period(talk: Talking) -> None:
     agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     [summary] = [each for each in await summaries(agent) if each.session_id == "a"]
     await agent.memory.delete(DeleteParams(memory_ids=[summary.memory_id]))
     await talk.work()
@@ -50,9 +52,7 @@ async def test_with_one_session_left_there_is_no_summary_of_the_period(talk: Tal
 
 async def test_a_period_deleted_by_its_id_stays_away_until_another_session(talk: Talking) -> None:
     agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     await agent.memory.delete(DeleteParams(memory_ids=[each.memory_id for each in await periods(agent)]))
     await talk.work()
     assert await periods(agent) == []
@@ -87,9 +87,7 @@ async def test_what_a_period_says_of_archived_sessions_stays(talk: Talking) -> N
 
 async def test_a_restored_period_learns_what_was_changed_while_it_was_archived(talk: Talking) -> None:
     agent = await weekly(talk)
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     [period] = await periods(agent)
     for each in await summaries(agent):
         await change(agent, each.memory_id, pinned=True)

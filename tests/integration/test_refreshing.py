@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -15,9 +14,8 @@ from agentcore.memory.params.changes import HistoryParams, RevertParams
 from agentcore.memory.params.memories import DeleteParams
 from agentcore.memory.params.sessions import EndSessionParams
 from agentcore.runtime import open_runtime
-from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
+from tests.fixtures.chat_model import ChatModel, Talking, talking
 from tests.fixtures.memory import settings_for
-from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
 from tests.fixtures.stretches import (
     LINES,
@@ -133,20 +131,6 @@ async def test_a_summary_is_made_anew_by_the_agents_rules(talk: Talking) -> None
     assert [len(each) for each in told_in(talk)] == [3, 3]
 
 
-async def test_a_model_that_fails_leaves_the_summary_waiting_and_then_plain_code_does_it(talk: Talking) -> None:
-    agent = talk.agent()
-    before = await summarised(agent, talk, provider="llm")
-    talk.model.answers["session_summary"] = lambda document: Reply({}, status=500)
-    await change(agent, (await messages(agent))[1].memory_id, content=NEW)
-    await talk.work()
-    assert [each.content for each in await summaries(agent)] == [before.content]
-    await talk.wait_in_vain()
-    [summary] = await summaries(agent)
-    assert "HX-9999" in summary.content
-    assert summary.metadata["by"] == "extractive"
-    assert summary.metadata["degraded"]
-
-
 async def test_what_was_said_as_it_was_said_is_so_again(talk: Talking) -> None:
     agent = talk.agent()
     await summarised(agent, talk, provider="passthrough")
@@ -228,21 +212,19 @@ async def test_a_refresh_whose_job_was_lost_is_found_by_the_round(talk: Talking)
 
 @pytest.mark.shows("issue5-2-refreshed")
 async def test_two_workers_at_once_write_a_summary_once(services: Services) -> None:
-    release, model = asyncio.Event(), ChatModel()
+    model = ChatModel()
     async with talking(services, model) as talk:
         agent = talk.agent()
         await summarised(agent, talk, provider="llm")
         await change(agent, (await messages(agent))[1].memory_id, content=NEW)
 
-        def slow(document: dict[str, Any]) -> Reply:
-            words = {2: "They spoke to one of Antwerp.", 3: "They spoke to the other of Antwerp."}
-            asked = len(model.documents("session_summary"))
-            if asked == 3:
-                release.set()
-            said = {"summary": words[asked], "topics": [], "key_facts": []}
-            return Reply(answered(said).body, waits_for=release)
-
-        model.answers["session_summary"] = slow
+        words = {2: "They spoke to one of Antwerp.", 3: "They spoke to the other of Antwerp."}
+        model.answers["session_summary"] = lambda document: {
+            "summary": words[len(model.documents("session_summary"))],
+            "topics": [],
+            "key_facts": [],
+        }
+        model.answer_together("session_summary", 3)
         settings = settings_for(services, llm_model="small", llm_base_url=talk.server.url)
         async with open_runtime(settings) as other:
             await asyncio.gather(
@@ -256,31 +238,15 @@ async def test_two_workers_at_once_write_a_summary_once(services: Services) -> N
 
 
 @pytest.mark.shows("issue5-2-refreshed")
-async def test_a_message_changed_while_the_model_reads_is_read_again(services: Services) -> None:
-    model = ChatModel()
-    tasks: list[asyncio.Task[None]] = []
-    answer = model.answers["session_summary"]
-    async with talking(services, model) as talk:
-        agent = talk.agent()
-        await summarised(agent, talk, provider="llm")
-        first = (await messages(agent))[0]
-        changed = asyncio.Event()
-
-        async def again() -> None:
-            await change(agent, first.memory_id, content="The warehouse in Bruges burned down.")
-            changed.set()
-
-        def meanwhile(document: dict[str, Any]) -> Reply:
-            if not tasks:
-                tasks.append(asyncio.get_running_loop().create_task(again()))
-            said = answer(document)
-            assert isinstance(said, dict)
-            return Reply(answered(said).body, waits_for=changed)
-
-        model.answers["session_summary"] = meanwhile
-        await change(agent, first.memory_id, content="The warehouse in Aalst was sold.")
-        await talk.work()
-        await tasks[0]
-        [summary] = await summaries(agent)
-        assert summary.content.splitlines()[0] == "They spoke of this: The warehouse in Bruges burned down."
-        assert summary.version == 2
+async def test_a_message_changed_while_the_model_reads_is_read_again(talk: Talking) -> None:
+    agent = talk.agent()
+    await summarised(agent, talk, provider="llm")
+    first = (await messages(agent))[0].memory_id
+    burned = "The warehouse in Bruges burned down."
+    tasks = talk.model.act_during("session_summary", lambda: change(agent, first, content=burned))
+    await change(agent, first, content="The warehouse in Aalst was sold.")
+    await talk.work()
+    await tasks[0]
+    [summary] = await summaries(agent)
+    assert summary.content.splitlines()[0] == f"They spoke of this: {burned}"
+    assert summary.version == 2

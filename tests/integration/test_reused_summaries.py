@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import pytest
@@ -11,15 +10,8 @@ from agentcore.memory.deriving import sessions
 from agentcore.memory.models import MemorySummary
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
 from agentcore.memory.params.sessions import SummarizeParams
-from tests.fixtures.chat_model import Talking, talking
-from tests.fixtures.services import Services
+from tests.fixtures.chat_model import Talking
 from tests.fixtures.stretches import LINES, NOON, message, periods, say, summaries, summarised, weekly
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 @pytest.mark.shows("issue5-2-reused")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from itertools import count
 from typing import Any
 from uuid import UUID
 
@@ -16,21 +16,14 @@ from agentcore.memory.deriving import session_summaries
 from agentcore.memory.deriving.session_summaries import SessionSummarizing
 from agentcore.memory.params.agent_settings import ConfigureParams, SettingsParams
 from agentcore.memory.params.archived import EraseParams
-from agentcore.memory.params.changes import HistoryParams, UpdateParams
+from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.memories import DeleteParams, GetParams, ListParams
 from agentcore.memory.params.sessions import AddSessionParams
 from agentcore.runtime import open_runtime
-from tests.fixtures.chat_model import ChatModel, Talking, answered, talking
+from tests.fixtures.chat_model import ChatModel, Talking, talking
 from tests.fixtures.memory import Agent, settings_for
-from tests.fixtures.scripted_http import Reply
 from tests.fixtures.services import Services
-from tests.fixtures.stretches import LINES, add, end, lines, rules, summaries, told_in, waiting
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
+from tests.fixtures.stretches import LINES, add, change, end, lines, messages, rules, summaries, told_in, waiting
 
 
 async def jobs_of(talk: Talking, agent: Agent) -> list[Any]:
@@ -253,18 +246,8 @@ async def test_an_agent_without_rules_leaves_nothing_waiting(talk: Talking) -> N
 @pytest.mark.shows("issue5-5-once")
 async def test_two_processes_at_once_make_one_summary(services: Services) -> None:
     """As when a live worker is taken for dead: the second write is dropped."""
-    release = asyncio.Event()
     model = ChatModel()
-    answer = model.answers["session_summary"]
-
-    def slow(document: dict[str, Any]) -> Reply:
-        said = answer(document)
-        assert isinstance(said, dict)
-        if len(model.documents("session_summary")) == 2:
-            release.set()
-        return Reply(answered(said).body, waits_for=release)
-
-    model.answers["session_summary"] = slow
+    model.answer_together("session_summary", 2)
     async with talking(services, model) as talk:
         agent = talk.agent()
         await rules(agent, provider="llm", trigger="session_end")
@@ -295,40 +278,25 @@ async def test_two_workers_share_the_sessions_and_summarise_each_once(services: 
         assert len(told_in(talk)) == 4
 
 
-async def test_what_changes_while_the_model_reads_is_read_again(services: Services) -> None:
+async def test_what_changes_while_the_model_reads_is_read_again(talk: Talking) -> None:
     """A summary contains no text of a deleted memory and none from before a correction."""
-    model = ChatModel()
-    tasks: list[asyncio.Task[None]] = []
-    answer = model.answers["session_summary"]
-    async with talking(services, model) as talk:
-        agent = talk.agent()
-        await rules(agent, provider="llm", trigger="session_end")
-        await add(agent, lines(0, 3))
-        held = (await agent.memory.list(ListParams(session_id="s", descending=False))).memories
+    agent = talk.agent()
+    await rules(agent, provider="llm", trigger="session_end")
+    await add(agent, lines(0, 3))
+    held = await messages(agent)
 
-        async def change() -> None:
-            await agent.memory.delete(DeleteParams(memory_ids=[held[0].memory_id]))
-            updates = {"content": "The policy number of that warehouse is HX-9999."}
-            await agent.memory.update(UpdateParams.model_validate({"memory_id": held[1].memory_id, "updates": updates}))
-            changed.set()
+    async def touch() -> None:
+        await agent.memory.delete(DeleteParams(memory_ids=[held[0].memory_id]))
+        await change(agent, held[1].memory_id, content="The policy number of that warehouse is HX-9999.")
 
-        changed = asyncio.Event()
-
-        def meanwhile(document: dict[str, Any]) -> Reply:
-            if not tasks:
-                tasks.append(asyncio.get_running_loop().create_task(change()))
-            said = answer(document)
-            assert isinstance(said, dict)
-            return Reply(answered(said).body, waits_for=changed)
-
-        model.answers["session_summary"] = meanwhile
-        await end(agent)
-        await talk.work()
-        await tasks[0]
-        [summary] = await summaries(agent)
-        assert "Antwerp" not in summary.content
-        assert "HX-9999" in summary.content
-        assert told_in(talk)[1][0].endswith("HX-9999.")
+    tasks = talk.model.act_during("session_summary", touch)
+    await end(agent)
+    await talk.work()
+    await tasks[0]
+    [summary] = await summaries(agent)
+    assert "Antwerp" not in summary.content
+    assert "HX-9999" in summary.content
+    assert told_in(talk)[1][0].endswith("HX-9999.")
 
 
 async def test_what_was_made_of_a_users_words_is_erased_with_them(talk: Talking) -> None:
@@ -347,36 +315,17 @@ async def test_what_was_made_of_a_users_words_is_erased_with_them(talk: Talking)
     assert not any(LINES[0] in each.content for each in left)
 
 
-async def test_a_summary_is_tied_to_every_message_that_it_is_of(talk: Talking) -> None:
-    """Forgetting a person can then find the summaries, too."""
-    agent = talk.agent()
-    await rules(agent, provider="llm")
-    await add(agent, lines(0, 5))
-    await talk.work()
-    [summary] = await summaries(agent)
-    held = (await agent.memory.list(ListParams(session_id="s", memory_types=["episodic"]))).memories
-    assert {link.target_id for link in summary.links} == {each.memory_id for each in held}
-    assert set(summary.provenance["sources"]) == {str(each.memory_id) for each in held}
-
-
 async def test_others_at_work_for_ever_is_told_rather_than_waited_for(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="llm", trigger="session_end")
     await add(agent, lines(0, 2))
-    held = (await agent.memory.list(ListParams(session_id="s"))).memories
+    held = (await messages(agent))[0].memory_id
+    times = count()
 
-    def changing(document: dict[str, Any]) -> Reply:
-        tasks.append(loop.create_task(touch(len(tasks))))
-        events.append(asyncio.Event())
-        return Reply(answered({"summary": "They spoke.", "topics": [], "key_facts": []}).body, waits_for=events[-1])
+    async def touch() -> None:
+        await change(agent, held, content=f"It is different now, for the {next(times)}th time.")
 
-    async def touch(number: int) -> None:
-        updates = {"content": f"It is different now, for the {number}th time."}
-        await agent.memory.update(UpdateParams.model_validate({"memory_id": held[0].memory_id, "updates": updates}))
-        events[number].set()
-
-    loop, tasks, events = asyncio.get_running_loop(), [], []  # type: ignore[var-annotated]
-    talk.model.answers["session_summary"] = changing
+    tasks = talk.model.act_during("session_summary", touch, once=False)
     with pytest.raises(DependencyUnavailable, match="Others are at work"):
         await SessionSummarizing(talk.runtime.parts, Caller(agent.agent_id), "s").run()
     await asyncio.gather(*tasks)

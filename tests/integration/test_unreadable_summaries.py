@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from itertools import count
 from typing import Any
 
 import pytest
 
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
 from agentcore.memory.params.memories import DeleteParams
-from tests.fixtures.chat_model import Talking, answered, talking
+from tests.fixtures.chat_model import Talking
 from tests.fixtures.scripted_http import Reply
-from tests.fixtures.services import Services
 from tests.fixtures.stretches import (
     LINES,
     SALT,
@@ -25,17 +24,12 @@ from tests.fixtures.stretches import (
     rules,
     say,
     summaries,
+    two_sessions,
     waiting,
     weekly,
 )
 
 UNREADABLE = "no json"
-
-
-@pytest.fixture
-async def talk(services: Services) -> AsyncIterator[Talking]:
-    async with talking(services) as running:
-        yield running
 
 
 def _no_answer_to(talk: Talking, *words: str) -> None:
@@ -60,9 +54,7 @@ async def _failing(talk: Talking) -> dict[str, int]:
 @pytest.mark.shows("issue5-2-unreadable")
 async def test_a_period_of_an_old_rule_that_no_model_tells_of_is_told_by_plain_code(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     await rules(agent, provider="llm", trigger="session_end", period="month")
     _no_answer_to(talk, "Bruges", "HX-2210")
     await change(agent, await message(agent, LINES[0]), content="The warehouse in Bruges flooded on Friday.")
@@ -94,9 +86,7 @@ async def test_the_periods_of_others_are_told_though_the_model_fails_at_one(talk
 
 async def test_what_an_old_period_is_yet_to_tell_goes_on_waiting_though_the_new_one_told_it(talk: Talking) -> None:
     agent = await weekly(talk, provider="llm")
-    await say(agent, "a", 0, LINES[0])
-    await say(agent, "b", 1, LINES[1])
-    await talk.work()
+    await two_sessions(agent, talk)
     await rules(agent, provider="llm", trigger="session_end", period="month")
     await say(agent, "c", 20, SALT)
     await talk.work()
@@ -175,21 +165,12 @@ async def test_that_others_change_what_is_told_is_no_failure_of_the_model(talk: 
     await rules(agent, provider="llm", trigger="session_end")
     await say(agent, "a", 0, LINES[0])
     going = await message(agent, LINES[0])
-    answer, tasks = talk.model.answers["session_summary"], list[asyncio.Task[None]]()
+    times = count()
 
-    def changed_meanwhile(document: dict[str, Any]) -> Reply:
-        done = asyncio.Event()
+    async def again() -> None:
+        await change(agent, going, content=f"The warehouse in Antwerp flooded {next(times)} times.")
 
-        async def again() -> None:
-            await change(agent, going, content=f"The warehouse in Antwerp flooded {len(tasks)} times.")
-            done.set()
-
-        tasks.append(asyncio.get_running_loop().create_task(again()))
-        said = answer(document)
-        assert isinstance(said, dict)
-        return Reply(answered(said).body, waits_for=done)
-
-    talk.model.answers["session_summary"] = changed_meanwhile
+    tasks = talk.model.act_during("session_summary", again, once=False)
     await talk.work()
     await asyncio.gather(*tasks)
     assert len(tasks) == MOST_LOOKS

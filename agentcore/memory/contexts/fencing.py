@@ -45,7 +45,6 @@ _ALIKE = {
 
 
 def fenced(lines: Iterable[str]) -> str:
-    """Returns the lines as a block of quoted data; empty if there are none."""
     told = "".join(f"{line}\n" for line in map(quoted, lines) if line)
     return f"{OPENING}\n{NOTICE}\n{told}{CLOSING}" if told else ""
 
@@ -74,9 +73,7 @@ def _is_harmful(line: str, angle: re.Match[str]) -> bool:
 
 
 def _is_name(signs: Iterable[str], *, opened: bool) -> bool:
-    """Returns whether the characters start with the tag's name, ignoring spaces; `opened`: no slash is needed
-    before it.
-    """
+    """Returns whether the characters start with the tag's name; unless `opened`, after a slash."""
     begun = ""
     for sign in signs:
         if sign in _SLASHES and not begun:

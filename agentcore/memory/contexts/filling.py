@@ -1,4 +1,4 @@
-"""Fills a context's budget: memories in full, by their summary, or shortened; task notes by age. Pure."""
+"""Fills a context's budget with memories in full, by their summary, or shortened. Pure."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from agentcore.memory.contexts.rendering import (
 )
 from agentcore.memory.contexts.shortening import MOST_CHARACTERS_PER_TOKEN, Reading, extract, without_repetitions
 
-# Number of top hits that precede all other entries, also if they belong to the task.
+# Number of top hits that precede all other entries.
 BEST_FOUND = 3
-# Further hits are relevant, too, if they score at least this share of the best score.
+# Minimum share of the best score of further hits that a clear query refers to.
 CLEAR_SHARE = 0.7
-# A note of importance 1 ranks like one of default importance with this factor fewer newer notes.
+# A note of importance 1 ranks like a default one with this factor fewer newer notes.
 IMPORTANCE_SPAN = 16.0
 _PLAIN_IMPORTANCE = 0.5
 CountTokens = Callable[[str], int]
-# Limits of a shortened memory: at most this share of the budget, and at least this many tokens.
+# Limits of a shortened memory: maximum share of the budget, minimum tokens.
 SHORTENED_SHARE = 0.4
 LEAST_SHORTENED_TOKENS = 24
-# If a task's notes exceed their budget, this share of it is for older ones, shortened.
+# Share for older notes, shortened, if a task's notes exceed their budget.
 OLDER_SHARE = 0.3
-# Below this number of missing sources, shortened memories are better than a summary.
+# Minimum number of missing sources that a summary replaces.
 LEAST_SUMMARISED = 2
-# Period summaries have session summaries as sources, those have messages.
+# Messages, session summaries, period summaries.
 SUMMARY_LEVELS = 2
 
 
 @dataclass(frozen=True)
 class Manner:
-    """Options of a context: format, query terms, and the share of the budget for hits.
+    """Options of a context. `found_share`: the share of the budget for hits.
 
     `distinct`: hits contain no near duplicates. `clear`: the query is specific and a hit answers it.
     """
@@ -57,8 +57,6 @@ PLAIN = Manner()
 
 
 class Filling:
-    """The lines chosen so far, by descending priority, and the remaining token budget."""
-
     def __init__(self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]) -> None:
         self.lines: list[ContextLine] = []
         self.room = max_tokens - count(manner.form.frame)
@@ -84,18 +82,20 @@ class Filling:
         return told
 
     def add(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Adds each entry within `room` tokens: in full, else by its facts, by a summary, or shortened."""
+        """Adds each entry within `room` tokens: in full, by its facts, by a summary, or shortened."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if self._stands(entry):
                 continue
             free = self.room - kept
-            ways = self._add_in_full, self._add_facts, self._add_summary
-            if not any(add(entry, free) for add in ways):
-                self._add_shortened(entry, min(free, int(SHORTENED_SHARE * room)))
+            self._add(entry, free, min(free, int(SHORTENED_SHARE * room)))
+
+    def _add(self, entry: ContextEntry, room: int, room_shortened: int) -> None:
+        ways = self._add_in_full, self._add_facts, self._add_summary
+        if not any(add(entry, room) for add in ways):
+            self._add_shortened(entry, room_shortened)
 
     def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
-        """Adds the entries that fit in full, within `room` tokens together."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if not self._stands(entry):
@@ -121,17 +121,14 @@ class Filling:
         kept = self.room - room
         waiting = self.waiting(notes)
         in_full = kept if self._fit(waiting, room) else kept + int(OLDER_SHARE * room)
-        behind = 0
-        for note in waiting:
-            behind += 1
+        for place, note in enumerate(waiting):
             if self._add_in_full(note, self.room - in_full):
                 continue
             if self.room - in_full < room // 2:
-                behind -= 1
-                break
+                self._add_in_pieces(waiting[place:], kept, room)
+                return
             # A single note that is too long for an almost empty window.
             self._add_in_pieces([note], kept, int(SHORTENED_SHARE * room))
-        self._add_in_pieces(waiting[behind:], kept, room)
 
     def _fit(self, notes: Sequence[ContextEntry], room: int) -> bool:
         needed = 0
@@ -147,8 +144,7 @@ class Filling:
             if free < LEAST_SHORTENED_TOKENS // 2:
                 return
             piece = min(free, most, max(LEAST_SHORTENED_TOKENS, free // (len(notes) - place)))
-            ways = self._add_in_full, self._add_facts, self._add_summary, self._add_shortened
-            any(add(note, piece) for add in ways)
+            self._add(note, piece, piece)
 
     def expand(self, notes: Sequence[ContextEntry], room: int) -> None:
         """Replaces shortened notes by their full text, within `room` further tokens."""
@@ -158,25 +154,21 @@ class Filling:
             free = self.room - kept + line.tokens
             if not line.shortened or line.entry.memory_id not in wanted or self._too_long(line.entry, free):
                 continue
-            text = quoted(line.entry.content)
+            said, text = line.entry.content, quoted(line.entry.content)
             more = self._tokens(line.entry, text) - self._tokens(line.entry, line.text)
             if more <= self.room - kept:
-                self.lines[place] = ContextLine(
-                    line.entry, text, line.tokens + more, shortened=False, said=line.entry.content
-                )
+                self.lines[place] = ContextLine(line.entry, text, line.tokens + more, shortened=False, said=said)
                 self.room -= more
-        told = wanted & self._telling()
-        self._drop([line for line in self.lines if line.entry.parent_id in told])
-        if self._summaries:
-            self._drop_told()
+        in_full = wanted & self._telling()
+        self._drop([line for line in self.lines if line.entry.parent_id in in_full])
+        self._drop_told()
 
     def waiting(self, entries: Iterable[ContextEntry]) -> list[ContextEntry]:
-        """Returns the entries that are neither added yet nor dropped as duplicates of other lines."""
-        taken = {line.entry.memory_id for line in self.lines} | self._told_ids()
+        """Returns the entries that are neither added nor dropped as duplicates."""
+        taken = {line.entry.memory_id for line in self.lines} | {entry.memory_id for entry in self.told}
         return [entry for entry in entries if entry.memory_id not in taken]
 
     def _stands(self, entry: ContextEntry) -> bool:
-        """Returns whether a fact or its memory is added; of a summary, it or all its sources."""
         if entry.sources:
             there = any(line.entry.memory_id == entry.memory_id for line in self.lines)
             return there or entry.memory_id in self.told_by(self._telling())
@@ -186,17 +178,13 @@ class Filling:
         )
 
     def _add_in_full(self, entry: ContextEntry, room: int) -> bool:
-        """Adds an entry in full, in place of its facts; returns whether it fits."""
-        told = []
+        facts: list[ContextLine] = []
         if entry.memory_id in self._facts:
-            told = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
-        freed = sum(self._tokens(line.entry, line.text) for line in told)
-        room += freed
+            facts = [line for line in self.lines if line.entry.parent_id == entry.memory_id]
+        room += sum(self._tokens(line.entry, line.text) for line in facts)
         if self._too_long(entry, room) or not self._add_text(entry, entry.content, room, shortened=False):
             return False
-        if told:
-            self.lines = [line for line in self.lines if line not in told]
-            self.room += freed
+        self._drop(facts)
         if entry.memory_id in self._summarised:
             self._drop_told()
         return True
@@ -213,7 +201,7 @@ class Filling:
         return len(self.waiting(facts)) < len(facts)
 
     def _add_summary(self, entry: ContextEntry, room: int) -> bool:
-        """Returns whether a summary of it is present. False for top hits: their own sentences are better."""
+        """Returns whether a summary replaces it; never for top hits."""
         best = entry.rank is not None and entry.rank < BEST_FOUND
         if best or entry.memory_id not in self._summarised:
             return False
@@ -266,23 +254,16 @@ class Filling:
         self.lines = [*kept.values()]
         return self.room > before
 
-    def _told_ids(self) -> set[UUID]:
-        return {entry.memory_id for entry in self.told}
-
     def once(self, lines: Sequence[ContextLine]) -> list[ContextLine]:
-        """Returns the lines, deduplicated against each other."""
         return without_repetitions(lines, self._tokens, self.reading)
 
     def _tokens(self, entry: ContextEntry, line: str) -> int:
         return self._count(self._form.memory(said(entry, line)))
 
     def _heading_tokens(self, entry: ContextEntry) -> int:
-        tokens = 0
-        if entry.section not in self._headed:
-            tokens += self._count(self._form.heading(entry.section))
-        if stretch_of(entry) not in self._headed:
-            tokens += self._count(self._form.time(time_of(entry.section, ANY_TIME)))
-        return tokens
+        heading = "" if entry.section in self._headed else self._form.heading(entry.section)
+        time = "" if stretch_of(entry) in self._headed else self._form.time(time_of(entry.section, ANY_TIME))
+        return sum(self._count(text) for text in (heading, time) if text)
 
 
 def clearly_meant(notes: Sequence[ContextEntry], best_worth: float) -> list[ContextEntry]:
@@ -296,10 +277,7 @@ def clearly_meant(notes: Sequence[ContextEntry], best_worth: float) -> list[Cont
 
 
 def newest_first(notes: Sequence[ContextEntry]) -> list[ContextEntry]:
-    """Sorts by age (number of newer notes) divided by a weight from importance; then by importance.
-
-    The newest note is always first. Stable for equal times.
-    """
+    """Sorts by age (number of newer notes) divided by a weight from importance; the newest is always first."""
     moments = sorted({note.timestamp for note in notes}, reverse=True)
     ages = {moment: age for age, moment in enumerate(moments)}
 

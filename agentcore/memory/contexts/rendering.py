@@ -1,7 +1,4 @@
-"""Renders a context as markdown, plain text or JSON: its memories as lines, by section and time. Pure.
-
-Texts are already quoted by `fencing.py`.
-"""
+"""Renders a context of quoted texts as markdown, plain text or JSON. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +7,7 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING, quoted
@@ -19,10 +16,7 @@ from agentcore.memory.models import JsonObject
 
 @dataclass(frozen=True)
 class Said:
-    """A rendered memory: number, speaker, text, and its validity if it is superseded.
-
-    `newer`: the number of a memory that probably changes it; 0 if that is not in the context.
-    """
+    """A rendered memory. `newer`: the number of one that probably changes it; 0 if that is not there."""
 
     number: int
     speaker: str
@@ -33,41 +27,19 @@ class Said:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Memories grouped under one time."""
-
     time: str
     memories: Sequence[Said]
 
 
 @dataclass(frozen=True)
 class Section:
-    """A titled part of the context."""
-
     title: str
     stretches: Sequence[Stretch]
 
 
-class Form(Protocol):
-    """An output format. The parts serve to count tokens; `nothing`: the empty context."""
-
-    @property
-    def frame(self) -> str: ...
-
-    @property
-    def nothing(self) -> str: ...
-
-    def heading(self, title: str) -> str: ...
-
-    def time(self, time: str) -> str: ...
-
-    def memory(self, said: Said) -> str: ...
-
-    def whole(self, sections: Sequence[Section]) -> str: ...
-
-
 @dataclass(frozen=True)
 class Lines:
-    """One heading per section, one line per time and per memory, inside the fence."""
+    """A heading per section, a line per time and per memory, inside the fence."""
 
     before_title: str
     behind_title: str
@@ -137,6 +109,8 @@ def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
+# `heading`, `time`, `memory` and `frame` serve to count tokens; `nothing` is the empty context.
+Form = Lines | Json
 FORMS: dict[str, Form] = {"markdown": Lines("## ", ""), "text": Lines("", ":"), "json": Json()}
 
 
@@ -151,11 +125,9 @@ ANY_TIME = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 class ContextEntry:
     """A candidate memory of a context.
 
-    `content_tokens`: as stored; 0 means unknown. `rank`: position in the search results from 0, None if not
-    found; `worth`: the score at that position. `parent_id`: the memory that a fact was extracted from;
-    `sources`: those of a summary. `importance`: 0 to 1, 1 if pinned. `outside`: of the task, but no longer in
-    its working memory. `valid`: its days, if it is superseded. `outdated_by`: a memory that probably changes
-    it. `passage`: offsets of the match in a long memory.
+    `content_tokens`: 0 if unknown. `rank`: position among the hits from 0, None if not found; `worth`: its score.
+    `parent_id`: of a fact; `sources`: of a summary. `importance`: 1 if pinned. `outside`: of the task, but no
+    longer in its working memory. `valid`: days of a superseded one. `passage`: offsets of the match.
     """
 
     memory_id: UUID
@@ -179,10 +151,9 @@ class ContextEntry:
 
 @dataclass(frozen=True)
 class ContextLine:
-    """A memory in the context, in full or shortened, and its token count.
+    """A memory in the context. The first line of a section or stretch includes the tokens of the heading.
 
-    The first line of a section or of a stretch includes the tokens of the heading. `said`: the chosen text
-    before quoting; `told_elsewhere`: sentences that other lines contain were removed.
+    `said`: the text before quoting; `told_elsewhere`: sentences that other lines contain were removed.
     """
 
     entry: ContextEntry
@@ -194,30 +165,22 @@ class ContextLine:
 
 
 def sections(ordered: Sequence[ContextLine]) -> list[Section]:
-    """Groups lines by section and stretch, numbered in order."""
     numbers = {line.entry.memory_id: number for number, line in enumerate(ordered, 1)}
-    return [
-        Section(
-            title,
-            [_told(list(stretch), numbers) for _, stretch in groupby(lines, key=lambda line: stretch_of(line.entry))],
-        )
-        for title, lines in groupby(ordered, key=lambda line: line.entry.section)
-    ]
+    found = []
+    for title, lines in groupby(ordered, key=lambda line: line.entry.section):
+        stretches = groupby(lines, key=lambda line: stretch_of(line.entry))
+        found.append(Section(title, [_stretch(list(stretch), numbers) for _, stretch in stretches]))
+    return found
 
 
-def _told(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> Stretch:
+def _stretch(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> Stretch:
     first = lines[0].entry
-    return Stretch(
-        time_of(first.section, first.timestamp),
-        [said(line.entry, line.text, numbers[line.entry.memory_id], numbers) for line in lines],
-    )
+    memories = [said(line.entry, line.text, numbers[line.entry.memory_id], numbers) for line in lines]
+    return Stretch(time_of(first.section, first.timestamp), memories)
 
 
 def said(entry: ContextEntry, text: str, number: int = ANY_NUMBER, numbers: Mapping[UUID, int] | None = None) -> Said:
-    """Returns a memory with its number and speaker, and its marks if it is no longer current.
-
-    `numbers`: of the memories in the context; None: any number, to count tokens.
-    """
+    """Renders a memory. `numbers`: of the memories in the context; None: any, to count tokens."""
     newer = None
     if entry.outdated_by is not None:
         newer = ANY_NUMBER if numbers is None else numbers.get(entry.outdated_by, 0)
@@ -225,12 +188,10 @@ def said(entry: ContextEntry, text: str, number: int = ANY_NUMBER, numbers: Mapp
 
 
 def time_of(section: str, moment: datetime) -> str:
-    """Formats the time above a stretch: the day only for knowledge."""
     return moment.strftime("%Y-%m-%d" if section == KNOWLEDGE else "%Y-%m-%d %H:%M")
 
 
 def stretch_of(entry: ContextEntry) -> tuple[Any, ...]:
-    """Returns the grouping key: the day for knowledge, else session and hour."""
     day = entry.timestamp.date()
     if entry.section == KNOWLEDGE:
         return entry.section, day
@@ -243,16 +204,12 @@ def in_order(lines: Sequence[ContextLine]) -> list[ContextLine]:
     for line in lines:
         talk = _talk(line.entry)
         began[talk] = min(began.get(talk, line.entry.timestamp), line.entry.timestamp)
-    return sorted(
-        lines,
-        key=lambda line: (
-            SECTIONS.index(line.entry.section),
-            began[_talk(line.entry)],
-            str(_talk(line.entry)[1]),
-            line.entry.timestamp,
-            line.entry.memory_id,
-        ),
-    )
+
+    def place(line: ContextLine) -> tuple[Any, ...]:
+        entry, talk = line.entry, _talk(line.entry)
+        return SECTIONS.index(entry.section), began[talk], str(talk[1]), entry.timestamp, entry.memory_id
+
+    return sorted(lines, key=place)
 
 
 def _talk(entry: ContextEntry) -> tuple[Any, ...]:

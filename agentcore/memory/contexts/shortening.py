@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cache
 from uuid import UUID
@@ -18,12 +18,12 @@ from agentcore.memory.lexical import terms
 # Limits of a longer text: only its beginning is parsed, or the part around the matched passage.
 READ_CHARS = 16_000
 READ_SENTENCES = 300
-# A token has 4 to 5 characters on average: a longer text exceeds the budget without being counted.
+# A token has 4 to 5 characters on average: longer texts are not counted.
 MOST_CHARACTERS_PER_TOKEN = 6
 LEFT_OUT = " \u2026 "
 _LEFT_OUT_TOKENS = 2
 _START = 2
-# Weights of the adjacent sentences' score, of the first sentence, of digits and of names.
+# Weights of adjacent sentences, of the first sentence, of digits and of names.
 _BESIDE, _FIRST, _NUMBERED, _NAMED = 0.25, 0.05, 0.03, 0.02
 # Bonus of a sentence in the matched passage: higher than any other score.
 _MATCHED = 2.0
@@ -36,10 +36,9 @@ def extract(
     count: Callable[[str], int],
     passage: tuple[int, int] | None = None,
 ) -> str:
-    """Returns the best sentences within `max_tokens`, in text order; the query's rarest terms score highest.
+    """Returns the sentences with the query's rarest terms, in text order, with an ellipsis at each gap.
 
-    Sentences of `passage` (start and end offset) rank before all others. An ellipsis marks each gap. Empty if
-    no sentence fits.
+    Those of `passage` (start and end offset) rank before all others. Empty if no sentence fits.
     """
     pieces, matched = _pieces(text, passage)
     worths = [worth + _MATCHED * (place in matched) for place, worth in enumerate(_worths(pieces, query_terms))]
@@ -56,7 +55,6 @@ def extract(
 
 
 def _pieces(text: str, passage: tuple[int, int] | None) -> tuple[list[str], range]:
-    """Returns the parsed sentences, and the range of those in the passage."""
     if passage is None:
         return sentences(text[:READ_CHARS])[:READ_SENTENCES], range(0)
     start, end = passage
@@ -81,7 +79,7 @@ def _worths(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:
 
 
 def _held(piece: str, query_terms: Set[str], starts: Set[str]) -> Set[str]:
-    # Stemming is slow and keeps the first letters, so filter by them before stemming.
+    # Stemming is slow and keeps the first letters.
     near = [word for word in words(piece) if word[:_START] in starts]
     return query_terms & set(terms(" ".join(near)))
 
@@ -106,8 +104,6 @@ def _joined(pieces: Sequence[str], places: Sequence[int]) -> str:
 
 # Shorter texts ("Yes.", "Thanks a lot!") depend on the line before them.
 LEAST_WORDS = 3
-# Number of leading words by which sentences are indexed.
-_BEGINNING = 3
 _SET_OFF = ".,;:!'\"()\u2026\u2018\u2019\u201c\u201d"
 _CODE = "```"
 
@@ -124,38 +120,52 @@ class _Sentence:
 
 
 class Reading:
-    """Caches texts in the normalized form for comparison, and lists the speakers."""
+    """Splits lines into sentences, normalized for comparison, with their speakers."""
 
     def __init__(self, entries: Iterable[ContextEntry]) -> None:
         self.speakers = {_speaker(entry): entry.speaker or "" for entry in entries}
-        self.words = cache(_words)
-        self.sentences = cache(_sentences)
+        self._split = cache(_split)
 
-    def met(self, text: str, begun: Mapping[Words, Set[int]], sizes: Iterable[int]) -> Set[int]:
-        """Returns the lines that begin a sentence with words that the text contains."""
-        words = self.words(text)
-        runs = (run for size in sizes for run in zip(*(words[at:] for at in range(size)), strict=False))
-        return {place for run in runs if run in begun for place in begun[run]}
+    def sentences(self, line: ContextLine) -> list[_Sentence]:
+        found: list[_Sentence] = []
+        for row, said in enumerate(self._rows(line)):
+            speaker = _speaker(line.entry)
+            for text, normalized in self._split(said):
+                name, colon, rest = text.partition(": ")
+                named = normal_form(name) if colon else ""
+                if named and named in self.speakers:
+                    speaker, text, normalized = named, rest, _words(rest)
+                found.append(_Sentence(row, speaker, text, normalized))
+        return found
+
+    def _rows(self, line: ContextLine) -> list[str]:
+        if _CODE in line.said:
+            # A code block is one sentence of several rows.
+            return [line.said]
+        if not line.shortened or not line.entry.sources:
+            return line.said.split("\n")
+        # A shortened summary has its rows joined: split it at speakers' names.
+        names = "|".join([r"\w+", *(re.escape(name) for name in self.speakers.values() if name)])
+        return re.split(rf"(?<=[.!?\u2026\"\u201d)]) (?=(?:{names}): )", line.said)
 
 
 def without_repetitions(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Reading) -> list[ContextLine]:
     """Removes from summaries the sentences that other lines contain; drops lines that become empty.
 
-    Lines are in order of score: of two summaries the later one loses a sentence. Sentences removed by an
-    earlier call are restored if no line contains them any more, so the result may take more tokens than the
-    input.
+    Lines are in order of score: of two summaries the later one loses a sentence. Sentences that an earlier call
+    removed are restored if no line contains them any more: the result may exceed the input.
     """
     whole = [_whole(line, tokens_of) for line in lines]
     repeats = _Repeats(whole, reading)
-    places = [place for place in reversed(range(len(whole))) if place in repeats.doubtful]
-    stay: dict[int, ContextLine | None] = {}
-    for place in places:
+    left: dict[int, ContextLine | None] = {}
+    last_first = range(len(whole) - 1, -1, -1)
+    for place in last_first:
         if whole[place].entry.sources:
-            stay[place] = repeats.without_told(place, tokens_of)
-    for place in places:
+            left[place] = repeats.without_told(place, tokens_of)
+    for place in last_first:
         if not whole[place].entry.sources and repeats.is_contained(place):
-            stay[place] = None
-    kept = (stay.get(place, line) for place, line in enumerate(whole))
+            left[place] = None
+    kept = (left.get(place, line) for place, line in enumerate(whole))
     return [line for line in kept if line is not None]
 
 
@@ -170,66 +180,20 @@ def told_by_others(entries: Sequence[ContextEntry], lines: Sequence[ContextLine]
 
 
 class _Repeats:
-    """Index of sentences by line; `doubtful` lines may be dropped."""
+    """The lines that contain each sentence, with its speakers."""
 
     def __init__(self, lines: Sequence[ContextLine], reading: Reading) -> None:
         self._lines = lines
-        self._reading = reading
         self._speakers = reading.speakers
-        self._sentences: dict[int, list[_Sentence]] = {}
+        self._sentences = [reading.sentences(line) for line in lines]
         self._tellers: dict[Words, dict[int, set[str]]] = {}
-        self.doubtful: set[int] = set()
-        begun = self._begun()
-        sizes = set(map(len, begun))
-        telling: set[int] = set()
-        for place, line in enumerate(lines):
-            others = reading.met(line.said, begun, sizes) - {place}
-            if others:
-                telling |= {place, *others}
-                self.doubtful |= others
-        for place in telling:
-            for each in self._read(place):
+        for place, sentences_of_line in enumerate(self._sentences):
+            for each in sentences_of_line:
                 self._tellers.setdefault(each.words, {}).setdefault(place, set()).add(each.speaker)
-
-    def _begun(self) -> Mapping[Words, Set[int]]:
-        begun: dict[Words, set[int]] = {}
-        for place, line in enumerate(self._lines):
-            if line.entry.sources:
-                for each in self._read(place):
-                    begun.setdefault(each.words[:_BEGINNING], set()).add(place)
-            elif _may_go(line.entry) and len(words := self._reading.words(line.said)) >= LEAST_WORDS:
-                begun.setdefault(words[:_BEGINNING], set()).add(place)
-        return begun
-
-    def _read(self, place: int) -> list[_Sentence]:
-        found = self._sentences.get(place)
-        if found is None:
-            found = self._sentences[place] = []
-            line = self._lines[place]
-            own = _speaker(line.entry)
-            for row, said in enumerate(self._rows(line)):
-                speaker = own
-                for text, words in self._reading.sentences(said):
-                    name, colon, rest = text.partition(": ")
-                    named = normal_form(name) if colon else ""
-                    if named and named in self._speakers:
-                        speaker, text, words = named, rest, self._reading.words(rest)
-                    found.append(_Sentence(row, speaker, text, words))
-        return found
-
-    def _rows(self, line: ContextLine) -> list[str]:
-        if _CODE in line.said:
-            # A code block is one sentence of several rows.
-            return [line.said]
-        if not line.shortened or not line.entry.sources:
-            return line.said.split("\n")
-        # A shortened summary has its rows joined: split it at speakers' names.
-        names = "|".join([r"\w+", *(re.escape(name) for name in self._speakers.values() if name)])
-        return re.split(rf"(?<=[.!?\u2026\"\u201d)]) (?=(?:{names}): )", line.said)
 
     def without_told(self, place: int, tokens_of: TokensOf) -> ContextLine | None:
         """Returns a summary without sentences that other lines contain; None if no sentence remains."""
-        line, read = self._lines[place], self._read(place)
+        line, read = self._lines[place], self._sentences[place]
         left = [each for each in read if not self._told(each, place)]
         if len(left) == len(read):
             return line
@@ -241,7 +205,6 @@ class _Repeats:
         return replace(line, text=text, tokens=tokens, told_elsewhere=True)
 
     def _joined(self, read: Sequence[_Sentence], left: Set[_Sentence], own: str) -> str:
-        """Joins the remaining sentences, with an ellipsis at each gap within a row."""
         text, before = "", _Sentence(-1, own, "", ())
         gap = False
         for each in read:
@@ -258,11 +221,10 @@ class _Repeats:
 
     def is_told(self, place: int) -> bool:
         """Returns whether other lines contain all sentences of this line, summary or not."""
-        if place not in self.doubtful:
-            return False
+        read = self._sentences[place]
         if not self._lines[place].entry.sources:
             return self.is_contained(place)
-        return all(self._told(each, place) for each in self._read(place))
+        return bool(read) and all(self._told(each, place) for each in read)
 
     def _told(self, sentence: _Sentence, place: int) -> bool:
         """Returns whether another line contains the sentence, by the same speaker unless it has none."""
@@ -273,28 +235,23 @@ class _Repeats:
         )
 
     def is_contained(self, place: int) -> bool:
-        """Returns whether one other line, no older, contains all sentences by the same speaker; if so,
-        unindexes this line.
-        """
-        line, read = self._lines[place], self._read(place)
-        if not read:
+        """Returns whether one other line, no older, contains all sentences; if so, forgets this line."""
+        entry, read = self._lines[place].entry, self._sentences[place]
+        of_window = entry.section == TASK and not entry.outside
+        if of_window or sum(len(each.words) for each in read) < LEAST_WORDS:
             return False
-        holding = set(self._tellers.get(read[0].words, ())) - {place}
-        for other in holding:
-            entry = self._lines[other].entry
-            later = entry.timestamp >= line.entry.timestamp and not entry.sources
-            if later and all(each.speaker in self._by(other, each.words) for each in read):
+        for other in self._tellers.get(read[0].words, {}).keys() - {place}:
+            teller = self._lines[other].entry
+            later = teller.timestamp >= entry.timestamp and not teller.sources
+            if later and all(each.speaker in self._tellers.get(each.words, {}).get(other, ()) for each in read):
                 self.forget(place, ())
                 return True
         return False
 
-    def _by(self, place: int, words: Words) -> Set[str]:
-        return self._tellers.get(words, {}).get(place, set())
-
     def forget(self, place: int, left: Iterable[_Sentence]) -> None:
-        """Removes this line from the index, except for the sentences that are left."""
+        """Removes this line's sentences, except for those that are left."""
         kept = {each.words for each in left}
-        for each in self._read(place):
+        for each in self._sentences[place]:
             if each.words not in kept:
                 self._tellers.get(each.words, {}).pop(place, None)
 
@@ -307,15 +264,11 @@ def _whole(line: ContextLine, tokens_of: TokensOf) -> ContextLine:
     return replace(line, text=text, tokens=tokens, told_elsewhere=False)
 
 
-def _may_go(entry: ContextEntry) -> bool:
-    return entry.section != TASK or entry.outside
-
-
 def _speaker(entry: ContextEntry) -> str:
     return normal_form(entry.speaker or "")
 
 
-def _sentences(text: str) -> list[tuple[str, Words]]:
+def _split(text: str) -> list[tuple[str, Words]]:
     return [(each, words) for each in sentences(text) if (words := _words(each))]
 
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import numpy as np
@@ -15,11 +15,10 @@ from numpy.typing import NDArray
 from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import mark_summaries_stale, watch_capacity
+from agentcore.memory.deriving.summary_providers import SessionSummary, SummaryWriter, requests_of
 from agentcore.memory.forgetting.removing import PRUNE_CHUNK, Pruning, Removed
 from agentcore.memory.intake import Draft
-from agentcore.memory.language.llm_text import REQUEST_BYTES, size_bytes
 from agentcore.memory.language.rejection import rejection
-from agentcore.memory.llm import Said, SummaryRequest
 from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
 from agentcore.memory.params.agent_settings import ConsolidatedCluster, ConsolidateParams
 from agentcore.memory.params.memories import PruneParams, StoreParams
@@ -31,9 +30,9 @@ from agentcore.memory.rows.memory_rows import Change, Row
 from agentcore.memory.rows.vector_rows import index_settings
 from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
 from agentcore.memory.summaries.clustering import Cluster, Episode, ExistingSummary, clusters, facts_of
-from agentcore.memory.summaries.grounding import SourceTexts, as_read, checked, tokens_of_text
-from agentcore.memory.summaries.summarizing import Source, Summary, shared, summarize
+from agentcore.memory.summaries.summarizing import Source, shared
 from agentcore.memory.writing.document_vectors import vector_columns
+from agentcore.summary_rules import SummaryRules
 
 TOO_LONG = "it is more than one request to a model holds"
 SUMMARY_TAG = "consolidated"
@@ -46,14 +45,13 @@ MOST_ARCHIVED = 2 * PRUNE_CHUNK
 # Ids are created before their transaction ends: newer ones are looked at again.
 SETTLED_AFTER = timedelta(minutes=5)
 LEAST_TOKENS, MOST_TOKENS = 40, 400
+NEVER_RETRY = datetime.min.replace(tzinfo=UTC)
 SHARED = ("user_id", "namespace", "speaker", "session_id")
 NO_ARCHIVE = "archive_sources needs an archive, and this service has none"
 
 
 @dataclass
 class Consolidated:
-    """Result of a consolidation, or of its dry run."""
-
     clusters: list[ConsolidatedCluster] = field(default_factory=list)
     looked_at_count: int = 0
     too_young_count: int = 0
@@ -67,15 +65,7 @@ class _Page:
     last: bool
 
 
-@dataclass(frozen=True)
-class _Found:
-    clusters: Sequence[Cluster]
-    rows: Mapping[UUID, Row]
-
-
 class Consolidating:
-    """One consolidation of one agent's episodes, bounded in number and time."""
-
     def __init__(
         self, parts: MemoryParts, caller: Caller, params: ConsolidateParams, *, by_model: bool = False
     ) -> None:
@@ -110,68 +100,58 @@ class Consolidating:
             done.too_young_count = await transaction.clusters.count_young(self._before)
         after, after_late = None if self._params.again else after, None
         while True:
-            page, late = await self._page(after), await self._late(after_late)
-            found = await self._clusters([*page.memory_ids, *late, *changed])
-            for cluster in found.clusters:
-                await self._keep(cluster, found.rows)
+            page, late = await self._next(after, after_late)
+            found, rows = await self._clusters([*page.memory_ids, *late, *changed])
+            for cluster in found:
+                await self._keep(cluster, rows)
+            if not self._params.dry_run:
+                await self._save_progress(after, page, late)
             done.looked_at_count += len({*page.memory_ids, *late})
-            if page.memory_ids:
-                await self._remember(after, page)
-                after = page.memory_ids[-1]
-            if late:
-                await self._forget_late(late)
-                after_late = late[-1]
+            after = page.memory_ids[-1] if page.memory_ids else after
+            after_late = late[-1] if late else after_late
             changed = []
             last = page.last and len(late) < PAGE
             if last or done.looked_at_count >= MOST_LOOKED_AT or clock() >= ends_at:
                 done.complete = last
                 return
 
-    async def _page(self, after: UUID | None) -> _Page:
+    async def _next(self, after: UUID | None, after_late: UUID | None) -> tuple[_Page, list[UUID]]:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.clusters.episodes_after(after, PAGE)
+            late = await transaction.clusters.late(self._parts.vector_model, self._before, after_late, PAGE)
         ids: list[UUID] = []
         for row in rows:
             if row["timestamp"] > self._before and row["created_at"] > self._before:
-                return _Page(ids, last=True)
+                return _Page(ids, last=True), late
             ids.append(row["memory_id"])
-        return _Page(ids, last=len(rows) < PAGE)
+        return _Page(ids, last=len(rows) < PAGE), late
 
-    async def _late(self, after: UUID | None) -> list[UUID]:
-        model = self._parts.vector_model
+    async def _save_progress(self, after: UUID | None, page: _Page, late: Sequence[UUID]) -> None:
+        """Stores the position; at the end never beyond rows of transactions that may still be open."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            return await transaction.clusters.late(model, self._before, after, PAGE)
-
-    async def _forget_late(self, late: Sequence[UUID]) -> None:
-        if not self._params.dry_run:
-            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            if page.memory_ids:
+                reached = page.memory_ids[-1]
+                if page.last:
+                    settled = UUID(int=int((self._now - SETTLED_AFTER).timestamp() * 1_000) << 80)
+                    reached = min(reached, settled if after is None else max(after, settled))
+                await transaction.clusters.save_progress(reached, page.memory_ids[-1])
+        # A transaction of its own: no other locks the agent's settings and these rows together.
+        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+            if late:
                 await transaction.clusters.dequeue_late(late)
 
-    async def _remember(self, after: UUID | None, page: _Page) -> None:
-        """Stores the position; at the end never beyond rows of transactions that may still be open."""
-        reached = page.memory_ids[-1]
-        if page.last:
-            settled = UUID(int=int((self._now - SETTLED_AFTER).timestamp() * 1_000) << 80)
-            reached = min(reached, settled if after is None else max(after, settled))
-        if not self._params.dry_run:
-            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.clusters.save_progress(reached, page.memory_ids[-1])
-
-    async def _clusters(self, seeds: Sequence[UUID]) -> _Found:
+    async def _clusters(self, seeds: Sequence[UUID]) -> tuple[list[Cluster], Mapping[UUID, Row]]:
         if not seeds:
-            return _Found([], {})
+            return [], {}
         model = self._parts.vector_model
         pairs = await self._pairs(seeds)
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             near = {memory_id for pair in pairs for memory_id in pair} | {*seeds}
             held = await transaction.clusters.current_summaries(sorted(near))
             wanted = near | {each for row in held for each in row["member_ids"]}
-            rows = {
-                row["memory_id"]: row
-                for row in await transaction.clusters.episodes(sorted(wanted), model, self._before)
-            }
-        found = await asyncio.to_thread(_decided, rows, held, pairs)
-        return _Found(found, rows)
+            episodes = await transaction.clusters.episodes(sorted(wanted), model, self._before)
+        rows = {row["memory_id"]: row for row in episodes}
+        return await asyncio.to_thread(_decided, rows, held, pairs), rows
 
     async def _pairs(self, seeds: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
         parts, agent_id, model = self._parts, self._caller.agent_id, self._parts.vector_model
@@ -193,14 +173,14 @@ class Consolidating:
 
     async def _keep(self, cluster: Cluster, rows: Mapping[UUID, Row]) -> None:
         members = [rows[each.memory_id] for each in cluster.members]
-        summary, by = await self._summary(members)
+        summary = await self._summary(members)
         if not summary.text:
             return
         each = await asyncio.to_thread(self._draft, cluster, members, summary)
-        each.columns.metadata |= by
         memory_id = None
         if not self._params.dry_run:
-            await self._embed(each)
+            [each.columns.vector], degraded = await vector_columns(self._parts, [each.derived.embedding_text])
+            self.degraded += degraded
             memory_id = await self._write(cluster, each)
             if memory_id is None:
                 return
@@ -214,28 +194,30 @@ class Consolidating:
             )
         )
 
-    async def _summary(self, members: Sequence[Row]) -> tuple[Summary, dict[str, str]]:
-        said = [
+    async def _summary(self, members: Sequence[Row]) -> SessionSummary:
+        sources = [
             Source(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"]) for row in members
         ]
         room = max(LEAST_TOKENS, min(MOST_TOKENS, sum(row["token_count"] for row in members) // 2))
-        agent_id = self._caller.agent_id
-        summary, degraded = await condense(self._parts, agent_id, said, room, by_model=self._by_model)
-        if degraded is not None:
-            return summary, {"degraded": degraded}
-        model = self._parts.summariser if self._by_model else None
-        return summary, {} if model is None else {"by": model.model, "prompt": model.prompt}
+        # A failing model is not asked again: the cluster is summarized once.
+        writer = SummaryWriter(self._parts, self._caller.agent_id, SummaryRules(max_tokens=room), NEVER_RETRY)
+        if not self._by_model:
+            return await writer.extracted(sources)
+        if len([*requests_of(sources)]) > 1:
+            return await writer.extracted(sources, TOO_LONG)
+        return await writer.by_model(sources)
 
-    def _draft(self, cluster: Cluster, members: Sequence[Row], summary: Summary) -> Draft:
+    def _draft(self, cluster: Cluster, members: Sequence[Row], summary: SessionSummary) -> Draft:
         sources = [str(member.memory_id) for member in cluster.members]
+        origin = summary.origin if self._by_model else {}
         each = self._parts.draft(
             StoreParams(
-                content=summary.text,
+                content=summary.content,
                 memory_type=MemoryType.SEMANTIC,
                 timestamp=members[-1]["timestamp"],
                 importance=max(row["relevance_score"] for row in members),
                 tags=[SUMMARY_TAG],
-                metadata={"sources": sources},
+                metadata={"sources": sources, **origin},
                 links=[Link(target_id=each.memory_id, relation=SUMMARY_RELATION) for each in cluster.members],
                 idempotency_key=f"{CLUSTER_SUMMARY_KIND}:{cluster.digest}",
                 force=True,
@@ -249,12 +231,7 @@ class Consolidating:
         each.columns.provenance |= {"form": CLUSTER_SUMMARY_KIND, "digest": cluster.digest, "sources": sources}
         return each
 
-    async def _embed(self, each: Draft) -> None:
-        [each.columns.vector], degraded = await vector_columns(self._parts, [each.derived.embedding_text])
-        self.degraded += degraded
-
     async def _write(self, cluster: Cluster, each: Draft) -> UUID | None:
-        """Returns the id of the new summary; None if its sources changed or someone else wrote it."""
         params = each.params
         digest = hashlib.sha256(cluster.digest.encode()).digest()
         memory = NewMemory(mint_memory_id(), each.columns, params.links, params.idempotency_key, digest)
@@ -274,30 +251,26 @@ class Consolidating:
             if await transaction.claim_keys([memory], ttl_seconds):
                 return None
             await transaction.insert([memory])
-            await self._note(transaction, cluster, memory.memory_id)
+            made = {"sources": [*map(str, ids)], "replaces": cluster.replaces and str(cluster.replaces)}
+            source = self._caller.token_id, self._caller.trace_id
+            await transaction.history.append(Change(memory.memory_id, "consolidate", 1, *source, {}, made))
             if cluster.replaces is not None:
+                await self._supersede(transaction, cluster.replaces, memory.memory_id)
                 await mark_summaries_stale(transaction, [cluster.replaces])
             layers = [MemoryType.SEMANTIC.value]
             await watch_capacity(transaction, self._parts.capacities, layers, self._now)
         return memory.memory_id
 
-    async def _note(self, transaction: MemoryTransaction, cluster: Cluster, memory_id: UUID) -> None:
-        source = self._caller.token_id, self._caller.trace_id
-        sources = [str(member.memory_id) for member in cluster.members]
-        made = {"sources": sources, "replaces": cluster.replaces and str(cluster.replaces)}
-        await transaction.history.append(Change(memory_id, "consolidate", 1, *source, {}, made))
-        if cluster.replaces is None:
-            return
-        version = await transaction.clusters.supersede(cluster.replaces, memory_id, self._now)
+    async def _supersede(self, transaction: MemoryTransaction, old: UUID, new: UUID) -> None:
+        version = await transaction.clusters.supersede(old, new, self._now)
         if version is not None:
             before = {"superseded_by": None, "valid_to": None}
-            after = {"superseded_by": str(memory_id), "valid_to": self._now.isoformat()}
-            await transaction.history.append(Change(cluster.replaces, "supersede", version, *source, before, after))
+            after = {"superseded_by": str(new), "valid_to": self._now.isoformat()}
+            source = self._caller.token_id, self._caller.trace_id
+            await transaction.history.append(Change(old, "supersede", version, *source, before, after))
 
 
 class SourcePruning(Pruning):
-    """Archives summarized episodes of a minimum age, oldest first."""
-
     def __init__(self, parts: MemoryParts, caller: Caller, params: ConsolidateParams) -> None:
         pruning = PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=params.dry_run)
         super().__init__(parts, caller, pruning)
@@ -338,7 +311,7 @@ def _decided(rows: Mapping[UUID, Row], held: Sequence[Row], pairs: Sequence[tupl
         ExistingSummary(row["memory_id"], frozenset(there.intersection(row["member_ids"])), row["digest"])
         for row in whole
     ]
-    vectors = {memory_id: _unit(rows[memory_id]) for memory_id in there}
+    vectors = {memory_id: _normalized(rows[memory_id]) for memory_id in there}
     return clusters(episodes, vectors, pairs, standing)
 
 
@@ -368,41 +341,6 @@ def _episode(row: Row) -> Episode:
     )
 
 
-def _unit(row: Row) -> NDArray[np.float32]:
+def _normalized(row: Row) -> NDArray[np.float32]:
     vector = np.asarray(row["embedding"].to_numpy(), dtype=np.float32)
     return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9), dtype=np.float32)
-
-
-async def condense(
-    parts: MemoryParts, agent_id: str, sources: Sequence[Source], max_tokens: int, *, by_model: bool
-) -> tuple[Summary, str | None]:
-    """Returns a summary of at most `max_tokens`, and why a model's was not used, None if it was or none was
-    wanted."""
-    degraded = None
-    if by_model and parts.summariser is not None:
-        written, degraded = await _written(parts, agent_id, sources, max_tokens)
-        if written is not None:
-            return written, None
-    return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens), degraded
-
-
-async def _written(
-    parts: MemoryParts, agent_id: str, sources: Sequence[Source], max_tokens: int
-) -> tuple[Summary | None, str | None]:
-    if parts.summariser is None:
-        return None, None
-    if sum(size_bytes(each.content) for each in sources) > REQUEST_BYTES:
-        return None, TOO_LONG
-    read = await asyncio.to_thread(as_read, sources)
-    said = [Said(each.content, each.speaker, each.timestamp) for each in read]
-    wish = SummaryRequest(tokens_of_text(max_tokens))
-    try:
-        written = await parts.summariser.summarise(said, wish, agent_id=agent_id)
-    except DependencyUnavailable as failure:
-        return None, failure.message
-    count = parts.count_tokens
-    found = await asyncio.to_thread(lambda: checked(written.text, (), SourceTexts(read), read, max_tokens, count))
-    if not found.text:
-        return None, found.degraded
-    tokens = count(found.content)
-    return Summary(found.content, tokens, [each.memory_id for each in sources]), None

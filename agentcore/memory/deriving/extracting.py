@@ -1,16 +1,15 @@
-"""Extracts facts: a model reads each pending memory once; its facts are checked and stored.
+"""Extracts facts from pending memories by a model, checks and stores them.
 
-If a batch fails, each text is asked about alone: a text that fails while others succeed is the cause.
+If a batch fails, each text is asked about alone: one that fails while others succeed is the cause.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Generic, TypeVar
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -19,8 +18,9 @@ from agentcore.errors import Conflict, DependencyUnavailable, InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.columns import NewColumns
 from agentcore.memory.consequences.pending_work import PATIENCE, failing_since
+from agentcore.memory.deriving.summary_providers import requests_of
 from agentcore.memory.intake import Draft
-from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes, strip_all_reasoning
+from agentcore.memory.language.llm_text import strip_all_reasoning
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import collapse, normal_form, words
 from agentcore.memory.llm import Extraction, FactExtractor, Said
@@ -39,15 +39,22 @@ MOST_TRIES = 5
 # Delay before a retry if every text of a batch fails.
 LONG_WAIT_SECONDS = 600
 
-Read = TypeVar("Read")
-Ask = Callable[[Sequence[Row]], Awaitable[Sequence[Read]]]
+
+@dataclass(frozen=True)
+class _Read:
+    row: Row
+    entities: Sequence[str]
+    facts: Sequence[StoreParams]
+
+
+Ask = Callable[[Sequence[Row]], Awaitable[Sequence[_Read]]]
 
 
 @dataclass
-class Asked(Generic[Read]):
-    """Result of asking about a batch: answers, memories given up with the reason, and memories to retry."""
+class Asked:
+    """Answers about a batch, memories given up with the reason, and memories to retry."""
 
-    read: list[Read] = field(default_factory=list)
+    read: list[_Read] = field(default_factory=list)
     without: dict[UUID, str] = field(default_factory=dict)
     again: list[UUID] = field(default_factory=list)
     tried: list[UUID] = field(default_factory=list)
@@ -55,20 +62,20 @@ class Asked(Generic[Read]):
     failure: DependencyUnavailable | None = None
 
 
-async def ask(model: Ask[Read], batch: Sequence[Row], now: datetime) -> Asked[Read]:
-    """Asks about pending memories together, then one by one. A model's failure is returned, not raised."""
+async def _ask(model: Ask, batch: Sequence[Row], now: datetime) -> Asked:
+    """Asks about memories together, then one by one. A model's failure is returned, not raised."""
     try:
         return Asked([*await model(batch)])
     except DependencyUnavailable as failure:
         if len(batch) > 1 and _may_be_the_texts(failure):
             return await _one_by_one(model, batch, now)
-        asked = Asked[Read]()
+        asked = Asked()
         _fail(asked, batch, failure, now, own_fault=batch[0]["tries"] > 0)
         return asked
 
 
-async def _one_by_one(model: Ask[Read], batch: Sequence[Row], now: datetime) -> Asked[Read]:
-    asked = Asked[Read]()
+async def _one_by_one(model: Ask, batch: Sequence[Row], now: datetime) -> Asked:
+    asked = Asked()
     failed: list[tuple[Row, DependencyUnavailable]] = []
     for place, row in enumerate(batch):
         try:
@@ -78,32 +85,25 @@ async def _one_by_one(model: Ask[Read], batch: Sequence[Row], now: datetime) -> 
                 _fail(asked, [*(each for each, _ in failed), *batch[place:]], failure, now)
                 return asked
             failed.append((row, failure))
-    if asked.read:
-        for row, why in failed:
-            _blame(asked, row, why, now)
-    else:
-        _fail(asked, batch, _of_the_request(failed[-1][1], len(batch)), now)
+    if not asked.read:
+        last = failed[-1][1]
+        message = f"The language model answers no text of {len(batch)}, each by itself: {last.message}"
+        data = {**last.data, "retry_after_seconds": LONG_WAIT_SECONDS}
+        _fail(asked, batch, DependencyUnavailable(message, data=data), now)
+        return asked
+    for row, why in failed:
+        if why.data.get("refused"):
+            asked.without[row["memory_id"]] = why.message
+        else:
+            _fail(asked, [row], why, now, own_fault=True)
+    # Texts at fault are retried alone: the batch itself succeeded.
+    asked.failure = None
     return asked
 
 
-def _of_the_request(failure: DependencyUnavailable, count: int) -> DependencyUnavailable:
-    message = f"The language model answers no text of {count}, each by itself: {failure.message}"
-    data = {**failure.data, "retry_after_seconds": LONG_WAIT_SECONDS}
-    return DependencyUnavailable(message, data=data)
-
-
-def _blame(asked: Asked[Read], row: Row, failure: DependencyUnavailable, now: datetime) -> None:
-    if failure.data.get("refused"):
-        asked.without[row["memory_id"]] = failure.message
-    else:
-        _fail(asked, [row], failure, now, own_fault=True)
-        asked.failure = None
-
-
 def _fail(
-    asked: Asked[Read], rows: Sequence[Row], failure: DependencyUnavailable, now: datetime, *, own_fault: bool = False
+    asked: Asked, rows: Sequence[Row], failure: DependencyUnavailable, now: datetime, *, own_fault: bool = False
 ) -> None:
-    """Gives up what has failed for too long or must not be asked; enqueues the rest again."""
     for row in rows:
         given_up = is_budget_spent(failure) or now - failing_since([row["failing_since"]], now) >= PATIENCE
         if given_up or (own_fault and row["tries"] + 1 >= MOST_TRIES):
@@ -124,18 +124,7 @@ LEAST_WORDS = 3
 UNSTORABLE = "The language model answered with what no memory can hold."
 
 
-@dataclass(frozen=True)
-class _Read:
-    row: Row
-    facts: Sequence[str] = ()
-    entities: Sequence[str] = ()
-    items: Sequence[StoreParams] = ()
-    """The facts to store."""
-
-
 class Extracting:
-    """Fact extraction of one agent: one batch of the longest pending memories a run."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
@@ -147,34 +136,47 @@ class Extracting:
             return False
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.llm.pending_for_facts(BATCH_MEMORIES)
-        batch = _batch(rows)
+        batch = rows[: len(next(requests_of([_source(row) for row in rows]), ()))]
         if not batch:
             return False
-        asked = await ask(partial(self._read, extractor), batch, self._parts.clock())
+        asked = await _ask(partial(self._read, extractor), batch, self._parts.clock())
         settled = await self._store(extractor, batch, asked)
-        await self._note(asked)
+        if asked.again or asked.tried:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                await transaction.llm.record_failure("facts", asked.again)
+                await transaction.llm.record_failure("facts", asked.tried, alone=True)
         if asked.failure is not None:
             raise asked.failure
         return not settled or rows[0]["waiting"] > len(asked.read) + len(asked.without)
 
     async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read]:
-        """Asks the model and checks its answer. Raises DependencyUnavailable."""
         sources = await asyncio.to_thread(as_read, [_source(row) for row in batch])
         said = [Said(each.content, each.speaker, each.timestamp) for each in sources]
         answers = await extractor.extract(said, agent_id=self._caller.agent_id)
         told = _told_by(extractor)
-        checked = await asyncio.to_thread(_all_checked, batch, sources, answers)
         try:
-            return [
-                replace(each, items=[_fact(each.row, fact, told, self._parts) for fact in each.facts])
-                for each in checked
-            ]
+            return await asyncio.to_thread(
+                lambda: [self._checked(*each, told) for each in zip(batch, sources, answers, strict=True)]
+            )
         except ValidationError:
             # `from None`: the message of the cause would quote the answer.
             raise DependencyUnavailable(UNSTORABLE, data={"unreadable": True}) from None
 
-    async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked[_Read]) -> bool:
-        """Stores what was read; returns whether every memory was still pending."""
+    def _checked(self, row: Row, said: Source, answer: Extraction, told: Mapping[str, str]) -> _Read:
+        texts = SourceTexts([said])
+        known = normal_form(said.content)
+        facts: dict[str, str] = {}
+        for given in answer.facts:
+            fact = collapse(strip_all_reasoning(given))
+            if _is_fact(fact) and texts.holds(fact) and normal_form(fact) != known:
+                facts.setdefault(normal_form(fact), fact)
+        low = f"{said.speaker or ''} {said.content}".casefold()
+        named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
+        entities = {each.casefold(): each for each in named if each.casefold() in low}
+        items = [_fact(row, fact, told, self._parts) for fact in list(facts.values())[:MOST_FACTS]]
+        return _Read(row, list(entities.values())[:MOST_ENTITIES], items)
+
+    async def _store(self, extractor: FactExtractor, batch: Sequence[Row], asked: Asked) -> bool:
         told = {each.row["memory_id"]: _told_by(extractor) for each in asked.read}
         told |= {memory_id: {"degraded": reason} for memory_id, reason in asked.without.items()}
         rows = {row["memory_id"]: row for row in batch if row["memory_id"] in told}
@@ -186,12 +188,6 @@ class Extracting:
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
                 storing.taken = await storing.claim(transaction)
         return len(storing.taken) == len(rows)
-
-    async def _note(self, asked: Asked[_Read]) -> None:
-        if asked.again or asked.tried:
-            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                await transaction.llm.record_failure("facts", asked.again)
-                await transaction.llm.record_failure("facts", asked.tried, alone=True)
 
 
 class FactStoring(Storing):
@@ -210,9 +206,9 @@ class FactStoring(Storing):
         self._rows = rows
         self._told = told
         # In the order of the items.
-        self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.items)
+        self._entities: Iterator[Sequence[str]] = (each.entities for each in read for _ in each.facts)
         self.taken: set[UUID] | None = None
-        facts = [item for each in read for item in each.items]
+        facts = [fact for each in read for fact in each.facts]
         super().__init__(parts, caller, facts, provenance={"form": FACT_FORM})
 
     def _make_drafts(self, items: Sequence[StoreParams]) -> list[Draft | InvalidParams]:
@@ -227,7 +223,7 @@ class FactStoring(Storing):
         return made
 
     async def claim(self, transaction: MemoryTransaction) -> set[UUID]:
-        """Dequeues the memories, with entries in their histories; returns those that were still pending."""
+        """Dequeues the memories; returns those that were still pending."""
         versions = {memory_id: row["version"] for memory_id, row in self._rows.items()}
         taken = await transaction.llm.dequeue_unchanged("facts", versions)
         source = self._caller.token_id, self._caller.trace_id
@@ -247,17 +243,6 @@ class FactStoring(Storing):
         await super()._check_targets(transaction, self._open(drafts))
 
 
-def _batch(rows: Sequence[Row]) -> list[Row]:
-    batch: list[Row] = []
-    size = 0
-    for row in rows:
-        size += min(MEMORY_BYTES, size_bytes(row["content"]))
-        if batch and size > REQUEST_BYTES:
-            break
-        batch.append(row)
-    return batch
-
-
 def _told_by(extractor: FactExtractor) -> dict[str, str]:
     return {"by": extractor.model, "prompt": extractor.prompt}
 
@@ -266,28 +251,9 @@ def _source(row: Row) -> Source:
     return Source(row["memory_id"], row["timestamp"], row["speaker"], row["content"], row["relevance_score"])
 
 
-def _all_checked(batch: Sequence[Row], sources: Sequence[Source], answers: Sequence[Extraction]) -> list[_Read]:
-    return [_checked(*each) for each in zip(batch, sources, answers, strict=True)]
-
-
-def _checked(row: Row, said: Source, answer: Extraction) -> _Read:
-    texts = SourceTexts([said])
-    known = normal_form(said.content)
-    facts: dict[str, str] = {}
-    for given in answer.facts:
-        fact = collapse(strip_all_reasoning(given))
-        if _is_fact(fact) and texts.holds(fact) and normal_form(fact) != known:
-            facts.setdefault(normal_form(fact), fact)
-    low = f"{said.speaker or ''} {said.content}".casefold()
-    named = (name for each in answer.entities if 0 < len(name := collapse(each)) <= ENTITY_CHARS)
-    entities = {each.casefold(): each for each in named if each.casefold() in low}
-    return _Read(row, list(facts.values())[:MOST_FACTS], list(entities.values())[:MOST_ENTITIES])
-
-
 def _is_fact(text: str) -> bool:
-    if not len(words(text)) >= LEAST_WORDS or len(text) > FACT_CHARS:
-        return False
-    return not text.endswith("?") and rejection(text) is None
+    fits = len(words(text)) >= LEAST_WORDS and len(text) <= FACT_CHARS
+    return fits and not text.endswith("?") and rejection(text) is None
 
 
 def _fact(row: Row, fact: str, told: Mapping[str, str], parts: MemoryParts) -> StoreParams:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -18,32 +18,27 @@ from agentcore.memory.consequences.pending_work import (
     watch_capacity,
 )
 from agentcore.memory.deriving.remaking import (
-    BY_LLM,
     NewSummary,
     SummaryState,
     claim,
+    drafted,
+    insert,
     keep,
     metadata_of,
     new_content,
-    remove,
-    ties,
     write,
 )
 from agentcore.memory.deriving.session_summaries import MOST_LOOKS
-from agentcore.memory.deriving.summary_providers import AS_SAID, EXTRACTED, Message, SessionSummary
-from agentcore.memory.intake import Draft
-from agentcore.memory.models import JsonObject, MemoryType
-from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.deriving.summary_providers import AS_SAID, BY_LLM, EXTRACTED, SessionSummary, source_of
+from agentcore.memory.models import SUMMARY_RELATION, JsonObject, Link, MemoryType
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.memory_rows import Change, Row
-from agentcore.memory.storage import NewMemory, mint_memory_id
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.summaries.summarizing import Period, period_named, period_of
-from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import LLM_PROVIDERS, SummaryRules
 
 BATCH = 200
 FEWEST_SESSIONS = 2
-# A model summarizes a period again when it has grown by this share, or was quiet for this part of its length.
+# A model reads a period again after growth by this share, or a pause of this fraction of its length.
 GROWTH, QUIET_PARTS = 0.25, 24
 
 
@@ -56,6 +51,10 @@ class _Place:
     period: Period
     begins: bool
 
+    @property
+    def where(self) -> tuple[Period, str | None, str | None]:
+        return self.period, self.user_id, self.namespace
+
 
 @dataclass(frozen=True)
 class _Share:
@@ -64,8 +63,6 @@ class _Share:
 
 
 class PeriodSummarizing:
-    """Period summaries of one agent: one batch of pending session summaries a run."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
@@ -117,50 +114,45 @@ class PeriodSummarizing:
         return later
 
     def _may_wait(self, place: _Place | None, state: SummaryState, share: _Share) -> bool:
-        row = state.row
-        if place is None or row is None or state.stays or not state.is_whole:
+        """Returns whether a model need not read the period yet: it only has a few new sessions."""
+        if place is None or state.row is None or state.stays or not state.is_whole:
             return False
         if self._parts.summariser is None or self._provider(state.rules) != BY_LLM:
             return False
-        named = {*row["provenance"].get("sources", [])}
-        if any(str(each["memory_id"]) in named for each in share.rows):
-            return False
-        has_grown = len(state.sources) >= len(named) * (1 + GROWTH)
-        return not has_grown and not self._is_quiet(place, share)
-
-    def _is_quiet(self, place: _Place, share: _Share) -> bool:
+        has_changed = any(str(each["memory_id"]) in state.named for each in share.rows)
+        has_grown = len(state.sources) >= len(state.named) * (1 + GROWTH)
         quiet = (place.period.ends - place.period.starts) / QUIET_PARTS
-        added_at: datetime = max(each["queued_at"] for each in share.rows)
-        return added_at + quiet <= self._parts.clock()
+        is_quiet = max(each["queued_at"] for each in share.rows) + quiet <= self._parts.clock()
+        return not (has_changed or has_grown or is_quiet)
 
     async def _refresh(self, place: _Place | None, state: SummaryState) -> None:
         row = state.row
-        if place is None or state.stays or (row is None and not _begins(place, state)):
+        begins = place is not None and place.begins and len(state.current_sources) >= FEWEST_SESSIONS
+        if place is None or state.stays or (row is None and not begins):
             await keep(self._parts, self._caller, state)
             return
-        messages = [_message(each) for each in state.sources]
+        # A caller's own summary has a speaker, which a quote of it omits.
+        messages = [replace(source_of(each), speaker=None) for each in state.sources]
         provider = self._provider(state.rules)
         summary = await new_content(self._parts, self._caller, state, provider, messages)
         if row is None:
             await self._insert(place, state, summary)
-        elif not summary.text:
-            await remove(self._parts, self._caller, state, row)
         else:
-            await write(self._parts, self._caller, state, row, _new_summary(place, state, row, summary))
+            new = _new_summary(place, state, row, summary) if summary.text else None
+            await write(self._parts, self._caller, state, row, new)
 
     async def _state(
         self, place: _Place | None, share: _Share, held_up: Set[UUID], rules: SummaryRules | None
     ) -> SummaryState:
         row, sources = None, _by_id([])
         if place is not None:
-            where = place.period, place.user_id, place.namespace
             async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-                memory_id = await transaction.summaries.of_period(*where)
+                memory_id = await transaction.summaries.of_period(*place.where)
                 if memory_id is not None:
                     row = await transaction.summaries.summary_row(memory_id)
                     sources = _by_id(await transaction.summaries.sources(memory_id))
                 if place.begins:
-                    sources |= _by_id(await transaction.summaries.sessions_of(*where))
+                    sources |= _by_id(await transaction.summaries.sessions_of(*place.where))
         ordered = sorted(sources.values(), key=lambda each: (each["timestamp"], each["memory_id"]))
         since = failing_since((row["failing_since"] for row in share.rows), self._parts.clock())
         taken = sorted(_ids(share.last) - held_up)
@@ -172,50 +164,25 @@ class PeriodSummarizing:
         return BY_LLM if name in LLM_PROVIDERS or (name == AS_SAID and has_model) else EXTRACTED
 
     async def _insert(self, place: _Place, state: SummaryState, summary: SessionSummary) -> None:
-        """Stores the first summary of a period. Raises Conflict if there is one by now."""
-        each = self._draft(place, state, summary) if summary.text else None
-        if each is not None:
-            [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
+        draft = await drafted(
+            self._parts,
+            self._caller,
+            summary,
+            _provenance(place, state),
+            metadata=_range_metadata(place, state),
+            tags=[PERIOD_TAG],
+            timestamp=_until(state),
+            user_id=place.user_id,
+            namespace=place.namespace,
+        )
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.summaries.lock_periods()
             await claim(transaction, state)
-            where = place.period, place.user_id, place.namespace
-            if await transaction.summaries.of_period(*where) is not None:
+            if await transaction.summaries.of_period(*place.where) is not None:
                 raise Conflict("Somebody has told of this period meanwhile.")
-            if each is None:
-                return
-            memory = NewMemory(mint_memory_id(), each.columns, ties(state.sources))
-            await transaction.insert([memory])
-            after = {"sources": each.columns.provenance["sources"], "by": summary.by}
-            if summary.degraded is not None:
-                after["degraded"] = summary.degraded
-            source = self._caller.token_id, self._caller.trace_id
-            await transaction.history.append(Change(memory.memory_id, "summarise", 1, *source, {}, after))
-            layers = [MemoryType.SEMANTIC.value]
-            await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
-
-    def _draft(self, place: _Place, state: SummaryState, summary: SessionSummary) -> Draft:
-        each = self._parts.draft(
-            StoreParams(
-                content=summary.content,
-                memory_type=MemoryType.SEMANTIC,
-                user_id=place.user_id,
-                namespace=place.namespace,
-                timestamp=_until(state),
-                tags=[PERIOD_TAG],
-                metadata={**_range_metadata(place, state), **summary.origin},
-                force=True,
-                supersede=False,
-            ),
-            self._caller,
-        )
-        each.columns.text.facts = [*summary.key_facts] or each.columns.text.facts
-        each.columns.provenance |= _provenance(place, state)
-        return each
-
-
-def _begins(place: _Place, state: SummaryState) -> bool:
-    return place.begins and len(state.told) >= FEWEST_SESSIONS
+            if await insert(transaction, self._caller, summary, draft) is not None:
+                layers = [MemoryType.SEMANTIC.value]
+                await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
 
 
 def _by_id(rows: Sequence[Row]) -> dict[UUID, Row]:
@@ -245,11 +212,11 @@ def _gathered(rows: Sequence[Row], rules: SummaryRules | None) -> dict[_Place | 
 
 
 def _new_summary(place: _Place, state: SummaryState, row: Row, summary: SessionSummary) -> NewSummary:
-    named = {*row["provenance"].get("sources", [])}
-    new = [each for each in state.sources if str(each["memory_id"]) not in named]
+    new = [each["memory_id"] for each in state.sources if str(each["memory_id"]) not in state.named]
+    links = [Link(target_id=each, relation=SUMMARY_RELATION) for each in new]
     metadata = {**metadata_of(row, summary), **_range_metadata(place, state)}
     provenance = {**row["provenance"], **_provenance(place, state)}
-    return NewSummary(summary, metadata, provenance, _until(state), ties(new))
+    return NewSummary(summary, metadata, provenance, _until(state), links)
 
 
 def _provenance(place: _Place, state: SummaryState) -> JsonObject:
@@ -272,18 +239,17 @@ def _range_metadata(place: _Place, state: SummaryState) -> JsonObject:
     gone = 0
     if row is not None and not state.is_whole:
         began.append(str(row["metadata"].get("from", row["timestamp"].isoformat())))
-        there = {str(each["memory_id"]) for each in state.sources}
-        gone = len({*row["provenance"]["sources"]} - there)
+        gone = len(state.named - {str(each["memory_id"]) for each in state.sources})
     return {
         "period": place.period.label,
         "from": min(began, key=datetime.fromisoformat),
         "until": _until(state).isoformat(),
-        "summarised_count": len(state.told) + gone,
+        "summarised_count": len(state.current_sources) + gone,
     }
 
 
 def _began(row: Row) -> str:
-    """Returns the start of a session summary from its metadata, which a caller may have changed."""
+    # A caller may have changed the metadata.
     said = row["metadata"].get("from") or (row["metadata"].get("compaction") or {}).get("from")
     try:
         moment = datetime.fromisoformat(str(said))
@@ -293,14 +259,8 @@ def _began(row: Row) -> str:
 
 
 def _until(state: SummaryState) -> datetime:
-    ends = [each["timestamp"] for each in state.told]
+    ends = [each["timestamp"] for each in state.current_sources]
     if state.row is not None and (not state.is_whole or not ends):
         ends.append(state.row["timestamp"])
     until: datetime = max(ends)
     return until.astimezone(UTC)
-
-
-def _message(row: Row) -> Message:
-    holds = row["superseded_by"] is None
-    memory = row["memory_id"], row["version"], row["timestamp"]
-    return Message(*memory, None, row["content"], row["relevance_score"], holds)

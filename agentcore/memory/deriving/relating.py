@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -35,28 +34,15 @@ LOCAL_COSINES = 0.476, 0.0951
 _TYPES = [MemoryType.EPISODIC.value, MemoryType.SEMANTIC.value]
 
 Pair = tuple[UUID, UUID]
-"""The ids of an earlier and a later message."""
-
-
-@dataclass(frozen=True)
-class _Message:
-    memory_id: UUID
-    text: str
-    order: tuple[Any, ...]
 
 
 class Relating:
-    """Compares one batch of pending messages of one agent."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
 
     async def run(self) -> bool:
-        """Compares a batch of pending messages; returns whether more may be pending.
-
-        Raises DependencyUnavailable.
-        """
+        """Compares a batch; returns whether more may be pending. Raises DependencyUnavailable."""
         classifier = self._parts.relations
         if classifier is None:
             return False
@@ -76,13 +62,12 @@ class Relating:
         return len(rows) == BATCH
 
     async def _pairs(self, rows: Sequence[PendingRelation]) -> tuple[dict[Pair, tuple[str, str]], dict[Pair, float]]:
-        """Returns the texts of each pair to compare, the earlier first, and their cosines."""
-        messages = _messages(rows)
+        messages: dict[UUID, PendingRelation | MemoryRecord] = {row.memory_id: row for row in rows}
         statistics = await self._parts.vectors.statistics(self._caller.agent_id, [])
         near = await self._without_pending([await self._nearest(row, statistics) for row in rows], rows)
         wanted = {each for ids in near.values() for each in ids} - messages.keys()
         records = await self._parts.storage.get(self._caller.agent_id, sorted(wanted))
-        messages |= _messages([*records.values()])
+        messages |= {memory_id: record for memory_id, record in records.items() if is_message(record)}
         cosines = {
             _in_order(messages[each], messages[other]): cosine
             for each, others in near.items()
@@ -90,15 +75,14 @@ class Relating:
             if other in messages
         }
         ordered = {pair: cosines[pair] for pair in sorted(cosines)}
-        return {(old, new): (messages[old].text, messages[new].text) for old, new in ordered}, ordered
+        return {(old, new): (_text(messages[old]), _text(messages[new])) for old, new in ordered}, ordered
 
     async def _without_pending(
         self, near: Sequence[tuple[dict[UUID, float], dict[UUID, float]]], rows: Sequence[PendingRelation]
     ) -> dict[UUID, dict[UUID, float]]:
-        """Returns the cosines of each message's nearest ones, without later messages that are pending themselves.
+        """Returns the cosines of each message's nearest ones, without later ones that are pending themselves.
 
-        Each of those is compared with its own nearest earlier ones. So an import costs as much as the same messages
-        stored one by one.
+        Those will be compared with their own earlier ones: an import costs as much as storing one by one.
         """
         later = {each for _, ids in near for each in ids}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
@@ -111,7 +95,6 @@ class Relating:
     async def _nearest(
         self, row: PendingRelation, statistics: LexicalStatistics
     ) -> tuple[dict[UUID, float], dict[UUID, float]]:
-        """Returns the cosines of the nearest earlier and the nearest later messages of the same speaker."""
         conditions = {"current": True, "unflagged": True, "memory_types": _TYPES}
         place = {"user_id": row.user_id, "namespace": row.namespace}
         conditions |= {name: value for name, value in place.items() if value is not None}
@@ -122,14 +105,14 @@ class Relating:
         order = (row.timestamp, row.memory_id)
         earlier = [each for each in likely if (each.timestamp, each.memory_id) < order]
         later = [each for each in likely if (each.timestamp, each.memory_id) > order]
-        first, second = (
-            {each.memory_id: each.similarity or 0.0 for each in side[:COMPARED]} for side in (earlier, later)
-        )
-        return first, second
+        return _cosines(earlier[:COMPARED]), _cosines(later[:COMPARED])
+
+
+def _cosines(candidates: Sequence[Candidate]) -> dict[UUID, float]:
+    return {each.memory_id: each.similarity or 0.0 for each in candidates}
 
 
 def _similar(row: PendingRelation, candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Returns the other similar messages of the same speaker, user and namespace."""
     scope = (row.speaker, row.user_id, row.namespace)
     return [
         each
@@ -142,10 +125,10 @@ def _similar(row: PendingRelation, candidates: Sequence[Candidate]) -> list[Cand
 
 
 def calibrated(scores: NDArray[Any], cosines: NDArray[Any], off_topic: OffTopicPrompts | None) -> NDArray[np.float64]:
-    """Returns the probabilities of changes, (n,), by the classifier's scores, (n,), and the cosines, (n,).
+    """Returns the probabilities of changes, by the classifier's scores and the cosines, all (n,).
 
-    The classifier alone takes many unrelated messages for changes. `off_topic` makes the cosines of different
-    embedding models comparable; without it the constants of the local model apply.
+    The classifier alone takes many unrelated messages for changes. `off_topic` makes the cosines of embedding
+    models comparable; without it the constants of the local model apply.
     """
     scores = np.clip(np.asarray(scores, np.float64), 1e-4, 1 - 1e-4)
     typical, spread = LOCAL_COSINES if off_topic is None else (off_topic.typical, off_topic.spread)
@@ -154,24 +137,18 @@ def calibrated(scores: NDArray[Any], cosines: NDArray[Any], off_topic: OffTopicP
     return np.asarray(1 / (1 + np.exp(-log_odds)))
 
 
-def _messages(memories: Sequence[PendingRelation] | Sequence[MemoryRecord]) -> dict[UUID, _Message]:
-    return {each.memory_id: _message(each) for each in memories if is_message(each)}
+def _text(memory: PendingRelation | MemoryRecord) -> str:
+    return embedding_text(told(memory).content, memory.speaker)
 
 
-def _message(memory: PendingRelation | MemoryRecord) -> _Message:
-    text = embedding_text(told(memory).content, memory.speaker)
-    return _Message(memory.memory_id, text, (memory.timestamp, memory.memory_id))
-
-
-def _in_order(one: _Message, other: _Message) -> Pair:
-    first, second = sorted((one, other), key=lambda each: each.order)
+def _in_order(one: PendingRelation | MemoryRecord, other: PendingRelation | MemoryRecord) -> Pair:
+    first, second = sorted((one, other), key=lambda each: (each.timestamp, each.memory_id))
     return first.memory_id, second.memory_id
 
 
 async def _write(
     transaction: MemoryTransaction, rows: Sequence[PendingRelation], probable: Mapping[Pair, float]
 ) -> None:
-    """Dequeues the messages that were not changed meanwhile, and replaces their links."""
     versions = {row.memory_id: row.version for row in rows}
     others = {each for pair in probable for each in pair} | await transaction.relations.ends([*versions])
     there = await transaction.existing(others | versions.keys(), changing=versions)

@@ -1,6 +1,6 @@
 """Summarizes a session in segments, and again when its sources change.
 
-Each message is in one segment: a worker that finds one taken or changed writes nothing and reads again.
+A worker that finds a message taken or changed writes nothing and reads again.
 """
 
 from __future__ import annotations
@@ -20,40 +20,24 @@ from agentcore.memory.consequences.pending_work import (
     do_each,
     enqueue_for_period,
     failing_since,
-    gives_up,
     watch_capacity,
 )
 from agentcore.memory.deriving.remaking import (
-    BY_LLM,
     NewSummary,
     SummaryState,
+    drafted,
+    insert,
     keep,
     metadata_of,
     new_content,
-    remove,
     write,
 )
-from agentcore.memory.deriving.summary_providers import (
-    AS_SAID,
-    EXTRACTED,
-    SUMMARY_PROVIDERS,
-    Compaction,
-    CompactionAwareSummaryProvider,
-    Conversation,
-    ExtractiveSummaryProvider,
-    Message,
-    ProviderParts,
-    SessionSummary,
-    SummaryProvider,
-)
+from agentcore.memory.deriving.summary_providers import EXTRACTED, Compaction, SessionSummary, SummaryWriter, source_of
 from agentcore.memory.intake import Draft
-from agentcore.memory.models import SUMMARY_RELATION, Link, MemoryType
-from agentcore.memory.params.memories import StoreParams
+from agentcore.memory.models import MemoryType
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.memory_rows import Change, Row
-from agentcore.memory.storage import MemoryTransaction, NewMemory, mint_memory_id
+from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.summaries.summarizing import digest_of, shared
-from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import LLM_PROVIDERS, SummaryRules
 
 BATCH = 20
@@ -63,27 +47,21 @@ MOST_LOOKS = 8
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A stored summary."""
+class Ended:
+    """Result of ending a session. `summary_pending`: a model's summary follows."""
 
-    memory_id: UUID
-    text: str
-
-
-@dataclass(frozen=True)
-class EndOfSession:
-    """Summaries at the end of a session. `pending`: a model's summary follows."""
-
-    kept: Sequence[Kept]
-    text: str
-    pending: bool
+    summary_ids: Sequence[UUID] = ()
+    summary: str = ""
+    summary_pending: bool = False
+    promoted_count: int = 0
+    ended_count: int = 0
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Pending:
     rules: SummaryRules
     rows: Sequence[Row]
-    conversation: Conversation
+    compactions: Sequence[Compaction]
 
 
 class SessionSummarizing:
@@ -109,19 +87,17 @@ class SessionSummarizing:
         self._only_compacted = only_compacted
         self._only_again = only_again
         self._otherwise = otherwise
-        self.kept: list[Kept] = []
+        self.kept: dict[UUID, str] = {}
 
-    async def run(self) -> list[Kept]:
-        """Summarizes all that is pending, one transaction a summary. Raises DependencyUnavailable: retry
-        later."""
+    async def run(self) -> dict[UUID, str]:
+        """Returns the texts of the summaries by id. Raises DependencyUnavailable: retry later."""
         in_vain = 0
         while in_vain < MOST_LOOKS:
             found = await self._look()
             if found is None:
                 return self.kept
             try:
-                async for summary in self._provider(found).summaries(found.conversation):
-                    await self._write(summary, found)
+                await self._summarize(found)
             except (Conflict, NotFound):
                 in_vain += 1
                 continue
@@ -129,133 +105,85 @@ class SessionSummarizing:
                 return self.kept
         raise DependencyUnavailable("Others are at work on this session.", data={BUSY: True})
 
-    async def _look(self) -> _Found | None:
+    async def _look(self) -> _Pending | None:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rules = await transaction.llm.summary_rules() or self._otherwise
             if rules is None:
                 return None
-            compactions = await transaction.llm.compactions(self._session_id)
-            held = [each for row in compactions if (each := _compaction(row)) is not None]
+            found = await transaction.llm.compactions(self._session_id)
+            compactions = [each for row in found if (each := _compaction(row)) is not None]
+            spans = [(each.began, each.ended) for each in compactions]
+            within = spans if self._only_compacted and rules.provider != "llm" else None
             rows = await transaction.llm.pending_messages(
-                self._session_id,
-                MOST_MESSAGES,
-                only_again=self._only_again,
-                within=[(each.began, each.ended) for each in held] if self._only_told(rules) else None,
+                self._session_id, MOST_MESSAGES, only_again=self._only_again, within=within
             )
-        return _Found(rules, rows, Conversation([message_of(row) for row in rows], held)) if rows else None
+        return _Pending(rules, rows, compactions) if rows else None
 
-    def _only_told(self, rules: SummaryRules) -> bool:
-        return self._only_compacted and rules.provider != "llm"
+    async def _summarize(self, found: _Pending) -> None:
+        since = failing_since((row["failing_since"] for row in found.rows), self._parts.clock())
+        writer = SummaryWriter(self._parts, self._caller.agent_id, found.rules, since)
+        messages = [source_of(row) for row in found.rows]
+        async for summary in writer.of_session(messages, found.compactions, only_compacted=self._only_compacted):
+            await self._write(summary, found)
 
-    def _provider(self, found: _Found) -> SummaryProvider:
-        parts, rules = self._parts, found.rules
-        waiting_since = failing_since((row["failing_since"] for row in found.rows), parts.clock())
-        if self._only_told(rules):
-            return CompactionAwareSummaryProvider(None)
-        return SUMMARY_PROVIDERS[rules.provider](
-            ProviderParts(
-                self._caller.agent_id,
-                rules,
-                parts.count_tokens,
-                parts.summariser,
-                lambda failure: gives_up(failure, waiting_since, parts.clock()),
-            )
-        )
-
-    async def _write(self, summary: SessionSummary, found: _Found) -> None:
-        """Stores a summary and removes its sources from the queue. Raises Conflict, NotFound."""
-        each = None
-        if summary.text and summary.memory_id is None:
-            each = self._draft(summary, found)
-            [each.columns.vector], _ = await vector_columns(self._parts, [each.derived.embedding_text])
+    async def _write(self, summary: SessionSummary, found: _Pending) -> None:
+        draft = await self._draft(summary, found)
         versions = {message.memory_id: message.version for message in summary.covers}
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             await transaction.llm.lock_session(self._session_id)
             if await transaction.llm.dequeue_unchanged("summary", versions) != set(versions):
                 raise Conflict("Some of these messages were taken, or changed, meanwhile.")
-            # Superseded sources are linked, too: they may become current again.
-            links = [Link(target_id=message.memory_id, relation=SUMMARY_RELATION) for message in summary.covers]
-            memory_id = await _told_in(transaction, summary.memory_id, each, links)
+            memory_id = await insert(transaction, self._caller, summary, draft)
             if memory_id is not None:
-                await self._note(transaction, memory_id, summary)
                 await enqueue_for_period(transaction, [memory_id])
                 layers = [MemoryType.SEMANTIC.value]
                 await watch_capacity(transaction, self._parts.capacities, layers, self._parts.clock())
-        # One compaction may be processed in several rounds.
-        if memory_id is not None and memory_id not in {each.memory_id for each in self.kept}:
-            self.kept.append(Kept(memory_id, summary.text))
+        if memory_id is not None:
+            self.kept[memory_id] = summary.text
 
-    def _draft(self, summary: SessionSummary, found: _Found) -> Draft:
+    async def _draft(self, summary: SessionSummary, found: _Pending) -> Draft | None:
         covers = summary.covers
         of = {message.memory_id for message in covers}
         rows = [row for row in found.rows if row["memory_id"] in of]
-        each = self._parts.draft(
-            StoreParams(
-                content=summary.content,
-                memory_type=MemoryType.SEMANTIC,
-                session_id=self._session_id,
-                user_id=shared(row["user_id"] for row in rows),
-                namespace=shared(row["namespace"] for row in rows),
-                timestamp=covers[-1].said_at,
-                tags=[SUMMARY_TAG],
-                metadata={
-                    "summarised_count": len(covers),
-                    "from": covers[0].said_at.isoformat(),
-                    "until": covers[-1].said_at.isoformat(),
-                    "provider": found.rules.provider,
-                    **summary.origin,
-                },
-                force=True,
-                supersede=False,
-            ),
-            self._caller,
-        )
-        each.columns.text.facts = [*summary.key_facts] or each.columns.text.facts
-        sources = [str(message.memory_id) for message in covers]
-        users = sorted({row["user_id"] for row in rows if row["user_id"] is not None})
-        of_these = digest_of((row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows)
         # Links to sources end when these are archived; the provenance keeps them.
-        each.columns.provenance |= {
+        provenance = {
             "form": SESSION_FORM,
-            "sources": sources,
-            "users": users,
-            "of": of_these,
+            "sources": [str(message.memory_id) for message in covers],
+            "users": sorted({row["user_id"] for row in rows if row["user_id"] is not None}),
+            "of": digest_of((row["memory_id"], row["content_hash"], row["superseded_by"] is None) for row in rows),
             "max_tokens": found.rules.max_tokens,
         }
-        return each
-
-    async def _note(self, transaction: MemoryTransaction, memory_id: UUID, summary: SessionSummary) -> None:
-        version = 1 if summary.memory_id is None else None
-        after = {"sources": [str(each.memory_id) for each in summary.covers], "by": summary.by}
-        if summary.degraded is not None:
-            after["degraded"] = summary.degraded
-        source = self._caller.token_id, self._caller.trace_id
-        await transaction.history.append(Change(memory_id, "summarise", version, *source, {}, after))
-
-
-async def _told_in(
-    transaction: MemoryTransaction, memory_id: UUID | None, new: Draft | None, links: Sequence[Link]
-) -> UUID | None:
-    if new is not None:
-        memory = NewMemory(mint_memory_id(), new.columns, links)
-        await transaction.insert([memory])
-        return memory.memory_id
-    if memory_id is not None:
-        await transaction.links.add(memory_id, links)
-    return memory_id
+        metadata = {
+            "summarised_count": len(covers),
+            "from": covers[0].timestamp.isoformat(),
+            "until": covers[-1].timestamp.isoformat(),
+            "provider": found.rules.provider,
+        }
+        return await drafted(
+            self._parts,
+            self._caller,
+            summary,
+            provenance,
+            metadata=metadata,
+            tags=[SUMMARY_TAG],
+            timestamp=covers[-1].timestamp,
+            session_id=self._session_id,
+            user_id=shared(row["user_id"] for row in rows),
+            namespace=shared(row["namespace"] for row in rows),
+        )
 
 
-async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int) -> EndOfSession:
-    """Summarizes the messages of an ended session that no summary covers, or enqueues a job for it.
+async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_tokens: int) -> Ended:
+    """Summarizes the pending messages of an ended session, or enqueues a job for it.
 
-    Without rules by extraction, in at most `max_tokens` a summary.
+    `max_tokens` of a summary apply if there are no rules.
     """
     otherwise = SummaryRules(trigger="session_end", max_tokens=max_tokens)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         # Serializes concurrent ends of one session.
         await transaction.llm.lock_session(session_id)
         rules = await transaction.llm.summary_rules() or otherwise
-        # Messages that were stored before the rules were set, or promoted just now, are not in the queue yet.
+        # Not pending yet: messages stored before the rules were set, or promoted just now.
         await transaction.llm.enqueue_session(session_id)
         rows = await transaction.llm.pending_messages(session_id, MOST_MESSAGES)
         later = bool(rows) and rules.provider in LLM_PROVIDERS and parts.summariser is not None
@@ -264,15 +192,13 @@ async def at_the_end(parts: MemoryParts, caller: Caller, session_id: str, max_to
     if not later:
         made = await SessionSummarizing(parts, caller, session_id, otherwise=otherwise).run()
         kept = made or await _last(parts, caller, session_id)
-        return EndOfSession(kept, "\n".join(each.text for each in kept), pending=False)
-    extractive = ExtractiveSummaryProvider(
-        ProviderParts(caller.agent_id, rules, parts.count_tokens, None, lambda failure: True)
-    )
-    meanwhile = await extractive.extracted([message_of(row) for row in rows])
-    return EndOfSession([], meanwhile.text, pending=True)
+        return Ended([*kept], "\n".join(kept.values()))
+    writer = SummaryWriter(parts, caller.agent_id, rules, parts.clock())
+    meanwhile = await writer.extracted([source_of(row) for row in rows])
+    return Ended(summary=meanwhile.text, summary_pending=True)
 
 
-async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kept]:
+async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> dict[UUID, str]:
     conditions = {"session_id": session_id, "tags": [SUMMARY_TAG], "current": True}
     page = await parts.storage.page(
         caller.agent_id,
@@ -285,24 +211,11 @@ async def _last(parts: MemoryParts, caller: Caller, session_id: str) -> list[Kep
         primary=True,
     )
     records = await parts.storage.get(caller.agent_id, [row["memory_id"] for row in page])
-    return [Kept(each.memory_id, each.content) for each in records.values()]
-
-
-def message_of(row: Row) -> Message:
-    """Returns a row as input of a summary."""
-    return Message(
-        row["memory_id"],
-        row["version"],
-        row["timestamp"],
-        row["speaker"],
-        row["content"],
-        row["relevance_score"],
-        row["superseded_by"] is None,
-    )
+    return {memory_id: record.content for memory_id, record in records.items()}
 
 
 def _compaction(row: Row) -> Compaction | None:
-    """Returns the caller's own summary; None if someone else wrote its metadata."""
+    """Returns None if someone else wrote the metadata."""
     said = row["compaction"]
     try:
         began = None if said.get("from") is None else datetime.fromisoformat(said["from"])
@@ -314,8 +227,6 @@ def _compaction(row: Row) -> Compaction | None:
 
 
 class Refreshing:
-    """Refreshes stale session summaries of one agent: one batch a run."""
-
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller
@@ -332,41 +243,29 @@ class Refreshing:
 
     async def _refresh(self, memory_id: UUID) -> None:
         for _ in range(MOST_LOOKS):
-            state = await self._look(memory_id)
-            if state is None or state.row is None:
+            async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
+                waiting = await transaction.summaries.pending("refresh", memory_id)
+                row = await transaction.summaries.summary_row(memory_id)
+                sources = await transaction.summaries.sources(memory_id)
+                rules = await transaction.llm.summary_rules()
+            if not waiting or row is None:
                 return
+            since = failing_since((each["failing_since"] for each in waiting), self._parts.clock())
+            state = SummaryState(row, sources, rules, "refresh", [memory_id], [memory_id], since)
             try:
-                await self._make(state, state.row)
+                await self._make(state, row)
             except (Conflict, NotFound):
                 continue
             return
         raise DependencyUnavailable("Others are at work on what this summary is of.", data={BUSY: True})
 
-    async def _look(self, memory_id: UUID) -> SummaryState | None:
-        async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            waiting = await transaction.summaries.pending("refresh", memory_id)
-            if not waiting:
-                return None
-            row = await transaction.summaries.summary_row(memory_id)
-            sources = await transaction.summaries.sources(memory_id)
-            rules = await transaction.llm.summary_rules()
-        since = failing_since((each["failing_since"] for each in waiting), self._parts.clock())
-        return SummaryState(row, sources, rules, "refresh", [memory_id], [memory_id], since)
-
     async def _make(self, state: SummaryState, row: Row) -> None:
         if state.stays:
             await keep(self._parts, self._caller, state)
             return
-        messages = [message_of(each) for each in state.sources]
-        summary = await new_content(self._parts, self._caller, state, _provider(state), messages)
-        if not summary.text:
-            await remove(self._parts, self._caller, state, row)
-            return
+        messages = [source_of(each) for each in state.sources]
+        provider = EXTRACTED if state.rules is None else state.rules.provider
+        summary = await new_content(self._parts, self._caller, state, provider, messages)
         provenance = {**row["provenance"], "of": state.digest}
         new = NewSummary(summary, metadata_of(row, summary), provenance, row["timestamp"])
-        await write(self._parts, self._caller, state, row, new)
-
-
-def _provider(state: SummaryState) -> str:
-    name = EXTRACTED if state.rules is None else state.rules.provider
-    return name if name in (EXTRACTED, AS_SAID) else BY_LLM
+        await write(self._parts, self._caller, state, row, new if summary.text else None)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import COMPACTION, PERIOD_TAG, SUMMARY_TAG
-from agentcore.memory.deriving.session_summaries import EndOfSession, at_the_end
+from agentcore.memory.deriving.session_summaries import Ended, at_the_end
 from agentcore.memory.forgetting import removing
 from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.memories import DeleteParams, RefusedStore, StoreParams, StoreResult
@@ -24,32 +24,19 @@ from agentcore.memory.params.sessions import (
     RefusedMessage,
 )
 from agentcore.memory.parts import MemoryParts
-from agentcore.memory.rows.memory_rows import Row
 from agentcore.memory.summaries.grounding import Spoken, remnants
 from agentcore.memory.summaries.summarizing import Source, Summary, summarize
 from agentcore.memory.writing.storing import Storing
 
 MOST_SUMMARISED = 1_000
-# Working memories of this importance, or with so many accesses, are promoted at the end of their session.
+# Parameters that apply to each message.
+OF_SESSION = ("session_id", "user_id", "namespace", "task_id", "tags", "force", "keep_reasoning")
+# Minimum importance or accesses of a working memory that is promoted at the end of its session.
 PROMOTED_IMPORTANCE, PROMOTED_USES = 0.7, 3
 
 
-@dataclass(frozen=True)
-class Ended:
-    """Result of ending a session: counts of its working memories, and the summaries."""
-
-    promoted_count: int
-    ended_count: int
-    summary_ids: Sequence[UUID]
-    summary: str
-    summary_pending: bool
-
-
 async def add(parts: MemoryParts, caller: Caller, params: AddSessionParams) -> tuple[list[StoreResult], list[str]]:
-    """Stores a memory for each message; returns results in order, and what was unavailable.
-
-    Raises DependencyUnavailable.
-    """
+    """Returns the results in order, and what was unavailable. Raises DependencyUnavailable."""
     items = [_refused(message) or _item(params, message) for message in params.messages]
     storing = Storing(parts, caller, items)
     return await storing.run(), storing.degraded
@@ -71,17 +58,12 @@ def _item(params: AddSessionParams, message: Message) -> StoreParams:
         "timestamp": message.timestamp,
         "importance": importance,
         "metadata": {**message.metadata, "role": message.role},
-        "session_id": params.session_id,
-        "user_id": params.user_id,
-        "namespace": params.namespace,
-        "task_id": params.task_id,
-        "tags": params.tags,
         "external_id": message.message_id,
-        "force": params.force,
-        "keep_reasoning": params.keep_reasoning,
+        **{name: getattr(params, name) for name in OF_SESSION},
     }
     if message.message_id is not None:
-        given["idempotency_key"] = _digest("message", params.session_id, message.message_id)
+        key = "\x1f".join(("message", params.session_id, message.message_id))
+        given["idempotency_key"] = hashlib.sha256(key.encode()).hexdigest()
     if "ttl_seconds" in params.model_fields_set:
         given["ttl_seconds"] = params.ttl_seconds
     return StoreParams(**given | _as_compaction(params, message))
@@ -101,11 +83,7 @@ def _as_compaction(params: AddSessionParams, message: Message) -> dict[str, Any]
 
 
 async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> Ended:
-    """Ends a session's working memory and stores summaries. Raises DependencyUnavailable.
-
-    Only current memories are promoted, with those that they superseded. Called again, it summarizes only what
-    was added since.
-    """
+    """Promotes or ends working memories, and summarizes new messages. Raises DependencyUnavailable."""
     async with parts.storage.transaction(caller.agent_id) as transaction:
         rows = await transaction.life.end_session(
             params.session_id,
@@ -116,17 +94,16 @@ async def end(parts: MemoryParts, caller: Caller, params: EndSessionParams) -> E
             trace_id=caller.trace_id,
         )
         await transaction.clusters.enqueue_late(row["memory_id"] for row in rows if row["promoted"])
-    await parts.working.forget(caller.agent_id, _tasks(rows))
+    tasks = sorted({row["task_id"] for row in rows if row["task_id"] is not None})
+    await parts.working.forget(caller.agent_id, tasks)
     promoted = sum(row["promoted"] for row in rows)
-    made = EndOfSession([], "", pending=False)
+    made = Ended()
     if params.summarize:
         made = await at_the_end(parts, caller, params.session_id, params.max_tokens)
-    kept = [each.memory_id for each in made.kept]
-    return Ended(promoted, len(rows) - promoted, kept, made.text, made.pending)
+    return replace(made, promoted_count=promoted, ended_count=len(rows) - promoted)
 
 
 async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]) -> list[MemoryRecord]:
-    """Returns the newest memories that match, oldest first."""
     rows = await parts.storage.page(
         caller.agent_id,
         conditions,
@@ -143,17 +120,18 @@ async def read(parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any]
 async def summary_of(
     parts: MemoryParts, caller: Caller, conditions: Mapping[str, Any], max_tokens: int
 ) -> tuple[Summary, int]:
-    """Returns a summary of what matches, and how many memories were read for it.
-
-    Beyond the maximum read, existing summaries represent the older memories.
-    """
+    """Returns a summary of the newest MOST_SUMMARISED memories and of older summaries; the number read."""
     conditions = {**conditions, "unflagged": True}
     records = await read(parts, caller, conditions)
     if len(records) == MOST_SUMMARISED and _tells_of_episodes(conditions):
         tags = {"memory_types": [MemoryType.SEMANTIC.value], "tags": [PERIOD_TAG, SUMMARY_TAG]}
         stored = await read(parts, caller, {**conditions, **tags})
         records = [*{each.memory_id: each for each in (*stored, *records)}.values()]
-    return await _summary(parts, _without_repetitions(records), max_tokens), len(records)
+    sources = [
+        Source(each.memory_id, each.timestamp, each.speaker, each.content, each.relevance_score)
+        for each in _without_repetitions(records)
+    ]
+    return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens), len(records)
 
 
 def _tells_of_episodes(conditions: Mapping[str, Any]) -> bool:
@@ -175,23 +153,6 @@ def _sources(record: MemoryRecord) -> set[UUID]:
     return {UUID(each) for each in record.provenance.get("sources", ())}
 
 
-async def _summary(parts: MemoryParts, records: Sequence[MemoryRecord], max_tokens: int) -> Summary:
-    sources = [
-        Source(record.memory_id, record.timestamp, record.speaker, record.content, record.relevance_score)
-        for record in records
-    ]
-    return await asyncio.to_thread(summarize, sources, max_tokens, parts.count_tokens)
-
-
 async def clear(parts: MemoryParts, caller: Caller, params: ClearParams) -> removing.Deleted:
-    """Deletes a session, a user or everything."""
     what = params.model_dump(exclude_none=True, exclude={"confirm"})
     return await removing.delete(parts, caller, DeleteParams(**what, confirm=True))
-
-
-def _tasks(rows: Sequence[Row]) -> list[str]:
-    return sorted({row["task_id"] for row in rows if row["task_id"] is not None})
-
-
-def _digest(*parts: str) -> str:
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()

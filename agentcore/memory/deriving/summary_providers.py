@@ -1,53 +1,39 @@
-"""The SummaryProvider protocol, its implementations and their table; those without a model are fallbacks."""
+"""Writes summaries: by extraction, by a language model, verbatim, or from the caller's own summaries."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Protocol
 from uuid import UUID
 
-from agentcore.errors import AgentCoreError, DependencyUnavailable
+from agentcore.errors import DependencyUnavailable
 from agentcore.limits import MAX_TEXT_CHARS
+from agentcore.memory.consequences.pending_work import gives_up
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
 from agentcore.memory.language.text import collapse
 from agentcore.memory.llm import Said, Summariser, SummaryRequest, WrittenSummary
 from agentcore.memory.models import JsonObject
-from agentcore.memory.summaries.grounding import SourceTexts, as_read, checked, tokens_of_text
+from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.memory_rows import Row
+from agentcore.memory.summaries.grounding import Checked, SourceTexts, as_read, checked, tokens_of_text
 from agentcore.memory.summaries.summarizing import Source, pieces, segments, summarize
 from agentcore.summary_rules import SummaryRules
 
 MOST_TOPICS, TOPIC_CHARS = 5, 80
-EXTRACTED, AS_SAID, CALLER = "extractive", "passthrough", "caller"
+# Providers of SummaryRules; `by` of a summary of the first two. Others ask a model.
+EXTRACTED, AS_SAID, BY_LLM = "extractive", "passthrough", "llm"
+# `by` of a caller's own summary.
+CALLER = "caller"
 NO_MODEL = "this service has no language model"
 TOO_LONG = "it was longer than a memory may be, and is cut"
 
 
 class ModelFailed(DependencyUnavailable):
-    """A model failed on these messages."""
-
-    def __init__(self, failure: DependencyUnavailable, segment: Sequence[Message]) -> None:
+    def __init__(self, failure: DependencyUnavailable, segment: Sequence[Source]) -> None:
         super().__init__(failure.message, data=failure.data)
         self.memory_ids = [each.memory_id for each in segment]
-
-
-@dataclass(frozen=True)
-class Message:
-    """A message of a session. A superseded one (`told` False) is covered by the summary, but not quoted."""
-
-    memory_id: UUID
-    version: int
-    said_at: datetime
-    speaker: str | None
-    text: str
-    importance: float
-    told: bool = True
-
-    @property
-    def line(self) -> str:
-        return f"{self.speaker}: {self.text}" if self.speaker else self.text
 
 
 @dataclass(frozen=True)
@@ -59,16 +45,8 @@ class Compaction:
     began: datetime | None
     ended: datetime
 
-    def covers(self, message: Message) -> bool:
-        return (self.began is None or self.began <= message.said_at) and message.said_at <= self.ended
-
-
-@dataclass(frozen=True)
-class Conversation:
-    """The messages of a session to summarize, oldest first."""
-
-    messages: Sequence[Message]
-    compactions: Sequence[Compaction] = ()
+    def covers(self, message: Source) -> bool:
+        return (self.began is None or self.began <= message.timestamp) and message.timestamp <= self.ended
 
 
 @dataclass(frozen=True)
@@ -76,7 +54,7 @@ class SessionSummary:
     """A summary of these messages. Empty text: nothing to say. `memory_id`: it is stored already."""
 
     text: str
-    covers: Sequence[Message]
+    covers: Sequence[Source]
     by: str
     topics: Sequence[str] = ()
     key_facts: Sequence[str] = ()
@@ -91,81 +69,91 @@ class SessionSummary:
 
     @property
     def origin(self) -> JsonObject:
-        """Metadata of how it was made."""
         told = {"by": self.by, "prompt": self.prompt, "degraded": self.degraded, "topics": [*self.topics]}
         return {name: value for name, value in told.items() if value}
 
-
-class SummaryProvider(Protocol):
-    """Summarizes the pending messages of a session."""
-
-    def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        """Yields summaries that together cover all messages. Raises DependencyUnavailable: retry later."""
+    @property
+    def history(self) -> JsonObject:
+        degraded = {} if self.degraded is None else {"degraded": self.degraded}
+        return {"by": self.by, **degraded}
 
 
 @dataclass(frozen=True)
-class ProviderParts:
-    """Inputs of a provider. `gives_up` says whether to fall back after a model's failure."""
+class SummaryWriter:
+    """Summarizes by these rules. `failing_since`: when requests to the model first failed."""
 
+    parts: MemoryParts
     agent_id: str
     rules: SummaryRules
-    count_tokens: Callable[[str], int]
-    summariser: Summariser | None
-    gives_up: Callable[[AgentCoreError], bool]
+    failing_since: datetime
 
+    async def of_session(
+        self, messages: Sequence[Source], compactions: Sequence[Compaction], *, only_compacted: bool = False
+    ) -> AsyncIterator[SessionSummary]:
+        """Yields summaries that together cover all messages, the caller's own first.
 
-class ExtractiveSummaryProvider:
-    """Selects the most informative sentences of the messages."""
+        `only_compacted`: other messages stay pending. Raises DependencyUnavailable: retry later.
+        """
+        rest = list(messages)
+        # Only `llm` summarizes again what the caller's own summaries cover.
+        for compaction in compactions if self.rules.provider != BY_LLM else ():
+            covered = [each for each in rest if compaction.covers(each)]
+            if covered:
+                yield SessionSummary(compaction.text, covered, CALLER, memory_id=compaction.memory_id)
+                rest = [each for each in rest if not compaction.covers(each)]
+        if only_compacted and self.rules.provider != BY_LLM:
+            return
+        if self.rules.provider == AS_SAID:
+            for segment in self._verbatim_pieces(rest):
+                yield self._as_said(segment)
+            return
+        for talk in segments(rest, self.rules.max_messages):
+            for segment in requests_of(talk):
+                by_code = self.rules.provider == EXTRACTED
+                yield await (self.extracted(segment) if by_code else self.by_model(segment))
 
-    def __init__(self, parts: ProviderParts) -> None:
-        self._parts = parts
+    async def in_one(self, messages: Sequence[Source], provider: str) -> SessionSummary:
+        """Returns one summary of all messages. Raises DependencyUnavailable: retry later."""
+        if provider == EXTRACTED:
+            return await self.extracted(messages)
+        if provider != AS_SAID:
+            return await self._in_one_by_model(messages)
+        if len([*self._verbatim_pieces(_current(messages))]) > 1:
+            return await self.extracted(messages)
+        return self._as_said(messages)
 
-    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        for segment in _segments(conversation.messages, self._parts.rules):
-            yield await self.extracted(segment)
-
-    async def extracted(self, segment: Sequence[Message], degraded: str | None = None) -> SessionSummary:
-        """Returns the summary of one segment."""
-        rules, sources = self._parts.rules, sources_of(segment)
-        made = await asyncio.to_thread(summarize, sources, rules.max_tokens, self._parts.count_tokens)
+    async def extracted(self, segment: Sequence[Source], degraded: str | None = None) -> SessionSummary:
+        most, count = self.rules.max_tokens, self.parts.count_tokens
+        made = await asyncio.to_thread(summarize, _current(segment), most, count)
         return SessionSummary(made.text, segment, EXTRACTED, degraded=degraded)
 
+    async def by_model(self, segment: Sequence[Source]) -> SessionSummary:
+        """Asks the model once, checks its answer, and falls back to extraction.
 
-class LlmSummaryProvider:
-    """Asks a language model; unsupported claims are removed, and lost names and numbers added."""
-
-    def __init__(self, parts: ProviderParts) -> None:
-        self._parts = parts
-        self._extractive = ExtractiveSummaryProvider(parts)
-
-    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        for segment in _segments(conversation.messages, self._parts.rules):
-            yield await self.summary(segment)
-
-    async def summary(self, segment: Sequence[Message]) -> SessionSummary:
-        """Returns the summary of one request. Raises DependencyUnavailable: retry later."""
-        model, parts = self._parts.summariser, self._parts
+        Raises ModelFailed: retry later.
+        """
+        model = self.parts.summariser
         if model is None:
-            return await self._extractive.extracted(segment, NO_MODEL)
-        read = await asyncio.to_thread(as_read, sources_of(segment))
+            return await self.extracted(segment, NO_MODEL)
+        read = await asyncio.to_thread(as_read, _current(segment))
         if not any(each.content for each in read):
             return SessionSummary("", segment, model.model)
         said = [Said(each.content, each.speaker, each.timestamp) for each in read]
-        wish = SummaryRequest(tokens_of_text(parts.rules.max_tokens), parts.rules.prompt)
+        request = SummaryRequest(tokens_of_text(self.rules.max_tokens), self.rules.prompt)
         try:
-            written = await model.summarise(said, wish, agent_id=parts.agent_id)
+            written = await model.summarise(said, request, agent_id=self.agent_id)
         except DependencyUnavailable as failure:
-            if not parts.gives_up(failure):
+            if not gives_up(failure, self.failing_since, self.parts.clock()):
                 raise ModelFailed(failure, segment) from failure
-            return await self._extractive.extracted(segment, failure.message)
-        summary = await asyncio.to_thread(self._checked, model, written, segment, read)
-        return summary if summary.text else await self._extractive.extracted(segment, summary.degraded)
+            return await self.extracted(segment, failure.message)
+        summary = await asyncio.to_thread(self._supported, model, written, segment, read)
+        return summary if summary.text else await self.extracted(segment, summary.degraded)
 
-    def _checked(
-        self, model: Summariser, written: WrittenSummary, segment: Sequence[Message], read: Sequence[Source]
+    def _supported(
+        self, model: Summariser, written: WrittenSummary, segment: Sequence[Source], read: Sequence[Source]
     ) -> SessionSummary:
-        most, count, texts = self._parts.rules.max_tokens, self._parts.count_tokens, SourceTexts(read)
-        found = checked(written.text, written.key_facts, texts, read, most, count)
+        texts = SourceTexts(read)
+        found = self._checked(written.text, written.key_facts, texts, read)
         topics = _distinct(collapse(each)[:TOPIC_CHARS] for each in written.topics if texts.holds(each))
         return SessionSummary(
             found.text,
@@ -177,78 +165,59 @@ class LlmSummaryProvider:
             degraded=found.degraded,
         )
 
+    def _checked(self, text: str, facts: Sequence[str], texts: SourceTexts, read: Sequence[Source]) -> Checked:
+        return checked(text, facts, texts, read, self.rules.max_tokens, self.parts.count_tokens)
 
-class PassthroughSummaryProvider:
-    """Stores the messages verbatim, several to a memory."""
+    async def _in_one_by_model(self, messages: Sequence[Source]) -> SessionSummary:
+        told = messages
+        while True:
+            made = [await self.by_model(piece) for piece in requests_of(told)]
+            if len(made) == 1:
+                return made[0] if told is messages else await self._of_all(made[0], messages)
+            summaries = [_as_source(each) for each in made if each.text]
+            if len(summaries) >= len(told):
+                return await self.extracted(messages)
+            told = summaries
 
-    def __init__(self, parts: ProviderParts) -> None:
-        self._parts = parts
+    async def _of_all(self, made: SessionSummary, messages: Sequence[Source]) -> SessionSummary:
+        if made.by == EXTRACTED:
+            return await self.extracted(messages, made.degraded)
+        read = await asyncio.to_thread(as_read, _current(messages))
+        found = await asyncio.to_thread(lambda: self._checked(made.text, made.key_facts, SourceTexts(read), read))
+        if not found.text:
+            return await self.extracted(messages, found.degraded)
+        degraded = made.degraded or found.degraded
+        return replace(made, text=found.text, key_facts=found.facts, covers=messages, degraded=degraded)
 
-    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        for segment in self._pieces(conversation.messages):
-            yield self._as_said(segment)
+    def _verbatim_pieces(self, messages: Sequence[Source]) -> Iterator[Sequence[Source]]:
+        sizes = [self.parts.count_tokens(each.line) for each in messages]
+        return pieces(messages, sizes, self.rules.max_tokens)
 
-    async def in_one(self, messages: Sequence[Message]) -> SessionSummary:
-        """Returns one summary: verbatim if a memory can contain that, else by extraction."""
-        told = [each for each in messages if each.told]
-        if len([*self._pieces(told)]) > 1:
-            return await ExtractiveSummaryProvider(self._parts).extracted(messages)
-        return self._as_said(messages)
-
-    def _pieces(self, messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
-        sizes = [self._parts.count_tokens(each.line) for each in messages]
-        return pieces(messages, sizes, self._parts.rules.max_tokens)
-
-    def _as_said(self, segment: Sequence[Message]) -> SessionSummary:
-        text = "\n".join(each.line for each in segment if each.told)
+    def _as_said(self, segment: Sequence[Source]) -> SessionSummary:
+        text = "\n".join(each.line for each in _current(segment))
         degraded = TOO_LONG if len(text) > MAX_TEXT_CHARS else None
         return SessionSummary(text, segment, AS_SAID, degraded=degraded)
 
 
-class CompactionAwareSummaryProvider:
-    """Uses the caller's own summaries, and another provider for the rest."""
-
-    def __init__(self, rest: SummaryProvider | None) -> None:
-        self._rest = rest
-
-    async def summaries(self, conversation: Conversation) -> AsyncIterator[SessionSummary]:
-        """Without another provider, messages outside the caller's summaries stay pending."""
-        rest = list(conversation.messages)
-        for compaction in conversation.compactions:
-            covered = [each for each in rest if compaction.covers(each)]
-            if covered:
-                yield SessionSummary(compaction.text, covered, CALLER, memory_id=compaction.memory_id)
-                rest = [each for each in rest if not compaction.covers(each)]
-        if rest and self._rest is not None:
-            async for summary in self._rest.summaries(replace(conversation, messages=rest, compactions=())):
-                yield summary
-
-
-# By name in the rules. Only `llm` summarizes again what the caller's own summaries cover.
-SUMMARY_PROVIDERS: Mapping[str, Callable[[ProviderParts], SummaryProvider]] = {
-    "extractive": lambda parts: CompactionAwareSummaryProvider(ExtractiveSummaryProvider(parts)),
-    "llm": LlmSummaryProvider,
-    "compaction_aware": lambda parts: CompactionAwareSummaryProvider(LlmSummaryProvider(parts)),
-    "passthrough": lambda parts: CompactionAwareSummaryProvider(PassthroughSummaryProvider(parts)),
-}
-
-
-def requests_of(messages: Sequence[Message]) -> Iterator[Sequence[Message]]:
+def requests_of(messages: Sequence[Source]) -> Iterator[Sequence[Source]]:
     """Splits the messages into pieces that fit one request."""
     return pieces(messages, [min(MEMORY_BYTES, size_bytes(each.line)) for each in messages], REQUEST_BYTES)
 
 
-def _segments(messages: Sequence[Message], rules: SummaryRules) -> Iterator[Sequence[Message]]:
-    for segment in segments(messages, rules.max_messages):
-        yield from requests_of(segment)
+def source_of(row: Row) -> Source:
+    memory = row["memory_id"], row["timestamp"], row["speaker"], row["content"], row["relevance_score"]
+    return Source(*memory, row["version"], row["superseded_by"] is None)
 
 
-def sources_of(segment: Sequence[Message]) -> list[Source]:
-    """Returns the messages that are current."""
-    return [
-        Source(each.memory_id, each.said_at, each.speaker, each.text, each.importance) for each in segment if each.told
-    ]
+def _current(messages: Sequence[Source]) -> list[Source]:
+    return [each for each in messages if each.current]
 
 
-def _distinct(texts: Iterator[str]) -> list[str]:
+def _as_source(summary: SessionSummary) -> Source:
+    last = summary.covers[-1]
+    text = "\n".join([summary.text, *summary.key_facts])
+    return Source(last.memory_id, last.timestamp, None, text, 0.5, last.version)
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
     return list({text.casefold(): text for text in texts if text}.values())

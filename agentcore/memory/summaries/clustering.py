@@ -21,7 +21,7 @@ from agentcore.memory.language.text import normal_form
 from agentcore.memory.lexical import terms
 
 FEWEST, MOST = 3, 50
-# Maximum size of a connected component that is compared pairwise; the oldest are kept.
+# Maximum size of a component that is compared pairwise; the oldest are kept.
 MOST_COMPARED = 400
 LEAST_COSINE, LEAST_MEAN_COSINE = 0.4, 0.55
 # Minimum share of the shorter one's keywords that the other has, too.
@@ -34,11 +34,7 @@ Scope = tuple[str | None, ...]
 
 @dataclass(frozen=True)
 class Episode:
-    """What clustering needs of a memory. Only memories of one `scope` (user, namespace, speaker) are
-    compared.
-
-    `names`: its entities; `digest`: of its content.
-    """
+    """A memory. `scope`: user, namespace, speaker; `names`: its entities; `digest`: of its content."""
 
     memory_id: UUID
     timestamp: datetime
@@ -51,7 +47,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class ExistingSummary:
-    """An existing cluster summary, its sources that exist, and the digest of their contents."""
+    """A cluster summary with its existing sources. `digest`: of their contents."""
 
     summary_id: UUID
     member_ids: frozenset[UUID]
@@ -60,17 +56,9 @@ class ExistingSummary:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Memories to summarize, oldest first, and the summary that the new one replaces."""
-
     members: tuple[Episode, ...]
     digest: str
     replaces: UUID | None
-
-
-@dataclass(frozen=True)
-class _Said:
-    topics: frozenset[str]
-    numbers: frozenset[str]
 
 
 def clusters(
@@ -79,27 +67,23 @@ def clusters(
     pairs: Iterable[tuple[UUID, UUID]],
     standing: Sequence[ExistingSummary],
 ) -> list[Cluster]:
-    """Returns the clusters without a summary or with a stale one; deterministic.
-
-    `vectors` are normalized; `pairs` are the candidates for comparison.
-    """
+    """Returns the clusters without a summary or with a stale one. `vectors` are normalized."""
     ordered = sorted(episodes, key=lambda each: (each.timestamp, each.memory_id))
     by_id = {each.memory_id: place for place, each in enumerate(ordered)}
     kept = [_Group([by_id[each] for each in sorted(held.member_ids) if each in by_id], held) for held in standing]
     found: list[Cluster] = []
-    for component in _components(len(ordered), _edges(pairs, by_id), kept):
+    edges = [(by_id[one], by_id[other]) for one, other in pairs if one in by_id and other in by_id]
+    for component in _components(len(ordered), edges, kept):
         found += _clusters_of([ordered[place] for place in component], vectors, standing)
     return found
 
 
 def cluster_digest(members: Iterable[Episode]) -> str:
-    """Digest of the memories and their contents."""
     told = sorted(f"{each.memory_id}:{each.digest}" for each in members)
     return hashlib.sha256("\n".join(told).encode()).hexdigest()
 
 
 def facts_of(facts: Iterable[str]) -> list[str]:
-    """Deduplicates facts by their words; the first one wins."""
     told: dict[str, str] = {}
     for fact in facts:
         told.setdefault(normal_form(fact), fact)
@@ -110,10 +94,6 @@ def facts_of(facts: Iterable[str]) -> list[str]:
 class _Group:
     places: list[int]
     standing: ExistingSummary | None = None
-
-
-def _edges(pairs: Iterable[tuple[UUID, UUID]], by_id: Mapping[UUID, int]) -> list[tuple[int, int]]:
-    return [(by_id[one], by_id[other]) for one, other in pairs if one in by_id and other in by_id]
 
 
 def _components(size: int, edges: Iterable[tuple[int, int]], kept: Sequence[_Group]) -> list[list[int]]:
@@ -186,24 +166,26 @@ def _first_groups(episodes: Sequence[Episode], standing: Sequence[ExistingSummar
 
 
 def _apart(episodes: Sequence[Episode], cosines: NDArray[np.float32]) -> NDArray[np.float64]:
-    said = [_said(each) for each in episodes]
+    numbers, topics = [_numbers(each) for each in episodes], [_topics(each) for each in episodes]
     apart = np.zeros((len(episodes), len(episodes)))
     for one, other in combinations(range(len(episodes)), 2):
         if (
             episodes[one].scope != episodes[other].scope
             or cosines[one, other] < LEAST_COSINE
             or _tell_of_others(episodes[one].names, episodes[other].names)
-            or _tell_of_others(said[one].numbers, said[other].numbers)
-            or not _overlap(said[one].topics, said[other].topics)
+            or _tell_of_others(numbers[one], numbers[other])
+            or not _overlap(topics[one], topics[other])
         ):
             apart[one, other] = apart[other, one] = 1.0
     return apart
 
 
-def _said(episode: Episode) -> _Said:
-    numbers = frozenset(each.strip(".,;:!?") for each in _NUMBERED.findall(episode.content.casefold()))
-    topics = terms(" ".join(each for each in episode.keywords if not _NUMBERED.fullmatch(each)))
-    return _Said(frozenset(topics), numbers)
+def _numbers(episode: Episode) -> frozenset[str]:
+    return frozenset(each.strip(".,;:!?") for each in _NUMBERED.findall(episode.content.casefold()))
+
+
+def _topics(episode: Episode) -> frozenset[str]:
+    return frozenset(terms(" ".join(each for each in episode.keywords if not _NUMBERED.fullmatch(each))))
 
 
 def _tell_of_others(one: frozenset[str], other: frozenset[str]) -> bool:

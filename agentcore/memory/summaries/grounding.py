@@ -1,9 +1,4 @@
-"""Checks a model's text against its sources. Pure.
-
-Drops sentences with names or numbers that the sources do not contain. Names, numbers and dates that the
-model lost are added verbatim, from the sentences that extraction would choose. Also keeps what an earlier
-summary said of sources that are gone.
-"""
+"""Checks a model's text against its sources; keeps lines of sources that are gone. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +23,7 @@ from agentcore.memory.summaries.summarizing import Source, summarize
 
 # Inflected forms match by prefix: "German" matches "Germany".
 _SAME_LETTERS = 4
-# Above this share of capitalized words, with few English function words, capitals do not mark names (German).
+# With more capitalized and fewer English words, capitals do not mark names (German).
 _MOST_CAPITALS, _LEAST_ENGLISH = 0.22, 0.2
 _LONG_WORD = 4
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
@@ -49,12 +44,10 @@ _ORDINARY = STOP_WORDS | OPENING_WORDS | NEVER_NAMES | frozenset(_OF_TELLING.spl
 
 def numbers_of(text: str) -> set[str]:
     """Returns the numbers of a text: 40,000 equals 40000, 1.5 differs from 15; 2026-06-01 contains 2026."""
-    found: Iterable[str] = _NUMBER.findall(text)
-    return {_plain(each) for each in found}
+    return {_plain(each) for each in _NUMBER.findall(text)}
 
 
-def numbers_told(text: str) -> set[str]:
-    """Returns numbers, number words included: "two dogs" contains 2."""
+def _numbers_told(text: str) -> set[str]:
     return numbers_of(text) | {str(NUMBER_WORDS[each]) for each in words(text) if each in NUMBER_WORDS}
 
 
@@ -65,20 +58,17 @@ def _plain(number: str) -> str:
 
 
 class SourceTexts:
-    """The sources of a claim: texts, speakers, times."""
-
     def __init__(self, sources: Sequence[Source]) -> None:
         texts = [each.content for each in sources]
         speakers = [each.speaker for each in sources if each.speaker is not None]
         self._words = {*words("\n".join([*texts, *speakers]))}
-        self._numbers = set().union(*map(numbers_told, texts))
+        self._numbers = set().union(*map(_numbers_told, texts))
         self._dates = self._numbers.union(*map(_dates, sources))
         self._beginnings = {word[:_SAME_LETTERS] for word in self._words}
         self._capitals_tell = _capitals_tell(texts)
 
     def holds(self, claim: str) -> bool:
-        """Whether the sources contain every number and name of the claim; days and years may be those of
-        timestamps."""
+        """Returns whether the sources contain all numbers and names; dates may be those of timestamps."""
         dates = " ".join(_DATE.findall(claim))
         rest = _DATE.sub(" ", claim)
         if not (numbers_of(dates) <= self._dates and numbers_of(rest) <= self._numbers):
@@ -98,10 +88,8 @@ class SourceTexts:
     def _begins(self, part: str) -> bool:
         if len(part) < _SAME_LETTERS or part[:_SAME_LETTERS] not in self._beginnings:
             return False
-        return any(each.startswith(part) or part.startswith(each) for each in self._long_words())
-
-    def _long_words(self) -> Iterator[str]:
-        return (each for each in self._words if len(each) >= _SAME_LETTERS)
+        long_words = (each for each in self._words if len(each) >= _SAME_LETTERS)
+        return any(each.startswith(part) or part.startswith(each) for each in long_words)
 
 
 def _names(claim: str) -> Iterator[str]:
@@ -144,10 +132,7 @@ Count = Callable[[str], int]
 
 @dataclass(frozen=True)
 class Checked:
-    """A checked summary with its facts, within the token limit. Empty text: unusable.
-
-    `degraded`: why it is unusable, or that something was dropped.
-    """
+    """A summary with its facts. Empty text: unusable. `degraded`: why, or that something was dropped."""
 
     text: str
     facts: Sequence[str] = ()
@@ -155,7 +140,6 @@ class Checked:
 
     @property
     def content(self) -> str:
-        """The text with its facts as a list."""
         return "\n".join([self.text, *(f"- {fact}" for fact in self.facts)])
 
 
@@ -172,16 +156,16 @@ def _said(source: Source) -> str:
 
 
 def tokens_of_text(max_tokens: int) -> int:
-    """Returns the share of a summary's tokens for the model's own words."""
     return max(1, int(max_tokens * TOLD_SHARE))
 
 
 def checked(
     text: str, facts: Sequence[str], texts: SourceTexts, sources: Sequence[Source], max_tokens: int, count: Count
 ) -> Checked:
-    """Returns the supported part of a model's text and facts, with the names and numbers it lost.
+    """Returns the supported part of a model's text and facts.
 
-    `texts` is built from `sources`. If they do not fit, the last facts are dropped.
+    Sentences that extraction would choose are added if the model lost their names, numbers or dates. If they
+    do not fit, the last facts are dropped. `texts` is built from `sources`.
     """
     told, left_out = texts.sentences(strip_all_reasoning(text))
     if not told:
@@ -189,22 +173,16 @@ def checked(
     room = tokens_of_text(max_tokens)
     said, kept = truncate_sentences(told, room, count), _facts(facts, texts)
     evidence = _evidence(sources, max_tokens - room, count)
-    if not _speak_of_it(evidence, _Told("\n".join([said, *kept]))):
+    told_by_model = _Told("\n".join([said, *kept]))
+    if evidence and not any(each.has_part_in(told_by_model) for each in evidence):
         return Checked("", degraded=LOST)
     while True:
-        lost = _lost(evidence, _Told("\n".join([said, *kept])))
+        told_by_model = _Told("\n".join([said, *kept]))
+        lost = [each.line for each in evidence if not each.stands_in(told_by_model)]
         found = Checked(said, [*kept, *lost], UNGROUNDED if left_out else None)
         if not kept or count(found.content) <= max_tokens:
             return found
         kept.pop()
-
-
-def _speak_of_it(evidence: Sequence[_Evidence], told: _Told) -> bool:
-    return not evidence or any(each.has_part_in(told) for each in evidence)
-
-
-def _lost(evidence: Sequence[_Evidence], told: _Told) -> list[str]:
-    return [each.line for each in evidence if not each.stands_in(told)]
 
 
 def _facts(facts: Sequence[str], texts: SourceTexts) -> list[str]:
@@ -216,7 +194,7 @@ def _facts(facts: Sequence[str], texts: SourceTexts) -> list[str]:
 class _Told:
     def __init__(self, text: str) -> None:
         self.words = {*words(text)}
-        self.numbers = numbers_told(text)
+        self.numbers = _numbers_told(text)
 
 
 @dataclass(frozen=True)
@@ -226,12 +204,11 @@ class _Evidence:
     numbers: set[str]
 
     def stands_in(self, told: _Told) -> bool:
-        """Whether the text contains a word of each name, and each number ("5 May 2023": May, 5, 2023)."""
+        """Returns whether the text contains a word of each name, and each number."""
         named = all(not name.isdisjoint(told.words) for name in self.names)
         return named and self.numbers <= told.numbers
 
     def has_part_in(self, told: _Told) -> bool:
-        """Whether the text contains any part of it."""
         named = any(not name.isdisjoint(told.words) for name in self.names)
         return named or not self.numbers.isdisjoint(told.numbers)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from heapq import heapify, heappop, heappush
 from itertools import pairwise
-from typing import Protocol, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from agentcore.memory.language.llm_text import truncate_tokens
@@ -33,19 +33,23 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class Source:
-    """A memory to summarize."""
+    """A memory to summarize. A superseded one is covered by the summary, but not quoted."""
 
     memory_id: UUID
     timestamp: datetime
     speaker: str | None
     content: str
     importance: float
+    version: int = 0
+    current: bool = True
+
+    @property
+    def line(self) -> str:
+        return f"{self.speaker}: {self.content}" if self.speaker else self.content
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The text, its tokens, and the memories quoted."""
-
     text: str
     token_count: int
     memory_ids: Sequence[UUID]
@@ -68,10 +72,7 @@ class _Sentence:
 
 
 def summarize(sources: Sequence[Source], max_tokens: int, count: Callable[[str], int]) -> Summary:
-    """Returns the most informative sentences within `max_tokens`, in order of time.
-
-    All sentences if they fit; if not even one fits, the start of the best one.
-    """
+    """Returns the best sentences within `max_tokens` by time; if none fits, the start of the best one."""
     chosen = _fitting(_best_first(_worth_saying(sources)), max_tokens, count)
     chosen.sort(key=lambda each: each.place)
     # Only a sentence that does not fit is selected alone.
@@ -97,7 +98,7 @@ def _fitting(found: Iterator[_Sentence], max_tokens: int, count: Callable[[str],
 
 
 def _best_first(waiting: list[_Sentence]) -> Iterator[_Sentence]:
-    """Yields the best sentence given those before it; lazily, since a sentence's value only falls."""
+    """Yields the best sentence given those before it; reweighs only the top: values only fall."""
     frequencies = Counter(term for each in waiting for term in each.terms)
     total = sum(frequencies.values())
     probability = {term: times / total for term, times in frequencies.items()}
@@ -151,23 +152,11 @@ def digest_of(said: Iterable[tuple[UUID, bytes, bool]]) -> str:
 
 
 def shared(values: Iterable[_Value]) -> _Value | None:
-    """Returns the value that all sources share, None if they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 
 
-class Timed(Protocol):
-    """Has a time."""
-
-    @property
-    def said_at(self) -> datetime:
-        """When it was said."""
-
-
-_Message = TypeVar("_Message", bound=Timed)
-
-
-def segments(messages: Sequence[_Message], max_messages: int) -> Iterator[Sequence[_Message]]:
+def segments(messages: Sequence[Source], max_messages: int) -> Iterator[Sequence[Source]]:
     """Splits messages into segments of at most `max_messages`, at pauses; long segments evenly."""
     for talk in _talks(messages):
         count = -(-len(talk) // max_messages)
@@ -175,11 +164,11 @@ def segments(messages: Sequence[_Message], max_messages: int) -> Iterator[Sequen
         yield from (talk[begin:end] for begin, end in pairwise(bounds))
 
 
-def _talks(messages: Sequence[_Message]) -> list[list[_Message]]:
-    talks: list[list[_Message]] = []
+def _talks(messages: Sequence[Source]) -> list[list[Source]]:
+    talks: list[list[Source]] = []
     for message in messages:
         talk = talks[-1] if talks else []
-        if not talk or (len(talk) >= FEWEST_MESSAGES and message.said_at - talk[-1].said_at >= PAUSE):
+        if not talk or (len(talk) >= FEWEST_MESSAGES and message.timestamp - talk[-1].timestamp >= PAUSE):
             talks.append([message])
         else:
             talk.append(message)
@@ -188,9 +177,9 @@ def _talks(messages: Sequence[_Message]) -> list[list[_Message]]:
     return talks
 
 
-def pieces(messages: Sequence[_Message], sizes: Sequence[int], most: int) -> Iterator[Sequence[_Message]]:
+def pieces(messages: Sequence[Source], sizes: Sequence[int], most: int) -> Iterator[Sequence[Source]]:
     """Splits messages into pieces of at most `most`; a larger message is alone."""
-    piece: list[_Message] = []
+    piece: list[Source] = []
     size = 0
     for message, own in zip(messages, sizes, strict=True):
         if piece and size + own > most:
