@@ -19,7 +19,7 @@ SECRET = "a benchmark's secret, long enough for HS256"  # noqa: S105
 FOR_SEARCHES = """
 SELECT (SELECT count(*) FROM lexical_deltas)
      + (SELECT count(*) FROM pg_index WHERE NOT indisvalid)
-     + ((SELECT count(*) FROM memories) >= 2000 AND NOT EXISTS (
+     + (EXISTS (SELECT FROM memories GROUP BY agent_id HAVING count(*) >= 2000) AND NOT EXISTS (
            SELECT FROM pg_class i JOIN pg_am m ON m.oid = i.relam
             WHERE i.relkind = 'i' AND m.amname IN ('hnsw', 'ivfflat')))::int
 """
