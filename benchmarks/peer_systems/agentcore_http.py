@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 
-import httpx
 import psycopg
 from driver import Options, Row, Server, System, run
 
@@ -44,32 +44,23 @@ class AgentCore(System):
             **options.environment,
         }
         self.database, self.settings, self.stack = options.database, settings, stack
-        self.headers: dict[str, Row] = {}
+        self.tokens: dict[str, str] = {}
         await self.start({})
 
     async def start(self, more: dict[str, str]) -> None:
         arguments = ["-m", "agentcore", "serve", "--migrate", "--port", "{port}"]
         self.server = Server(arguments, {**self.settings, **more})
-        limits = httpx.Limits(max_connections=200)
-        client = httpx.AsyncClient(base_url=self.server.url, timeout=600, limits=limits)
-        self.client = await self.stack.enter_async_context(client)
-        await self.server.start(self.stack, self.answers)
-
-    async def answers(self) -> bool:
-        try:
-            return (await self.client.get("/readyz")).status_code == 200
-        except httpx.TransportError:
-            return False
+        await self.server.start(self.stack, "/readyz")
 
     async def call(self, user: str, method: str, params: Row) -> Row:
-        if user not in self.headers:
-            token = mint_token(SECRET, user, ["memory:read", "memory:write"], 86_400, now=time.time())
-            self.headers[user] = {"authorization": f"Bearer {token}"}
+        if user not in self.tokens:
+            self.tokens[user] = mint_token(SECRET, user, ["memory:read", "memory:write"], 86_400, now=time.time())
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        answer = (await self.client.post("/api/v1/jsonrpc", json=body, headers=self.headers[user])).json()
-        if "error" in answer:
-            raise RuntimeError(f"{method}: {answer['error']}")
-        result: Row = answer["result"]
+        _, answer = await self.server.http.request("POST", "/api/v1/jsonrpc", body, self.tokens[user])
+        reply = json.loads(answer)
+        if "error" in reply:
+            raise RuntimeError(f"{method}: {reply['error']}")
+        result: Row = reply["result"]
         return result
 
     async def store(self, user: str, rows: Sequence[Row]) -> None:

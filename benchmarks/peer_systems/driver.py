@@ -13,7 +13,7 @@ import socket
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -71,25 +71,68 @@ class System(ABC):
         return [os.getpid()]
 
 
+class Http:
+    """JSON over kept connections: a general client would take as much of the machine as some systems' searches."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def request(self, method: str, path: str, body: Row | None = None, token: str = "") -> tuple[int, bytes]:
+        """Returns the status and the body of the response. Raises OSError if the server does not answer."""
+        sent = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{self._port}\r\ncontent-type: application/json\r\n"
+        head += f"authorization: Bearer {token}\r\n" if token else ""
+        message = f"{head}content-length: {len(sent)}\r\n\r\n".encode() + sent
+        while self._free:
+            reader, writer = self._free.pop()
+            try:
+                return await self._exchange(reader, writer, message)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                # The server has closed an idle connection.
+                writer.close()
+        return await self._exchange(*await asyncio.open_connection("127.0.0.1", self._port), message)
+
+    async def _exchange(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, message: bytes
+    ) -> tuple[int, bytes]:
+        writer.write(message)
+        status, _, lines = (await reader.readuntil(b"\r\n\r\n")).decode().lower().partition("\r\n")
+        fields = dict(line.split(": ", 1) for line in lines.split("\r\n") if line)
+        answer = await reader.readexactly(int(fields["content-length"]))
+        if fields.get("connection") == "close":
+            writer.close()
+        else:
+            self._free.append((reader, writer))
+        return int(status.split()[1]), answer
+
+    async def answers(self, path: str) -> bool:
+        """Checks whether a GET returns 200."""
+        try:
+            return (await self.request("GET", path))[0] == 200
+        except (OSError, asyncio.IncompleteReadError):
+            return False
+
+
 class Server:
     """A system that runs as an HTTP server on a free port; arguments contain `{port}`."""
 
     def __init__(self, arguments: Sequence[str], environment: dict[str, str]) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port: int = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.http = Http(self.port)
         self._arguments = [each.format(port=self.port) for each in arguments]
         self._environment = {**os.environ, **environment}
 
-    async def start(self, stack: AsyncExitStack, answers: Callable[[], Awaitable[bool]]) -> None:
-        """Starts it, and returns once `answers` is true. Raises RuntimeError if it ends before."""
+    async def start(self, stack: AsyncExitStack, ready: str) -> None:
+        """Starts it, and returns once a GET of `ready` succeeds. Raises RuntimeError if it ends before."""
         self.process = await asyncio.create_subprocess_exec(
             sys.executable, *self._arguments, env=self._environment, stdout=sys.stderr
         )
         stack.push_async_callback(self.stop)
         async with asyncio.timeout(START_SECONDS):
             while True:
-                if await answers():
+                if await self.http.answers(ready):
                     return
                 if self.process.returncode is not None:
                     raise RuntimeError("the server ended")

@@ -9,6 +9,7 @@ fusion of vectors, words, links and times.
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import socket
@@ -17,7 +18,6 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-import httpx
 import pg0
 from driver import Options, Row, Server, System, run
 
@@ -66,26 +66,23 @@ class Hindsight(System):
             "HINDSIGHT_API_LOG_LEVEL": "warning",
         }
         self.server = Server(["-m", "hindsight_api.main", "--host", "127.0.0.1", "--port", "{port}"], settings)
-        limits = httpx.Limits(max_connections=200)
-        client = httpx.AsyncClient(base_url=self.server.url, timeout=600, limits=limits)
-        self.client = await stack.enter_async_context(client)
-        await self.server.start(stack, self.answers)
+        await self.server.start(stack, "/health")
 
-    async def answers(self) -> bool:
-        try:
-            return (await self.client.get("/health")).status_code == 200
-        except httpx.TransportError:
-            return False
+    async def call(self, method: str, path: str, body: Row) -> Row:
+        status, answer = await self.server.http.request(method, path, body)
+        if status != 200:
+            raise RuntimeError(f"{path}: {status} {answer[:500]!r}")
+        reply: Row = json.loads(answer)
+        return reply
 
     async def store(self, user: str, rows: Sequence[Row]) -> None:
         items = [{"content": row["text"], "timestamp": row["at"], "document_id": row["id"]} for row in rows]
-        answer = await self.client.post(f"/v1/default/banks/{user}/memories", json={"items": items, "async": False})
-        answer.raise_for_status()
+        await self.call("POST", f"/v1/default/banks/{user}/memories", {"items": items, "async": False})
 
     async def search(self, user: str, query: Row, k: int) -> list[str]:
         asked = {"query": query["text"], "query_timestamp": query.get("at")}
-        answer = await self.client.post(f"/v1/default/banks/{user}/memories/recall", json=asked)
-        return [each["document_id"] for each in answer.raise_for_status().json()["results"]][:k]
+        found = await self.call("POST", f"/v1/default/banks/{user}/memories/recall", asked)
+        return [each["document_id"] for each in found["results"]][:k]
 
     def processes(self) -> list[int]:
         return [self.server.process.pid]
