@@ -1,7 +1,4 @@
-"""import and export: streams memories as JSONL, any number of them; imports another system's export.
-
-For an export it selects the format, numbers its records, and resumes after the last run.
-"""
+"""import and export: memories as JSONL, and the exports of other systems, streamed."""
 
 from __future__ import annotations
 
@@ -10,12 +7,12 @@ import json
 import math
 import os
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any, BinaryIO, Literal
 
 import typer
 from pydantic import ValidationError
@@ -24,35 +21,32 @@ from agentcore.cli import INTERRUPTED, options
 from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
 from agentcore.cli.calls import ask
 from agentcore.cli.importing import Import, Tally, progress
-from agentcore.cli.imports import Broken, Form, Found, LeftOut, Piece, hint, key_of, likely_form
+from agentcore.cli.imports import Broken, Form, LeftOut, Piece, hint, key_of, likely_form
+from agentcore.cli.imports.conversations import CHATGPT, CLAUDE
 from agentcore.cli.imports.export_files import STDIN, BadJson, Element, elements, opened, standard_input
+from agentcore.cli.imports.memory_stores import KAGENT, LANGGRAPH, MEM0
 from agentcore.cli.lines import Line, NumberedLine, line_of, problem_of, read_lines
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, InvalidParams
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.memories import ListParams
-from agentcore.registry import resolve
 
+FORMS: Mapping[str, Form] = {
+    "chatgpt": CHATGPT,
+    "claude": CLAUDE,
+    "kagent": KAGENT,
+    "langgraph": LANGGRAPH,
+    "mem0": MEM0,
+}
+FormName = Literal["chatgpt", "claude", "kagent", "langgraph", "mem0"]
 STDOUT = Path("-")
 PAGE = 250
 PATIENT_ATTEMPTS = 8
 BATCH_TIMEOUT_SECONDS = 300.0
+BEGINNING_BYTES = 65_536
+_ZIP = b"PK\x03\x04"
 _OTHERS = "What another system exported"
-_User = Annotated[
-    str | None,
-    typer.Option(
-        "--user", metavar="ID", rich_help_panel=_OTHERS, help="User of memories for which the file names none."
-    ),
-]
-_Namespace = Annotated[
-    str | None,
-    typer.Option(
-        "--namespace",
-        metavar="NAME",
-        rich_help_panel=_OTHERS,
-        help="Namespace of memories for which the file names none.",
-    ),
-]
+_FORM_NAMES = "chatgpt, claude, kagent, langgraph or mem0"
 
 
 @app.command(
@@ -80,18 +74,12 @@ def import_lines(
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first line that cannot be stored.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also store small talk and duplicates.")] = False,
     form: Annotated[
-        str | None,
-        typer.Option(
-            "--from",
-            metavar="FORM",
-            rich_help_panel=_OTHERS,
-            help="Format of the file: chatgpt, claude, kagent, langgraph or mem0.",
-        ),
+        FormName | None,
+        typer.Option("--from", metavar="FORM", rich_help_panel=_OTHERS, help=f"Format of the file: {_FORM_NAMES}."),
     ] = None,
     report: Annotated[
         Path | None,
         typer.Option(
-            "--report",
             metavar="FILE",
             dir_okay=False,
             rich_help_panel=_OTHERS,
@@ -101,15 +89,22 @@ def import_lines(
     state: Annotated[
         Path | None,
         typer.Option(
-            "--state",
             metavar="FILE",
             dir_okay=False,
             rich_help_panel=_OTHERS,
             help="Save the position in this file, and resume from it the next time.",
         ),
     ] = None,
-    user: _User = None,
-    namespace: _Namespace = None,
+    user: Annotated[
+        str | None,
+        typer.Option(metavar="ID", rich_help_panel=_OTHERS, help="User of memories for which the file names none."),
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", rich_help_panel=_OTHERS, help="Namespace of memories for which the file names none."
+        ),
+    ] = None,
 ) -> None:
     """Store a conversation, one memory a line, or what another system exported.
 
@@ -121,30 +116,52 @@ def import_lines(
     _check(context, file, form, state, beside=bool(report or state or more))
     tally = Tally()
 
-    async def lines(memory: MemoryClient) -> None:
-        importing = Import(memory, tally, strict=strict, forced=force)
-        with _source(file) as (source, size), progress(size, "lines") as advance:
-            refuse_other_forms(source)
-            for numbered in read_lines(source, hint=hint):
-                await importing.take(numbered)
-                advance(numbered)
-            await importing.finish()
-            await importing.link()
-
-    async def exported(memory: MemoryClient) -> None:
-        await import_export(memory, file, form or "", tally, strict=strict, forced=force, state=state, more=more)
+    async def run(memory: MemoryClient) -> None:
+        if form is None:
+            await _import_lines(Import(memory, tally, strict=strict, forced=force), file)
+            return
+        position = Position(state, file, form=form, forced=force, **more)
+        importing = Import(memory, tally, strict=strict, forced=force, unit="record", passed=position.write)
+        await _import_records(importing, tally, file, form, position, more)
 
     with _reported(tally, report, unit="line" if form is None else "record", strict=strict):
-        ask(
-            context,
-            lines if form is None else exported,
-            max_attempts=PATIENT_ATTEMPTS,
-            timeout_seconds=BATCH_TIMEOUT_SECONDS,
-        )
+        ask(context, run, max_attempts=PATIENT_ATTEMPTS, timeout_seconds=BATCH_TIMEOUT_SECONDS)
     if not options.printed_as_json(context, tally.as_json()):
         tally.report()
     if tally.outcomes["failed"]:
         raise typer.Exit(FAILED)
+
+
+async def _import_lines(importing: Import, file: Path) -> None:
+    with _source(file) as (source, size), progress(size, "lines") as advance:
+        refuse_other_forms(source)
+        for numbered in read_lines(source, hint=hint):
+            await importing.take(numbered)
+            advance(numbered)
+        await importing.finish()
+        await importing.link()
+
+
+async def _import_records(
+    importing: Import, tally: Tally, file: Path, form: str, position: Position, more: Mapping[str, str]
+) -> None:
+    done = position.read()
+    if done:
+        say(f"going on after record {done}")
+    with opened(file, FORMS[form]) as export, progress(export.size, "records") as advance:
+        for other in export.others:
+            tally.leave_out("another file of the export", other)
+        for numbered in numbered_lines(form, export.sources, now=datetime.now(UTC), more=more):
+            position.reached(numbered)
+            if numbered.number <= done:
+                continue
+            if numbered.left_out is not None:
+                tally.leave_out(numbered.left_out, f"record {numbered.number} {numbered.place}".rstrip())
+                continue
+            await importing.take(numbered)
+            advance(numbered)
+        await importing.finish()
+    position.write_last()
 
 
 @contextmanager
@@ -266,47 +283,15 @@ def _target(file: Path | None, *, overwrite: bool) -> Iterator[BinaryIO]:
         draft.unlink(missing_ok=True)
 
 
-_HERE = "agentcore.cli.imports"
-# name -> module:form.
-FORMS: Mapping[str, str] = {
-    "chatgpt": f"{_HERE}.conversations:CHATGPT",
-    "claude": f"{_HERE}.conversations:CLAUDE",
-    "kagent": f"{_HERE}.memory_stores:KAGENT",
-    "langgraph": f"{_HERE}.memory_stores:LANGGRAPH",
-    "mem0": f"{_HERE}.memory_stores:MEM0",
-}
-
-
-def form_named(name: str) -> Form:
-    """Returns the format with this name, or at the path `module:attribute`. Raises ConfigurationError."""
-    form: Form = resolve(name, FORMS, kind="form of an import")
-    return form
-
-
 def numbered_lines(
-    name: str,
-    sources: Sequence[BufferedIOBase],
-    *,
-    now: datetime,
-    more: Mapping[str, Any],
-    leave_out: Callable[[int, LeftOut], None],
+    name: str, sources: Sequence[BufferedIOBase], *, now: datetime, more: Mapping[str, Any]
 ) -> Iterator[NumberedLine]:
-    """Yields a line for each memory, or its problem; `more` are defaults for missing fields.
+    """Yields a line for each memory, its problem, or why it is left out; `more` are defaults for missing fields.
 
     Numbers count the records of the file, also skipped ones: they are stable for the same file. Memories of
     one record, such as a conversation, share its number.
     """
-    for number, piece, end in _pieces(name, sources, now):
-        if isinstance(piece, LeftOut):
-            leave_out(number, piece)
-        elif isinstance(piece, Broken):
-            yield NumberedLine(number, end, None, "", piece.problem, cut_off=piece.cut_off)
-        else:
-            yield _line(name, piece, number, end, more)
-
-
-def _pieces(name: str, sources: Sequence[BufferedIOBase], now: datetime) -> Iterator[tuple[int, Piece, int]]:
-    form = form_named(name)
+    form = FORMS[name]
     number = before = 0
     for source in sources:
         end = 0
@@ -314,11 +299,10 @@ def _pieces(name: str, sources: Sequence[BufferedIOBase], now: datetime) -> Iter
             for element in elements(source, form.arrays):
                 number, end = number + 1, element.end
                 for piece in _parsed(form, element, now):
-                    yield number, _hinted(piece, element.value, name), before + end
+                    yield _numbered(name, piece, element.value, number, before + end, more)
         except BadJson as problem:
             number += 1
-            cut = Broken(f"{problem}: nothing after it could be read", cut_off=True)
-            yield number, cut, before + end
+            yield NumberedLine(number, before + end, problem=f"{problem}: nothing after it could be read", cut_off=True)
         before += end
 
 
@@ -332,19 +316,16 @@ def _parsed(form: Form, element: Element, now: datetime) -> Iterator[Piece]:
         yield Broken("is nested too deeply")
 
 
-def _hinted(piece: Piece, value: Any, name: str) -> Piece:
-    return Broken(f"{piece.problem}{hint(value, read_as=name)}") if isinstance(piece, Broken) else piece
-
-
-def _line(name: str, found: Found, number: int, end: int, more: Mapping[str, Any]) -> NumberedLine:
-    key = f"import:{name}:{key_of(found.key, *sorted(more.items()))}"
+def _numbered(name: str, piece: Piece, value: Any, number: int, end: int, more: Mapping[str, Any]) -> NumberedLine:
+    if isinstance(piece, LeftOut):
+        return NumberedLine(number, end, left_out=piece.reason, place=piece.place)
+    if isinstance(piece, Broken):
+        return NumberedLine(number, end, problem=f"{piece.problem}{hint(value, read_as=name)}")
+    key = f"import:{name}:{key_of(piece.key, *sorted(more.items()))}"
     try:
-        return NumberedLine(number, end, Line.model_validate({**more, **found.line}), key)
+        return NumberedLine(number, end, Line.model_validate({**more, **piece.line}), key)
     except ValidationError as error:
-        return NumberedLine(number, end, None, "", problem_of(error))
-
-
-_ZIP = b"PK\x03\x04"
+        return NumberedLine(number, end, problem=problem_of(error))
 
 
 def refuse_other_forms(source: BufferedReader) -> None:
@@ -361,8 +342,7 @@ def refuse_other_forms(source: BufferedReader) -> None:
 def _advice(likely: str | None) -> str:
     if likely is not None:
         return f"it looks like an export of {likely}: add --from {likely}."
-    *names, last = sorted(FORMS)
-    return f"if another system exported it, say which with --from {', '.join(names)} or {last}."
+    return f"if another system exported it, say which with --from {_FORM_NAMES}."
 
 
 def _likely(source: BufferedReader) -> str | None:
@@ -372,19 +352,17 @@ def _likely(source: BufferedReader) -> str | None:
     return None
 
 
-BEGINNING_BYTES = 65_536
-
-
 class Position:
-    """The last record of a file up to which all is stored; 0 for another or a changed file.
+    """The last record of a file up to which all is stored, in a state file; 0 for another or a changed file.
 
     Without a state file it is always 0.
     """
 
-    def __init__(self, kept: Path | None, file: Path, **how: Any) -> None:
-        self._kept = kept
+    def __init__(self, state: Path | None, file: Path, **how: Any) -> None:
+        self._state = state
+        self._current = 0
         self._most: float = math.inf
-        if kept is None:
+        if state is None:
             return
         with file.open("rb") as source:
             beginning = hashlib.sha256(source.read(BEGINNING_BYTES)).hexdigest()
@@ -392,77 +370,36 @@ class Position:
 
     def read(self) -> int:
         """Returns the number of that record. Raises AgentCoreError."""
-        if self._kept is None:
+        if self._state is None:
             return 0
         try:
-            held = json.loads(self._kept.read_bytes())
+            stored = json.loads(self._state.read_bytes())
+            position = int(stored["position"])
         except FileNotFoundError:
             return 0
-        except (OSError, ValueError) as cause:
-            raise AgentCoreError(f"Cannot read {self._kept}: it is no state of an import.") from cause
-        position = held.get("position") if isinstance(held, dict) else None
-        if not isinstance(position, int):
-            raise AgentCoreError(f"Cannot read {self._kept}: it is no state of an import.")
-        return position if held == {**self._of, "position": position} else 0
+        except (OSError, ValueError, TypeError, KeyError) as cause:
+            raise AgentCoreError(f"Cannot read {self._state}: it is no state of an import.") from cause
+        return position if stored == {**self._of, "position": position} else 0
 
-    def stay_before(self, number: int) -> None:
-        """Limits the position to before this record: the next run reads it again."""
-        self._most = min(self._most, number - 1)
+    def reached(self, numbered: NumberedLine) -> None:
+        """Notes the record that is read. A record that is cut off is read again by the next run."""
+        self._current = numbered.number
+        if numbered.cut_off:
+            self._most = min(self._most, numbered.number - 1)
 
     def write(self, number: int) -> None:
-        """Writes the position atomically."""
-        if self._kept is None:
+        """Writes the position. The current record may have more memories: the next run reads it again."""
+        self._write(min(number, self._current - 1))
+
+    def write_last(self) -> None:
+        self._write(self._current)
+
+    def _write(self, number: int) -> None:
+        if self._state is None:
             return
-        number = int(min(number, self._most))
-        draft = self._kept.with_name(f".{self._kept.name}.part")
+        draft = self._state.with_name(f".{self._state.name}.part")
         try:
-            draft.write_text(json.dumps({**self._of, "position": number}), encoding="utf-8")
-            draft.replace(self._kept)
+            draft.write_text(json.dumps({**self._of, "position": int(min(number, self._most))}), encoding="utf-8")
+            draft.replace(self._state)
         except OSError as cause:
-            raise AgentCoreError(f"Cannot write {self._kept}: {cause.strerror or cause}.") from cause
-
-
-async def import_export(
-    memory: MemoryClient,
-    file: Path,
-    form: str,
-    tally: Tally,
-    *,
-    strict: bool,
-    forced: bool,
-    state: Path | None,
-    more: Mapping[str, str],
-) -> None:
-    """Stores the records of the file; `more` are defaults for missing fields.
-
-    With a `state` it resumes after the last record that was stored from this file.
-    """
-    position = Position(state, file, form=form, forced=forced, **more)
-    done = last = position.read()
-    if done:
-        say(f"going on after record {done}")
-
-    def leave_out(number: int, piece: LeftOut) -> None:
-        nonlocal last
-        if number > done:
-            last = number
-            tally.leave_out(piece.reason, f"record {number} {piece.place}".rstrip())
-
-    def passed(number: int) -> None:
-        # The current record may have more memories: the next run reads it again.
-        position.write(min(number, last - 1))
-
-    importing = Import(memory, tally, strict=strict, forced=forced, unit="record", passed=passed)
-    with opened(file, form_named(form)) as export, progress(export.size, "records") as advance:
-        for other in export.others:
-            tally.leave_out("another file of the export", other)
-        lines = numbered_lines(form, export.sources, now=datetime.now(UTC), more=more, leave_out=leave_out)
-        for numbered in lines:
-            if numbered.cut_off:
-                position.stay_before(numbered.number)
-            if numbered.number > done:
-                last = numbered.number
-                await importing.take(numbered)
-                advance(numbered)
-        await importing.finish()
-    position.write(last)
+            raise AgentCoreError(f"Cannot write {self._state}: {cause.strerror or cause}.") from cause

@@ -353,12 +353,6 @@ async def test_an_import_again_ties_what_is_still_there(serving: Serving, memory
         assert told(await everything(copy)) == {says: left[says] for says in left if says != first.content}
 
 
-def test_alias_lines_of_an_older_export_are_skipped(serving: Serving, agent_id: str) -> None:
-    said = '{"text": "We run Kubernetes in Frankfurt."}\n{"alias": "k8s", "means": "Kubernetes"}\n'
-    done = serving.cli("import", "-", "--agent", agent_id, said=said)
-    assert (done.returncode, tally(done)) == (0, {"stored": 1})
-
-
 async def test_a_link_made_between_two_exports_stores_nothing_again(
     serving: Serving, memory: MemoryClient, agent_id: str
 ) -> None:

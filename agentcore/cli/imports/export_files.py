@@ -30,46 +30,30 @@ MAX_UNPACKED_BYTES = 8 * 1_073_741_824
 _ENCRYPTED = 1
 
 
-class _Interruptible(RawIOBase):
-    """A file wrapper for a coroutine of asyncio.run: Ctrl-C also interrupts a read that blocks.
-
-    asyncio turns the first Ctrl-C into a cancellation, which a coroutine does not see while it blocks.
-    """
-
-    def __init__(self, source: BufferedIOBase) -> None:
-        self._source = source
+class _InterruptibleInput(RawIOBase):
+    """Standard input for a coroutine. Ctrl-C interrupts a blocking read; asyncio would only cancel the task."""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target: Any) -> int:
-        """Reads available bytes, at least one. Raises KeyboardInterrupt, also for a Ctrl-C just before."""
-        view = memoryview(target)
-        with _raising_ctrl_c():
-            raw = self._source.read1(len(view))
-        view[: len(raw)] = raw
+        usual = signal.getsignal(signal.SIGINT)
+        if usual != signal.SIG_IGN:  # inherited, as in the background of a script
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # Ctrl-C just before
+                raise KeyboardInterrupt
+            raw = cast(BufferedReader, sys.stdin.buffer).read1(len(target))
+        finally:
+            signal.signal(signal.SIGINT, usual)
+        target[: len(raw)] = raw
         return len(raw)
 
 
-@contextmanager
-def _raising_ctrl_c() -> Iterator[None]:
-    usual = signal.getsignal(signal.SIGINT)
-    if usual == signal.SIG_IGN:  # inherited, as in the background of a script
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise KeyboardInterrupt
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
-
-
 def standard_input() -> BufferedReader:
-    """Returns stdin for a coroutine of asyncio.run: Ctrl-C also interrupts a read that blocks."""
-    return BufferedReader(_Interruptible(cast(BufferedIOBase, sys.stdin.buffer)))
+    """Returns stdin for a coroutine of asyncio.run."""
+    return BufferedReader(_InterruptibleInput())
 
 
 @dataclass(frozen=True)
