@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Column
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, group, printable, say, show
-from agentcore.cli.calls import ask, call
+from agentcore.cli.app import (
+    FAILED,
+    MEMORIES,
+    MEMORY_ID,
+    app,
+    counted,
+    examples,
+    fail,
+    group,
+    is_confirmed,
+    say,
+    say_more,
+    show,
+)
+from agentcore.cli.calls import answer, ask, call
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, NotAuthorised
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.archived import (
+    ArchivedMemory,
     ArchivedParams,
-    ArchivedResult,
     EraseParams,
     EraseResult,
     RestoreParams,
@@ -57,18 +68,16 @@ archives = group("archive", MEMORIES)
 )
 @options.client
 @options.filters(ArchivedParams)
-@options.fields(ArchivedParams, "limit", "cursor", "archived_after", "archived_before")
+@options.fields(ArchivedParams, ("limit", "cursor", "archived_after", "archived_before"))
 def list_archived(context: typer.Context) -> None:
     """List archived memories, the most recently archived first."""
-    page = call(context, MemoryApi.archived)
-    if options.printed_as_json(context, page):
-        return
+    page = answer(context, MemoryApi.archived)
     if page.memories:
-        show(_table(page))
+        header = (MEMORY_ID, "layer", Column("archived", no_wrap=True), "by", "session")
+        show(header, map(_archived, page.memories))
     else:
         say("nothing archived")
-    if page.next_cursor is not None:
-        say(f"more with --cursor {page.next_cursor}")
+    say_more(page.next_cursor)
 
 
 @archives.command(
@@ -81,7 +90,9 @@ def list_archived(context: typer.Context) -> None:
 )
 @options.client
 @options.filters(RestoreParams)
-@options.fields(RestoreParams, "all", "dry_run", "archived_after", "archived_before", all="Everything in the archive.")
+@options.fields(
+    RestoreParams, ("all", "dry_run", "archived_after", "archived_before"), all="Everything in the archive."
+)
 def restore(
     context: typer.Context,
     memory_ids: Annotated[
@@ -173,19 +184,9 @@ async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResul
     return whole.model_copy(update={"lost_links": lost})
 
 
-def _table(page: ArchivedResult) -> Table:
-    identity = Column("memory_id", no_wrap=True, min_width=36)
-    day = Column("archived", no_wrap=True)
-    table = Table(identity, "layer", day, "by", "session", box=None, pad_edge=False)
-    for each in page.memories:
-        table.add_row(
-            str(each.memory_id),
-            each.memory_type.value,
-            f"{each.archived_at:%Y-%m-%d}",
-            each.reason,
-            Text(printable(each.session_id or "")),
-        )
-    return table
+def _archived(each: ArchivedMemory) -> Sequence[str]:
+    archived_at = f"{each.archived_at:%Y-%m-%d}"
+    return str(each.memory_id), each.memory_type.value, archived_at, each.reason, each.session_id or ""
 
 
 @app.command(
@@ -205,7 +206,7 @@ def _table(page: ArchivedResult) -> Table:
 )
 @options.option("purge", False, "--purge", help="Then remove it from the files too, as agentcore purge does.")
 @options.option("yes", False, "--yes", help="Do not ask whether it is meant.")
-@options.fields(EraseParams, "user_id", "all", all="Everything that the agent has.")
+@options.fields(EraseParams, ("user_id", "all"), all="Everything that the agent has.")
 def erase(context: typer.Context) -> None:
     """Erase permanently, from every store, and print the signed receipt.
 
@@ -222,8 +223,7 @@ def erase(context: typer.Context) -> None:
     params = options.given(context, EraseParams, confirm=True)
     if not context.params["yes"]:
         whose = "the agent" if everything else f"the user {params.user_id}"
-        say(f"Erase everything of {whose}{_number(context, params)}, archive included? This cannot be undone. [y/N]")
-        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
+        if not is_confirmed(f"Erase everything of {whose}{_number(context, params)}, archive included?"):
             fail("nothing was erased")
     result = _to_its_end(context, params)
     purged = True

@@ -67,6 +67,14 @@ def call(
     return ask(context, lambda memory: memory.call(method, sent), scopes=scopes)
 
 
+def answer(context: typer.Context, method: Method[..., ParamsT, ResultT], params: ParamsT | None = None) -> ResultT:
+    """Calls a method of the service; with --json prints the result and ends the command."""
+    result = call(context, method, params)
+    if options.printed_as_json(context, result):
+        raise typer.Exit
+    return result
+
+
 def _tell_of_waiting(details: RetryDetails) -> None:
     """Reports a rate limit, which can delay a command by a minute; the error reports other retries."""
     if isinstance(details.caused_by, RateLimited) and details.wait_for >= TOLD_WAIT_SECONDS:

@@ -16,7 +16,6 @@ from typing import Any
 
 import typer
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from agentcore.agents.open_memory import open_memory
@@ -110,7 +109,7 @@ async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str]
     if told:
         typer.echo()
         out.print(Rule(Text(asked["question"]), align="left"))
-        show(_answers(found, marks))
+        show(("answer", "score", "= sum of", "when", "who", "memory"), map(_answer, found, marks))
         verdict = "current answer shown" if "current" in marks else "no current answer shown"
         typer.echo(
             f"{verdict}; context: {built.token_count} tokens of {CONTEXT_TOKENS}, from {len(built.memory_ids)} memories"
@@ -123,20 +122,9 @@ async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str]
     }
 
 
-def _answers(memories: Sequence[MemorySummary], marks: Sequence[str]) -> Table:
-    table = Table("answer", "score", "= sum of", "when", "who", "memory", box=None, pad_edge=False)
-    for memory, mark in zip(memories, marks, strict=True):
-        terms = " + ".join(
-            f"{name} {term.contribution:.2f}"
-            for name, term in (memory.terms or {}).items()
-            if round(term.contribution, 2)
-        )
-        table.add_row(
-            mark,
-            f"{memory.score or 0:.2f}",
-            terms,
-            f"{memory.timestamp:%d %b}",
-            Text(memory.speaker or ""),
-            Text(memory.content),
-        )
-    return table
+def _answer(memory: MemorySummary, mark: str) -> Sequence[str]:
+    terms = " + ".join(
+        f"{name} {term.contribution:.2f}" for name, term in (memory.terms or {}).items() if round(term.contribution, 2)
+    )
+    when = f"{memory.timestamp:%d %b}"
+    return mark, f"{memory.score or 0:.2f}", terms, when, memory.speaker or "", memory.content

@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 from pydantic import SecretStr
-from rich.table import Table
-from rich.text import Text
 
 from agentcore import __version__
 from agentcore.cli import options
@@ -47,11 +45,14 @@ def config(context: typer.Context) -> None:
     values = {name.upper(): _public(getattr(settings, name)) for name in Settings.model_fields}
     if options.printed_as_json(context, values):
         return
-    table = Table("setting", "value", box=None, pad_edge=False)
-    for name, value in values.items():
-        mark = "*" if name.lower() in settings.model_fields_set else ""
-        table.add_row(f"{name}{mark}", Text("" if value is None else str(value)))
-    show(table)
+    set_names = {name.upper() for name in settings.model_fields_set}
+    show(
+        ("setting", "value"),
+        (
+            (f"{name}*" if name in set_names else name, "" if value is None else str(value))
+            for name, value in values.items()
+        ),
+    )
 
 
 def _public(value: Any) -> Any:

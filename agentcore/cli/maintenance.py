@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 import psycopg
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
 from agentcore.assembly import make_embedder, make_index_policy
@@ -65,6 +65,10 @@ Partition = Annotated[
     str | None, typer.Argument(metavar="[PARTITION]", help="A table that status names, as memories_p07. Default: all.")
 ]
 
+INDEX_HEADER = (
+    Column("partition", min_width=12),
+    *("model", "kind", "rows at build", "rows now", "lists / probes", "recall", "age", "MB"),
+)
 indexes = group("index", SERVICE, "agentcore index status", "agentcore index rebuild memories_p07")
 
 
@@ -192,31 +196,17 @@ def _report(context: typer.Context, states: Sequence[PartitionState]) -> None:
     if options.printed_as_json(context, [_index_facts(state) for state in filled]):
         return
     if filled:
-        show(_index_table(filled))
+        show(INDEX_HEADER, _index_rows(filled))
     else:
         say("no memories yet")
 
 
-def _index_table(states: Sequence[PartitionState]) -> Table:
-    table = Table(
-        Column("partition", min_width=12),
-        "model",
-        "kind",
-        "rows at build",
-        "rows now",
-        "lists / probes",
-        "recall",
-        "age",
-        "MB",
-        box=None,
-        pad_edge=False,
-    )
+def _index_rows(states: Sequence[PartitionState]) -> Iterator[Sequence[str]]:
     for state in states:
         for found in state.indexes or (None,):
-            table.add_row(state.partition, *_cells(state, found))
+            yield state.partition, *_cells(state, found)
         for name in state.half_made:
-            table.add_row(state.partition, f"{name}: in the making, or left half made")
-    return table
+            yield state.partition, f"{name}: in the making, or left half made"
 
 
 def _cells(state: PartitionState, found: VectorIndex | None) -> tuple[str, ...]:
@@ -268,6 +258,7 @@ def _index_facts(state: PartitionState) -> dict[str, Any]:
 
 
 ResultT = TypeVar("ResultT")
+JOB_HEADER = ("job", "name", "state", "for", "runs", "enqueued", "not before", "last failure")
 JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers that list shows.")]
 
 jobs = group("jobs", SERVICE, "agentcore jobs list --state failed", "agentcore jobs retry 17")
@@ -294,7 +285,7 @@ def list_jobs(
     if options.printed_as_json(context, [_job_facts(row) for row in rows]):
         return
     if rows:
-        show(_job_table(rows))
+        show(JOB_HEADER, map(_job_row, rows))
     else:
         say("no jobs")
 
@@ -309,7 +300,7 @@ def show_job(
     story = [{"at": each["at"].isoformat(), "happened": each["happened"]} for each in found["story"]]
     if options.printed_as_json(context, _job_facts(found) | {"story": story}):
         return
-    show(_job_table([found]))
+    show(JOB_HEADER, [_job_row(found)])
     for each in story:
         out.print(Text(printable(f"{each['at']}  {each['happened']}")), soft_wrap=True)
 
@@ -372,24 +363,10 @@ def _each(context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, 
         raise typer.Exit(FAILED)
 
 
-def _job_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(
-        "job", "name", "state", "for", "runs", "enqueued", "not before", "last failure", box=None, pad_edge=False
-    )
-    for row in rows:
-        ids = " ".join(f"{name}={value}" for name, value in sorted(row["ids"].items()))
-        cells = (
-            str(row["job_id"]),
-            row["name"],
-            row["state"],
-            ids,
-            str(row["attempts"]),
-            _shown(row["enqueued_at"]),
-            _shown(row["not_before"]),
-            row["failure"] or "",
-        )
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
+def _job_row(row: Mapping[str, Any]) -> Sequence[str]:
+    ids = " ".join(f"{name}={value}" for name, value in sorted(row["ids"].items()))
+    times = (_shown(row["enqueued_at"]), _shown(row["not_before"]))
+    return str(row["job_id"]), row["name"], row["state"], ids, str(row["attempts"]), *times, row["failure"] or ""
 
 
 def _shown(moment: datetime | None) -> str:

@@ -25,7 +25,7 @@ SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
     ),
 )
 @options.access
-@options.fields(MemoryScope, "user_id", "namespace", panel=options.FILTERS)
+@options.fields(MemoryScope, ("user_id", "namespace"), panel=options.FILTERS)
 def mcp(context: typer.Context) -> None:
     """Run an MCP server on standard input and output, for the service at AGENTCORE_URL.
 

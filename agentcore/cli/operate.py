@@ -16,7 +16,6 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from agentcore import migration
@@ -34,7 +33,8 @@ from agentcore.memory.archival import READS_AT_ONCE, Archive, ArchivedObject, ar
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.runtime import database_url_of, home_of, running_database, urls_of
 
-_SIGNS = {True: "ok", False: "WRONG", None: "-"}
+# The verdict's sign and style, and the style of its fix.
+_SIGNS = {True: ("ok", "green", "dim"), False: ("WRONG", "red", "bold"), None: ("-", "dim", "dim")}
 
 
 @app.command(rich_help_panel=SERVICE, epilog=examples("DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate"))
@@ -66,22 +66,19 @@ def doctor(context: typer.Context) -> None:
     checks = asyncio.run(examine(load_settings()))
     listed = [{"part": each.name, "ok": each.ok, "found": each.found, "fix": each.fix} for each in checks]
     if not options.printed_as_json(context, listed):
-        show(_report(checks))
+        show(("", "part", "found"), map(_row, checks))
     wrong = [check for check in checks if check.ok is False]
     if wrong:
         say(f"{len(wrong)} of {len(checks)} are wrong")
         raise typer.Exit(FAILED)
 
 
-def _report(checks: list[Check]) -> Table:
-    table = Table("", "part", "found", box=None, pad_edge=False)
-    for check in checks:
-        style = "red" if check.ok is False else "dim" if check.ok is None else "green"
-        found = Text(check.found)
-        if check.fix:
-            found.append(f"\nfix: {check.fix}", style="bold" if check.ok is False else "dim")
-        table.add_row(Text(_SIGNS[check.ok], style=style), check.name, found)
-    return table
+def _row(check: Check) -> Sequence[str | Text]:
+    sign, style, fix_style = _SIGNS[check.ok]
+    found = Text(check.found)
+    if check.fix:
+        found.append(f"\nfix: {check.fix}", style=fix_style)
+    return Text(sign, style=style), check.name, found
 
 
 WAIT_SECONDS = 60.0

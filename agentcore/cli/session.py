@@ -11,7 +11,7 @@ import typer
 
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MEMORIES, examples, group, say
-from agentcore.cli.calls import call
+from agentcore.cli.calls import answer, call
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, SummarizeParams
 
@@ -28,7 +28,7 @@ SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default
     ),
 )
 @options.client
-@options.fields(AddSessionParams, "user_id", "namespace", "task_id", "tags")
+@options.fields(AddSessionParams, ("user_id", "namespace", "task_id", "tags"))
 def add(
     context: typer.Context,
     session_id: SessionId,
@@ -65,12 +65,12 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
 
 @sessions.command("end", epilog=examples("agentcore session end call-7"))
 @options.client
-@options.fields(EndSessionParams, "summarize", "max_tokens", summarize="Keep summaries.", max_tokens="Of each summary.")
+@options.fields(
+    EndSessionParams, ("summarize", "max_tokens"), summarize="Keep summaries.", max_tokens="Of each summary."
+)
 def end(context: typer.Context, session_id: SessionId) -> None:
     """End a session: what it left in working memory is promoted or ends, summaries are kept."""
-    ended = call(context, MemoryApi.end_session)
-    if options.printed_as_json(context, ended):
-        return
+    ended = answer(context, MemoryApi.end_session)
     if ended.summary:
         typer.echo(ended.summary)
     if ended.summary_pending:
@@ -80,18 +80,14 @@ def end(context: typer.Context, session_id: SessionId) -> None:
 
 @sessions.command("summary", epilog=examples("agentcore session summary call-7 --max-tokens 100"))
 @options.client
-@options.fields(SummarizeParams, "max_tokens", max_tokens="Maximum of the summary.")
+@options.fields(SummarizeParams, ("max_tokens",), max_tokens="Maximum of the summary.")
 def summary(context: typer.Context, session_id: SessionId) -> None:
     """Summarize a session in its own sentences."""
-    summarized = call(context, MemoryApi.summarize)
-    if not options.printed_as_json(context, summarized):
-        typer.echo(summarized.summary)
+    typer.echo(answer(context, MemoryApi.summarize).summary)
 
 
 @sessions.command("clear", epilog=examples("agentcore session clear call-7"))
 @options.client
 def clear(context: typer.Context, session_id: SessionId) -> None:
     """Delete a session's memories permanently."""
-    cleared = call(context, MemoryApi.clear)
-    if not options.printed_as_json(context, cleared):
-        say(f"{cleared.cleared_count} deleted")
+    say(f"{answer(context, MemoryApi.clear).cleared_count} deleted")
