@@ -1,4 +1,4 @@
-"""Imports lines: batches and stores them, restores their links, shows progress, and reports the outcome."""
+"""Stores lines in batches, restores their links, shows progress, and reports the outcome."""
 
 from __future__ import annotations
 
@@ -70,7 +70,6 @@ class Tally:
             typer.echo(f"  left out {count}: {reason}")
 
     def as_json(self) -> Mapping[str, Any]:
-        """Returns the report for a file: with the places, without texts of memories."""
         return {
             **{name: self.outcomes[name] for name in OUTCOMES},
             "left_out": dict(self.left_out.most_common()),
@@ -80,24 +79,13 @@ class Tally:
         }
 
 
-TOLD_EVERY_LINES = 10_000
-
-
 @contextmanager
 def progress(size: int | None, units: str) -> Iterator[Callable[[NumberedLine], None]]:
-    """Yields a function to call for each line of a file of `size` bytes; `units` names the lines."""
-    if not err.is_terminal:
-        yield lambda numbered: _tell_now_and_then(numbered, units)
-        return
-    lines = TextColumn("{task.fields[lines]} " + units)
-    with Progress(lines, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=err, transient=True) as bar:
+    """Yields a function to call for each line of a file of `size` bytes; shows a bar on a terminal."""
+    columns = (TextColumn("{task.fields[lines]} " + units), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("import", total=size, lines=0)
         yield lambda numbered: bar.update(task, completed=numbered.end, lines=numbered.number)
-
-
-def _tell_now_and_then(numbered: NumberedLine, units: str) -> None:
-    if numbered.number % TOLD_EVERY_LINES == 0:
-        say(f"{numbered.number} {units}")
 
 
 BATCH_LINES = 250
@@ -135,7 +123,6 @@ class Import:
         self._chars = 0
 
     async def take(self, numbered: NumberedLine) -> None:
-        """Adds a line to the batch; stores a full batch."""
         line = numbered.line
         if line is None:
             await self._refuse(numbered.number, numbered.problem or "is no line")
@@ -164,7 +151,6 @@ class Import:
         return memory_id is not None and memory_id not in self._ids
 
     async def flush(self) -> None:
-        """Stores the pending batch."""
         waiting, self._waiting, self._chars = self._waiting, [], 0
         if waiting:
             await self._store(waiting)
@@ -209,11 +195,8 @@ class Import:
         try:
             await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(links=links)))
         except NotFound:
-            # One target was deleted meanwhile: bisect to isolate it.
-            if len(links) == 1:
-                return 1
-            middle = len(links) // 2
-            return await self._add(memory_id, links[:middle]) + await self._add(memory_id, links[middle:])
+            # One target was deleted meanwhile: the others are added one by one.
+            return 1 if len(links) == 1 else sum([await self._add(memory_id, [link]) for link in links])
         return 0
 
     async def _store(self, waiting: list[tuple[NumberedLine, StoreParams]]) -> None:
@@ -228,14 +211,13 @@ class Import:
             await self._store(waiting[:middle])
             await self._store(waiting[middle:])
             return
-        refused = [
-            (line.number, result.reason or "cannot be stored")
-            for (line, _), result in zip(waiting, stored.results, strict=True)
-            if _is_refused(result)
-        ]
+        refused = []
         for (line, _), result in zip(waiting, stored.results, strict=True):
-            if not _is_refused(result):
+            # A conflict is no refusal: the key was stored before.
+            if result.code in (None, JsonRpcErrorCode.CONFLICT):
                 self._note(line, result)
+            else:
+                refused.append((line.number, result.reason or "cannot be stored"))
         for number, reason in refused:
             await self._refuse(number, reason)
 
@@ -269,8 +251,3 @@ def _is_held(link: Link, held: Sequence[Link]) -> bool:
         and math.isclose(each.weight, link.weight, rel_tol=1e-6)
         for each in held
     )
-
-
-def _is_refused(result: StoreResult) -> bool:
-    """Whether the line is invalid. A conflict is no refusal: its key was stored before."""
-    return result.code not in (None, JsonRpcErrorCode.CONFLICT)
