@@ -1,11 +1,12 @@
-"""archive list, restore, verify: archived memories; erase: deletes all of an agent or user permanently."""
+"""archive list, restore, verify; erase: deletes all of an agent or user permanently."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 from uuid import UUID
 
@@ -44,7 +45,7 @@ from agentcore.registry import resolve
 
 REPORTED = 20
 ADMIN = ("memory:admin",)
-# Imported lazily: they take a second to load and need the service's packages.
+# Imported lazily: they need the service's packages.
 SERVER_PARTS = {
     "verify": "agentcore.cli.operate:verified",
     "check": "agentcore.cli.operate:checked",
@@ -99,9 +100,9 @@ def restore(
         list[UUID] | None, typer.Argument(parser=options.memory_id, metavar="[ID]...", help="By id.")
     ] = None,
 ) -> None:
-    """Bring archived memories back as they were: all that are named or match, a thousand at a time.
+    """Restore archived memories: all that are named or match.
 
-    Ends with 1 if the copy of one could not be read; the others are back.
+    Ends with 1 if the copy of one could not be read; the others are restored.
     """
     params = options.given(context, RestoreParams)
     restored = ask(context, lambda memory: _restored(memory, params))
@@ -140,18 +141,13 @@ def verify(
         bool, typer.Option("--adopt", help="After archives were merged: record this one as the place of its copies.")
     ] = False,
 ) -> None:
-    """Read every copy again, and compare it with the digest noted when it was archived.
+    """Read every copy, and compare it with the digest recorded at archiving.
 
-    It attaches to the service's database and archive. A copy in an archive of
-    another server is reported as such. Ends with 1 if a memory would not come
-    back.
+    Ends with 1 if a memory could not be restored.
     """
     verified = resolve("verify", SERVER_PARTS, kind="command")
     whole, findings = asyncio.run(verified(agent_id, adopt=adopt))
-    listed = [
-        {"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind, "problem": each.problem}
-        for each in findings
-    ]
+    listed = [asdict(each) | {"memory_id": str(each.memory_id)} for each in findings]
     if not options.printed_as_json(context, {"whole": whole, "findings": listed}):
         kinds = Counter(each.kind for each in findings)
         typer.echo(
@@ -167,7 +163,7 @@ def verify(
 
 
 async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResult:
-    """Calls restore until it is complete and sums the results; a failed call does not undo earlier ones."""
+    """Calls restore until it is complete, and sums the results."""
     whole = await memory.restore(params)
     while not whole.complete:
         say(f"{len(whole.memory_ids)} {'would come back' if whole.dry_run else 'are back'}, going on")
@@ -210,8 +206,7 @@ def _archived(each: ArchivedMemory) -> Sequence[str]:
 def erase(context: typer.Context) -> None:
     """Erase permanently, from every store, and print the signed receipt.
 
-    It needs a token with the scope memory:admin; with --agent it makes one. Ends
-    with 1 if anything was left.
+    Requires the scope memory:admin. Ends with 1 if anything was left.
     """
     check, everything, purge = (context.params[name] for name in ("check", "all", "purge"))
     if check is not None:
@@ -246,7 +241,6 @@ def _number(context: typer.Context, params: EraseParams) -> str:
 
 
 def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
-    """Prints what was erased from where. Fails if anything is left."""
     erased = {place: count for place, count in result.erased.items() if count}
     for place, count in sorted(erased.items()):
         say(f"{place}: {count}")
@@ -261,22 +255,16 @@ def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
         fail(f"not all of it is gone: {left or 'copies out of reach'}")
     if not purged:
         fail("erased, but not completely purged: run agentcore purge on the machine of the service")
-    say(_outcome(erased, purge=purge))
-
-
-def _outcome(erased: Mapping[str, int], *, purge: bool) -> str:
     if not erased:
-        return "no memory matched: nothing was erased"
-    return (
-        "nothing is left"
-        if purge
-        else ("nothing is left in database and archive; agentcore purge removes it from the files")
-    )
+        say("no memory matched: nothing was erased")
+    elif purge:
+        say("nothing is left")
+    else:
+        say("nothing is left in database and archive; agentcore purge removes it from the files")
 
 
 def _to_its_end(context: typer.Context, params: EraseParams) -> EraseResult:
-    result = call(context, MemoryApi.erase, params, scopes=ADMIN)
-    if result.complete:
-        return result
-    say("there is more: going on")
-    return _to_its_end(context, params.model_copy(update={"continues": result.signed_receipt}))
+    while not (result := call(context, MemoryApi.erase, params, scopes=ADMIN)).complete:
+        say("there is more: going on")
+        params = params.model_copy(update={"continues": result.signed_receipt})
+    return result

@@ -30,8 +30,7 @@ def backup(
 ) -> None:
     """Back up database, archive and keys into one file, also while the service runs.
 
-    The file contains what was acknowledged before the command was started. It
-    opens every memory to whoever has it: its mode is 0600. Ends with 1 if the
+    The file gives access to every memory: its mode is 0600. Ends with 1 if the
     copy of an archived memory is missing or damaged.
     """
     target = file.expanduser().resolve()
@@ -63,8 +62,7 @@ def restore(
 ) -> None:
     """Restore a backup into a home that no service uses.
 
-    The file is checked first. Nothing is changed before all of it is restored.
-    Tokens made before the backup are accepted again.
+    The file is checked first. Tokens made before the backup are accepted again.
     """
     settings = load_settings()
     if not file.expanduser().is_file():

@@ -1,7 +1,6 @@
 """Calls a running service: creates a client from the command's options or the environment.
 
-It never reads a `.env` file: a directory created by someone else must not decide where texts and tokens are
-sent.
+It never reads a `.env` file: someone else's directory must not decide where texts and tokens are sent.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from agentcore.registry import resolve
 OWN_TOKEN_SECONDS = 600
 TOLD_WAIT_SECONDS = 1.0
 DEFAULT_SCOPES: Sequence[str] = ("memory:read", "memory:write")
-# Imported lazily: a client with a token does not need the packages that create one.
+# Imported lazily: only --agent needs the packages that create a token.
 CREATES_TOKENS = {"server": "agentcore.cli.token:token_for"}
 
 ReturnT = TypeVar("ReturnT")
@@ -76,7 +75,7 @@ def answer(context: typer.Context, method: Method[..., ParamsT, ResultT], params
 
 
 def _tell_of_waiting(details: RetryDetails) -> None:
-    """Reports a rate limit, which can delay a command by a minute; the error reports other retries."""
+    """Reports a rate limit, which can delay a command by a minute."""
     if isinstance(details.caused_by, RateLimited) and details.wait_for >= TOLD_WAIT_SECONDS:
         say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 

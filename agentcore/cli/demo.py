@@ -44,7 +44,7 @@ def demo(context: typer.Context) -> None:
 
     It prints the three memories found first, how each was ranked, and whether one
     of them gives the current answer: facts change in the course of the
-    conversation. PostgreSQL, Redis and the home are its own, and gone at the end.
+    conversation. Its PostgreSQL, Redis and home are removed at the end.
     """
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, lambda number, frame: sys.exit(128 + number))
@@ -57,7 +57,6 @@ def demo(context: typer.Context) -> None:
 
 
 def summary(results: Sequence[Mapping[str, Any]]) -> str:
-    """Reports how many questions had a current answer in the results, and which had none."""
     missed = [each["question"] for each in results if not each["current_shown"]]
     count = f"{len(results) - len(missed)} of {len(results)} questions"
     return "\n".join(

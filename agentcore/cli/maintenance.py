@@ -1,8 +1,4 @@
-"""index, jobs, reembed: the background work of a running service, for operators.
-
-`index` shows the vector indexes, and runs the index keeper's work now. `jobs` shows, retries and cancels the
-background jobs of all agents. `reembed` embeds all memories again with another model.
-"""
+"""index, jobs, reembed: the background work of a running service, for operators."""
 
 from __future__ import annotations
 
@@ -77,9 +73,7 @@ indexes = group("index", SERVICE, "agentcore index status", "agentcore index reb
 def status(context: typer.Context) -> None:
     """List the partitions that contain memories or passages, each with its vector indexes.
 
-    Rows are estimates. Recall is the share of the exact 50 nearest that was
-    found when it was last measured, with so many lists probed (HNSW: with so
-    large an ef_search).
+    Rows are estimates. Recall is the measured share of the exact 50 nearest.
     """
     _report(context, asyncio.run(_states()))
 
@@ -87,7 +81,7 @@ def status(context: typer.Context) -> None:
 @indexes.command(epilog=examples("agentcore index tune", "agentcore index tune memories_p07"))
 @options.with_json
 def tune(context: typer.Context, partition: Partition = None) -> None:
-    """Measure recall now, and choose from it how far searches look.
+    """Measure recall now, and choose the search width from it.
 
     The service does so by itself after each build and as a partition grows.
     """
@@ -97,10 +91,7 @@ def tune(context: typer.Context, partition: Partition = None) -> None:
 @indexes.command(epilog=examples("agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07"))
 @options.with_json
 def rebuild(context: typer.Context, partition: Partition = None) -> None:
-    """Build the indexes anew, of the kind that VECTOR_INDEX names, and measure them.
-
-    Searches go on: the old index serves until the new one stands.
-    """
+    """Rebuild the indexes, of the kind of VECTOR_INDEX, and measure them. Old ones serve until then."""
     needed = f"has {MIN_ROWS} rows, from which on there is an index"
     _report(context, asyncio.run(_work(partition, _rebuild_if_large, needed)))
 
@@ -153,16 +144,16 @@ async def _work(partition: str | None, planner: Planner, needed: str) -> list[Pa
         return await keeper.states()
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=err)
-
-
 async def _carried_out(keeper: IndexKeeper, connection: Connection, state: PartitionState, todo: IndexPlan) -> None:
     try:
         await keeper.carry_out(connection, state, todo)
     except psycopg.Error as error:
         fail(f"{state.partition}: {str(error).splitlines()[0]}")
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=err)
 
 
 @asynccontextmanager
@@ -277,10 +268,7 @@ def list_jobs(
     agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="Only this agent's.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
 ) -> None:
-    """List jobs, the newest first; those that are done are gone.
-
-    A failed job was tried until its attempts were used up.
-    """
+    """List jobs, the newest first; completed ones are removed."""
     rows = _asked(lambda queue: queue.page(state=state, agent_id=agent, limit=limit))
     if options.printed_as_json(context, [_job_facts(row) for row in rows]):
         return
@@ -295,7 +283,7 @@ def list_jobs(
 def show_job(
     context: typer.Context, job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")]
 ) -> None:
-    """Show one job and what became of it, with the reason of each failure."""
+    """Show one job and its events, with the reason of each failure."""
     found = _asked(lambda queue: queue.get(job))
     story = [{"at": each["at"].isoformat(), "happened": each["happened"]} for each in found["story"]]
     if options.printed_as_json(context, _job_facts(found) | {"story": story}):
@@ -308,7 +296,7 @@ def show_job(
 @jobs.command(epilog=examples("agentcore jobs retry 17", "agentcore jobs retry 17 18 19"))
 @options.with_json
 def retry(context: typer.Context, job: JobIds) -> None:
-    """Have failed jobs tried again, once for each time it is asked for."""
+    """Retry failed jobs, once each."""
 
     async def told(queue: JobQueue, each: int) -> str:
         await queue.retry(each)
@@ -320,11 +308,7 @@ def retry(context: typer.Context, job: JobIds) -> None:
 @jobs.command(epilog=examples("agentcore jobs cancel 17"))
 @options.with_json
 def cancel(context: typer.Context, job: JobIds) -> None:
-    """Cancel jobs that wait; one that runs is broken off within seconds.
-
-    What a job has done stays done: each leaves memories whole wherever it
-    stops.
-    """
+    """Cancel pending jobs; a running one is interrupted within seconds, and leaves memories whole."""
 
     async def told(queue: JobQueue, each: int) -> str:
         state = await queue.cancel(each)
@@ -344,7 +328,6 @@ def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:
 
 
 def _each(context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]) -> None:
-    """Applies an action to each job and reports the outcomes; ends with 1 if one failed."""
 
     async def all_of_them(queue: JobQueue) -> list[dict[str, Any]]:
         outcomes: list[dict[str, Any]] = []
@@ -399,9 +382,8 @@ def reembed(
 ) -> None:
     """Embed all memories again with another model, while the service runs.
 
-    Searches go on with the old vectors until the new ones are all there and
-    indexed; then running processes take the new model up by themselves. Stop it
-    whenever you like: the same command goes on where it ended.
+    Searches use the old vectors until all new ones are indexed; then running
+    processes use the new model. After an interruption the same command resumes.
     """
     if model == "none":
         fail("--model none makes no vectors: pass another model", MISUSED)

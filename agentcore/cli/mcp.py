@@ -1,4 +1,4 @@
-"""mcp: a running service's memory over stdin and stdout, for programs that start their own tools."""
+"""mcp: a running service's memory over stdin and stdout."""
 
 from __future__ import annotations
 
@@ -29,14 +29,12 @@ SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
 def mcp(context: typer.Context) -> None:
     """Run an MCP server on standard input and output, for the service at AGENTCORE_URL.
 
-    For programs that start their tools themselves. One that speaks HTTP can use
-    the service's own /mcp instead. With --user or --namespace the tools see that
-    part of the memory alone.
+    For programs that start their tools; others can use the service's /mcp. With
+    --user or --namespace the tools see that part of the memory alone.
     """
     scope = options.given(context, MemoryScope)
     serve_stdio = resolve("mcp", SERVERS, kind="command")
-    # The thread that reads the input cannot be interrupted, and there is no resource to close: Ctrl-C just
-    # ends.
+    # The thread that reads stdin cannot be interrupted otherwise.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     asyncio.run(_serve(serve_stdio, scope, context))
 

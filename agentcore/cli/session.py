@@ -1,4 +1,4 @@
-"""session add, end, summary, clear: whole conversations."""
+"""session: add, end, summarize and clear whole conversations."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
     EndSessionParams, ("summarize", "max_tokens"), summarize="Keep summaries.", max_tokens="Of each summary."
 )
 def end(context: typer.Context, session_id: SessionId) -> None:
-    """End a session: what it left in working memory is promoted or ends, summaries are kept."""
+    """End a session: promote or end its working memory, and keep summaries."""
     ended = answer(context, MemoryApi.end_session)
     if ended.summary:
         typer.echo(ended.summary)

@@ -1,4 +1,4 @@
-"""token: creates tokens that grant access to one agent's memory."""
+"""token: creates tokens for one agent's memory. rotate-secret: replaces the secret that signs them."""
 
 from __future__ import annotations
 
@@ -175,8 +175,7 @@ def rotate_secret(
     """Make a new secret for tokens in the home; older tokens stay valid.
 
     Restart the service afterwards. Once the old tokens have expired or were
-    replaced, run it with --drop-old and restart again. Receipts of erasures
-    are not affected.
+    replaced, run it with --drop-old and restart again.
     """
     settings = load_settings()
     if settings.jwt_secret_key is not None:

@@ -108,8 +108,7 @@ def import_lines(
 ) -> None:
     """Store a conversation, one memory a line, or what another system exported.
 
-    After an interruption, run the same command again: it resumes, and stores
-    nothing twice.
+    After an interruption, the same command resumes and stores nothing twice.
     """
     given = {"user": user, "namespace": namespace}
     more = {name: value for name, value in given.items() if value is not None}
@@ -166,7 +165,6 @@ async def _import_records(
 
 @contextmanager
 def _reported(tally: Tally, report: Path | None, *, unit: str, strict: bool) -> Iterator[None]:
-    """Reports the progress of an import that failed, and always writes the report."""
     again = "the same command again to go on: nothing is stored twice."
     try:
         yield
@@ -221,8 +219,7 @@ def export_lines(
 ) -> None:
     """Write memories as JSONL, oldest first, in the form that import reads.
 
-    Not included: values derived from the text (also vectors), access counts
-    and history. An import assigns new ids.
+    Not included: derived values (vectors, too), access counts and history.
     """
     params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE, vectors=True)
     file = None if file == STDOUT else file
@@ -286,10 +283,9 @@ def _target(file: Path | None, *, overwrite: bool) -> Iterator[BinaryIO]:
 def numbered_lines(
     name: str, sources: Sequence[BufferedIOBase], *, now: datetime, more: Mapping[str, Any]
 ) -> Iterator[NumberedLine]:
-    """Yields a line for each memory, its problem, or why it is left out; `more` are defaults for missing fields.
+    """Yields the memories of an export; `more` are defaults for missing fields.
 
-    Numbers count the records of the file, also skipped ones: they are stable for the same file. Memories of
-    one record, such as a conversation, share its number.
+    Numbers count the records of the file, skipped ones too. Memories of one record share its number.
     """
     form = FORMS[name]
     number = before = 0
@@ -353,10 +349,7 @@ def _likely(source: BufferedReader) -> str | None:
 
 
 class Position:
-    """The last record of a file up to which all is stored, in a state file; 0 for another or a changed file.
-
-    Without a state file it is always 0.
-    """
+    """The last record of a file up to which all is stored, in a state file. 0 without one, or for another file."""
 
     def __init__(self, state: Path | None, file: Path, **how: Any) -> None:
         self._state = state
@@ -369,7 +362,7 @@ class Position:
         self._of = {"bytes": file.stat().st_size, "beginning": beginning, **how}
 
     def read(self) -> int:
-        """Returns the number of that record. Raises AgentCoreError."""
+        """Raises AgentCoreError."""
         if self._state is None:
             return 0
         try:
