@@ -58,7 +58,7 @@ class _Commands(_Group):
             panel = MEMORIES if name == FIRST_OF_MEMORIES else panel
             stub = _Command(name, help=_summary(name), rich_help_panel=panel)
             self.commands[name] = loaded.get(name, stub)
-        # Hidden: the help of the full command names them, and typos get them as suggestions.
+        # Hidden commands are suggested for typos.
         self.commands |= {alias: _Command(alias, hidden=True) for alias in ALIASES}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -90,7 +90,6 @@ def _summary(name: str) -> str:
 
 
 def group(name: str, panel: str, *lines: str) -> Application:
-    """Adds a command that has subcommands; `lines` are its examples."""
     made = Application(help=SUMMARIES[name], epilog=examples(*lines) if lines else None)
     app.add_typer(made, name=name, rich_help_panel=panel)
     return made
@@ -139,7 +138,6 @@ def show(header: Sequence[str | Column], rows: Iterable[Sequence[str | Text]]) -
 
 
 def examples(*lines: str) -> str:
-    """Returns the examples below a command's help."""
     return "\n".join(["[bold]Examples[/bold]", *(f"  {line}".replace("[", "\\[") for line in lines)])
 
 
@@ -166,33 +164,29 @@ def agentcore(
 ) -> None:
     """A memory for AI agents: store, retrieve, build context, forget.
 
-    serve runs the service. store, retrieve, context, list, prune, import and
-    export speak to a running one at AGENTCORE_URL, with AGENTCORE_TOKEN;
-    where the embedded service's home is on this machine, --agent ID makes a token
-    by itself. These read the environment, never a file .env; serve and what works
-    on its database read a .env of the directory they start in, too.
+    serve runs the service. Commands on memories call the one at AGENTCORE_URL,
+    with AGENTCORE_TOKEN, or with --agent ID where the home of the embedded service
+    is on this machine. They read the environment, never a file .env; serve and the
+    commands on its database read this directory's .env, too.
     """
 
 
 def say(text: str) -> None:
-    """Prints a message to stderr: stdout is for results only."""
+    """Prints a message to stderr: stdout is for results."""
     err.print(Text(printable(text)), soft_wrap=True)
 
 
 def say_more(cursor: str | int | None) -> None:
-    """Prints how to get the next page."""
     if cursor is not None:
         say(f"more with --cursor {cursor}")
 
 
 def is_confirmed(question: str) -> bool:
-    """Asks on stderr, and reads the answer from stdin."""
     say(f"{question} This cannot be undone. [y/N]")
     return sys.stdin.readline().strip().casefold() in {"y", "yes"}
 
 
 def counted(count: int, one: str, many: str) -> str:
-    """Returns the number with its noun: 1 memory, 2 memories."""
     return f"{count} {one if count == 1 else many}"
 
 

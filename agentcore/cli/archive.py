@@ -163,7 +163,6 @@ def verify(
 
 
 async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResult:
-    """Calls restore until it is complete, and sums the results."""
     whole = await memory.restore(params)
     while not whole.complete:
         say(f"{len(whole.memory_ids)} {'would come back' if whole.dry_run else 'are back'}, going on")
@@ -231,7 +230,6 @@ def erase(context: typer.Context) -> None:
 
 
 def _number(context: typer.Context, params: EraseParams) -> str:
-    """Returns the number of memories for the prompt; an empty text if the token may not read."""
     counting = CountParams() if params.all else CountParams(user_id=params.user_id)
     try:
         count = call(context, MemoryApi.count, counting).count

@@ -43,7 +43,7 @@ def ask(
     timeout_seconds: float = 60.0,
     scopes: Sequence[str] = DEFAULT_SCOPES,
 ) -> ReturnT:
-    """Calls the service that --url, --token and --agent select; `scopes` apply with --agent."""
+    """Calls the service that --url, --token and --agent select, with a token of `scopes` for --agent."""
     stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
 
     async def asked() -> ReturnT:
@@ -75,7 +75,6 @@ def answer(context: typer.Context, method: Method[..., ParamsT, ResultT], params
 
 
 def _tell_of_waiting(details: RetryDetails) -> None:
-    """Reports a rate limit, which can delay a command by a minute."""
     if isinstance(details.caused_by, RateLimited) and details.wait_for >= TOLD_WAIT_SECONDS:
         say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 
@@ -83,7 +82,6 @@ def _tell_of_waiting(details: RetryDetails) -> None:
 def opened(
     context: typer.Context, *, max_attempts: int, timeout_seconds: float, scopes: Sequence[str] = DEFAULT_SCOPES
 ) -> MemoryClient:
-    """Returns a client for --url, --token and --agent, with the environment as the fallback."""
     url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
     if token is not None and agent is not None:
         raise typer.BadParameter("pass either --token or --agent", ctx=context)

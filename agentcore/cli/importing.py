@@ -30,8 +30,6 @@ PLACES_A_REASON = 1_000
 
 @dataclass
 class Tally:
-    """Counts the outcomes of the lines."""
-
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -41,19 +39,17 @@ class Tally:
     last_line: int = 0
 
     def count(self, result: StoreResult) -> None:
-        # The key was stored before: the same line, if under another parent or by an older version.
+        # A conflict: the key was stored before.
         again = result.code == JsonRpcErrorCode.CONFLICT
         self.outcomes["existing" if again else result.status] += 1
         if result.status == "rejected" and not again:
             self.reasons[result.reason or "no reason given"] += 1
 
     def leave_out(self, reason: str, place: str) -> None:
-        """Records a part of the file that does not become a memory."""
         self.left_out[reason] += 1
         self._note(reason, place)
 
     def fail(self, number: int, problem: str) -> None:
-        """Records a part of the file that should become a memory, but is invalid."""
         self.failures[problem] += 1
         self._note(problem, f"record {number}")
 
@@ -81,7 +77,6 @@ class Tally:
 
 @contextmanager
 def progress(size: int | None, units: str) -> Iterator[Callable[[NumberedLine], None]]:
-    """Yields a function to call for each line of a file of `size` bytes; shows a bar on a terminal."""
     columns = (TextColumn("{task.fields[lines]} " + units), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("import", total=size, lines=0)
@@ -158,7 +153,7 @@ class Import:
             self._passed(self._tally.last_line)
 
     async def finish(self) -> None:
-        """Stores the remaining lines: superseded ones after their successors, if the file contains those."""
+        """Stores the remaining lines, superseded ones after their successors."""
         await self.flush()
         before = 0
         while self._superseded:
@@ -170,7 +165,7 @@ class Import:
             await self.flush()
 
     async def link(self) -> None:
-        """Restores the links of imported memories: at the end, since a link may point to a later line."""
+        """Restores links at the end, since a link may point to a later line."""
         lost = sum([await self._tie(memory_id, links) for memory_id, links in self._links])
         if lost:
             say(f"links left out, since one of the two memories is not there: {lost}")

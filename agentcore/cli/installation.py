@@ -55,7 +55,6 @@ def config(context: typer.Context) -> None:
 
 
 def _public(value: Any) -> Any:
-    """Hides secrets, and user and password of URLs."""
     if isinstance(value, SecretStr):
         return HIDDEN
     if value is None or isinstance(value, bool | int | float | dict):

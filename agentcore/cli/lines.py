@@ -38,7 +38,7 @@ MAX_LINE_BYTES = 4 * 1_048_576
 
 
 class BadLine(Exception):
-    """A line that cannot be imported; the message says why."""
+    """The message says why the line cannot be imported."""
 
 
 def _either(*names: str) -> Any:
@@ -151,7 +151,6 @@ def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID
 
 
 def line_of(record: MemoryRecord) -> dict[str, Any]:
-    """Converts a memory to a line, without absent and derived values."""
     begins = None if record.valid_from == record.timestamp else _written(record.valid_from)
     line = {
         "memory_id": str(record.memory_id),
@@ -230,7 +229,6 @@ def _digest(said: Mapping[str, Any]) -> bytes:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Describes the problem with a line in one sentence."""
     return "; ".join(_problem(each) for each in error.errors())
 
 

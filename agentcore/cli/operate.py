@@ -138,7 +138,6 @@ NO_RECEIPT = (
 
 
 def checked(given: str) -> dict[str, Any]:
-    """Returns the claims of the receipt, after verifying its signature."""
     receipt = _receipt(given)
     settings = load_settings()
     stored = asyncio.run(_stored_keys(settings, key_id_of(receipt)))
@@ -259,7 +258,6 @@ async def _finding(archive: Archive, row: Mapping[str, Any], own_id: UUID, *, ad
 
 
 async def verified(agent_id: str | None, *, adopt: bool) -> tuple[int, list[Finding]]:
-    """Verifies the archive of the settings."""
     settings = load_settings()
     kept = make_archive(settings, home_of(settings))
     if kept is None:

@@ -41,7 +41,6 @@ def seconds(text: str) -> int:
 
 
 def seconds_or_none(text: str) -> int:
-    """Parses a duration; accepts 0, too."""
     return 0 if text.strip() == "0" else seconds(text)
 
 
@@ -86,7 +85,6 @@ def memory_id(text: str) -> UUID:
 
 
 def amount(text: str) -> int | float:
-    """Parses a count (500, an int), or a share (0.2 or 20%, a float)."""
     try:
         if text.endswith("%"):
             return float(text[:-1]) / 100
@@ -168,7 +166,7 @@ OPTION_SPECS: Mapping[str, OptionSpec] = {
 
 
 def typed_fields(context: typer.Context, model: type[BaseModel]) -> dict[str, Any]:
-    """Returns the fields of the model that the command line sets, by name."""
+    """Returns the fields of the model that the command line sets."""
     return {
         name: value
         for name, value in context.params.items()
@@ -185,7 +183,7 @@ def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
 
 
 def printed_as_json(context: typer.Context, result: Any) -> bool:
-    """Prints the result, a model or JSON values, if --json is set; returns whether it is."""
+    """Prints a model or JSON values if --json is set; returns whether it is."""
     if not context.params["as_json"]:
         return False
     if isinstance(result, BaseModel):
@@ -205,7 +203,6 @@ with_json = option("as_json", False, "--json", help="Print the whole result as J
 
 
 def access(command: CommandT) -> CommandT:
-    """Adds the options that select the service and the caller."""
     for name, metavar, text in (
         ("url", "URL", "The service. Default: AGENTCORE_URL."),
         ("token", "JWT", "The agent's token. Default: AGENTCORE_TOKEN, which other users of the machine cannot see."),
@@ -221,17 +218,13 @@ def access(command: CommandT) -> CommandT:
 
 
 def client(command: CommandT) -> CommandT:
-    """Adds --json and the options of `access`."""
     return access(with_json(command))
 
 
 def fields(
     model: type[BaseModel], names: Sequence[str], /, panel: str | None = None, *, defaults: bool = True, **helps: str
 ) -> Callable[[CommandT], CommandT]:
-    """Adds an option for each of these fields, with the field's type, default and description.
-
-    `helps` replaces descriptions. Without `defaults`, every default is None.
-    """
+    """Adds an option for each field; `helps` replaces descriptions. Without `defaults`, every default is None."""
     added = {name: _option(model, name, panel, helps.get(name)) for name in names}
     if not defaults:
         added = {name: (annotation, None) for name, (annotation, _) in added.items()}
@@ -263,7 +256,6 @@ def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[
 
 
 def _option(model: type[BaseModel], name: str, panel: str | None, help: str | None) -> tuple[Any, Any]:
-    """Returns the annotation of a field's option and its default."""
     field, spec = model.model_fields[name], OPTION_SPECS.get(name, OptionSpec())
     kind = str if spec.parser else _type(field.annotation)
     default = None if field.default is PydanticUndefined else field.default

@@ -85,7 +85,6 @@ def serve(
 
 
 def _check_workers(settings: Settings) -> None:
-    """Raises StartupError if the embedded PostgreSQL has too few connections for several processes."""
     per_process = settings.database_pool_size + OTHER_CONNECTIONS
     available = MAX_POSTGRES_CONNECTIONS - RESERVED_CONNECTIONS
     max_workers = max(1, available // per_process)
@@ -119,7 +118,6 @@ async def answer_calls(
     on_listening: Callable[[str], None],
     read_metrics: ReadMetrics | None = None,
 ) -> None:
-    """Answers calls on the socket until a stop."""
     settings = runtime.settings
     await stop.unless_forced(
         serve_http(
@@ -157,7 +155,7 @@ def worker() -> None:
 
 
 class Stop:
-    """Handles SIGINT and SIGTERM: the first stops gracefully, the second at once."""
+    """SIGINT or SIGTERM: the first stops gracefully, the second at once."""
 
     def __init__(self) -> None:
         self.started = asyncio.Event()
@@ -165,7 +163,7 @@ class Stop:
         self.forced = asyncio.Event()
 
     def at_end_of_input(self, descriptor: int) -> None:
-        """Stops gracefully at the end of this pipe, to which no data is written."""
+        """Stops gracefully at the end of this pipe."""
         loop = asyncio.get_running_loop()
 
         def ended() -> None:
@@ -175,7 +173,7 @@ class Stop:
         loop.add_reader(descriptor, ended)
 
     async def run(self, work: Work) -> None:
-        """Runs the work. A stop before it has started cancels it; it closes its resources."""
+        """A stop before the work has started cancels it."""
         with stop_on_signals(self.asked):
             running = asyncio.create_task(work(self))
             watching = asyncio.create_task(self._watch(running))
@@ -196,7 +194,6 @@ class Stop:
             running.cancel()
 
     async def unless_forced(self, waited_for: Coroutine[Any, Any, None]) -> None:
-        """Awaits it, or cancels it on a forced stop."""
         task = asyncio.create_task(waited_for)
         forcing = asyncio.create_task(self.forced.wait())
         await asyncio.wait({task, forcing}, return_when=asyncio.FIRST_COMPLETED)

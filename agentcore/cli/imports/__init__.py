@@ -23,7 +23,7 @@ _IDENTIFIER = TypeAdapter(Identifier)
 
 @dataclass(frozen=True)
 class Found:
-    """A memory to import, as the fields of a line; its `key` is the same in every export."""
+    """The fields of a line; the `key` is the same in every export."""
 
     key: str
     line: Mapping[str, Any]
@@ -31,7 +31,7 @@ class Found:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A part of the export that does not become a memory, and why."""
+    """A part that does not become a memory, and why."""
 
     reason: str
     place: str = ""
@@ -39,10 +39,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Broken:
-    """A part that should become a memory, but is invalid; `cut_off`: the rest is unreadable."""
+    """An invalid part."""
 
     problem: str
-    cut_off: bool = False
 
 
 Piece = Found | LeftOut | Broken
@@ -52,7 +51,7 @@ Parser = Callable[[str | None, Any, datetime], Iterator[Piece]]
 
 @dataclass(frozen=True)
 class Form:
-    """The export format of one system: parser, names of the arrays of records, pattern of file names."""
+    """The export of one system: parser, names of the arrays of records, pattern of file names."""
 
     parse: Parser
     arrays: frozenset[str] = field(default_factory=frozenset)
@@ -122,7 +121,6 @@ def reason_to_omit(kind: str, text: str, expires_at: str | None, now: datetime) 
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Returns the cleaned object, parsed if it is JSON text; empty for other types."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -136,12 +134,10 @@ def objects_in(value: Any) -> list[dict[str, Any]]:
 
 
 def present(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that are neither null nor empty."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
 def key_of(*parts: Any) -> str:
-    """Returns a digest of the fields that identify a record."""
     told = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(told.encode()).hexdigest()[:40]
 

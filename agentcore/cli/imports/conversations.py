@@ -231,7 +231,6 @@ def _claude_branch(messages: Sequence[Mapping[str, Any]], current: Any) -> set[i
 
 
 def _before(place: int, parent: str | None, places: Mapping[str | None, int]) -> int | None:
-    """Returns the index of the parent; if the export omits the parent, of the message before."""
     if parent in (None, _CLAUDE_ROOT):
         return None
     return places.get(parent, place - 1 if place else None)

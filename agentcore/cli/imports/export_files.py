@@ -29,7 +29,7 @@ MAX_UNPACKED_BYTES = 8 * 1_073_741_824
 
 
 class _InterruptibleInput(RawIOBase):
-    """Standard input for a coroutine. Ctrl-C interrupts a blocking read; asyncio would only cancel the task."""
+    """Ctrl-C interrupts a blocking read of stdin; asyncio would only cancel the task."""
 
     def readable(self) -> bool:
         return True
@@ -50,7 +50,6 @@ class _InterruptibleInput(RawIOBase):
 
 
 def standard_input() -> BufferedReader:
-    """Returns stdin for a coroutine of asyncio.run."""
     return BufferedReader(_InterruptibleInput())
 
 
@@ -144,7 +143,7 @@ class _Text:
         self.end = 0
 
     def peek(self) -> str:
-        """Returns the next character that is not blank, without consuming it; empty at the end."""
+        """Returns the next character that is not blank; empty at the end."""
         while True:
             while self._at < len(self._held):
                 if self._held[self._at] not in _BLANK:
@@ -174,7 +173,7 @@ class _Text:
             return value
 
     def _decoded(self) -> tuple[Any, int] | None:
-        """Returns the value that begins here and its end; None after reading more of an unfinished value."""
+        """Returns the value that begins here and its end; None if more of it had to be read."""
         try:
             return self._json.raw_decode(self._held, self._at)
         except RecursionError as cause:
@@ -188,7 +187,7 @@ class _Text:
             raise BadJson("ends in the middle" if unfinished else f"is not JSON: {cause.msg}") from cause
 
     def line(self) -> str | None:
-        """Returns the rest of the line without consuming it; None if it is too long."""
+        """Returns the rest of the line, without consuming it; None if it is too long."""
         while (end := self._held.find("\n", self._at)) < 0:
             if len(self._held) - self._at > MAX_LINE_CHARS:
                 return None
@@ -198,7 +197,7 @@ class _Text:
         return self._held[self._at : end]
 
     def following(self, count: int) -> str:
-        """Returns the first character of the next non-empty line; `count` characters of this one remain."""
+        """Returns the first character of the next line with text, `count` characters from here."""
         place = count
         while True:
             while len(self._held) - self._at <= place:
@@ -212,7 +211,7 @@ class _Text:
         self._at += count
 
     def _more(self) -> bool:
-        """Reads the next chunk and returns whether there was one; doubles it, so long values stay linear."""
+        """Reads the next chunk, doubled for long values; returns whether there was one."""
         if self._ended:
             return False
         unread = self._held[self._at :]
@@ -260,7 +259,6 @@ def _line(text: _Text, arrays: Container[str]) -> Iterator[Element]:
 
 
 def _line_value(line: str) -> tuple[Any, str]:
-    """Returns the value, or the problem if it is no object."""
     try:
         return json.loads(line, parse_constant=lambda name: None), "is not JSON: no object begins there"
     except RecursionError:

@@ -32,7 +32,6 @@ _MEM0_TEXTS = ("memory", "text", "data", "content")
 
 
 def parse_kagent(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
-    """Yields one memory, without its vector, which is of another model."""
     if not isinstance(record, dict) or not isinstance(record.get("content"), str):
         yield Broken("is no memory: it has no content")
         return
@@ -70,7 +69,6 @@ KAGENT = Form(parse_kagent, frozenset({"data", "memories"}))
 
 
 def parse_langgraph(name: str | None, item: Any, now: datetime) -> Iterator[Piece]:
-    """Yields one item in the format that `AgentCoreStore` reads."""
     if not isinstance(item, dict) or item.get("key") is None or "value" not in item:
         yield Broken("is no item: it has no key or no value")
         return
@@ -91,7 +89,6 @@ def parse_langgraph(name: str | None, item: Any, now: datetime) -> Iterator[Piec
 
 
 def _found(item: KeptItem, text: str, expires_at: str | None) -> Found:
-    """A TTL restarts now."""
     memory = item.memory(text)
     lives = {"ttl_seconds": memory["ttl_seconds"], "expires_at": expires_at if item.ttl is None else None}
     return Found(
