@@ -56,8 +56,9 @@ class _Commands(_Group):
         panel = SERVICE
         for name in COMMANDS:
             panel = MEMORIES if name == FIRST_OF_MEMORIES else panel
-            stub = _Command(name, help=_summary(name), rich_help_panel=panel)
-            self.commands[name] = loaded.get(name, stub)
+            command: Any = loaded.get(name) or _Command(name, help=_summary(name))
+            command.rich_help_panel = panel
+            self.commands[name] = command
         # Hidden commands are suggested for typos.
         self.commands |= {alias: _Command(alias, hidden=True) for alias in ALIASES}
 
@@ -73,8 +74,9 @@ class Application(typer.Typer):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"cls": _Group, "no_args_is_help": True, **options})
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[CommandT], CommandT]:
-        return super().command(name, **{"cls": _Command, **options})
+    def command(self, name: str | None = None, *lines: str, **options: Any) -> Callable[[CommandT], CommandT]:
+        """Adds a command; `lines` are its examples."""
+        return super().command(name, **{"cls": _Command, "epilog": examples(*lines), **options})
 
 
 def _flags_without_value(params: list[Any]) -> list[Any]:
@@ -89,9 +91,9 @@ def _summary(name: str) -> str:
     return SUMMARIES[name] + (f" Also: {also}." if also else "")
 
 
-def group(name: str, panel: str, *lines: str) -> Application:
+def group(name: str, *lines: str) -> Application:
     made = Application(help=SUMMARIES[name], epilog=examples(*lines) if lines else None)
-    app.add_typer(made, name=name, rich_help_panel=panel)
+    app.add_typer(made, name=name)
     return made
 
 

@@ -14,20 +14,7 @@ import typer
 from rich.table import Column
 
 from agentcore.cli import options
-from agentcore.cli.app import (
-    FAILED,
-    MEMORIES,
-    MEMORY_ID,
-    app,
-    counted,
-    examples,
-    fail,
-    group,
-    is_confirmed,
-    say,
-    say_more,
-    show,
-)
+from agentcore.cli.app import FAILED, MEMORY_ID, app, counted, fail, group, is_confirmed, say, say_more, show
 from agentcore.cli.calls import answer, ask, call
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, NotAuthorised
@@ -61,12 +48,10 @@ _LISTS = (
     "waiting_for_embedding_ids",
 )
 
-archives = group("archive", MEMORIES)
+archives = group("archive")
 
 
-@archives.command(
-    "list", epilog=examples("agentcore archive list --limit 20", "agentcore archive list --session monday --json")
-)
+@archives.command("list", "agentcore archive list --limit 20", "agentcore archive list --session monday --json")
 @options.client
 @options.filters(ArchivedParams)
 @options.fields(ArchivedParams, ("limit", "cursor", "archived_after", "archived_before"))
@@ -82,12 +67,11 @@ def list_archived(context: typer.Context) -> None:
 
 
 @archives.command(
-    epilog=examples(
-        "agentcore archive restore 0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10",
-        "agentcore archive restore --archived-after 2026-05-01 --dry-run",
-        "agentcore archive restore --session monday",
-        "agentcore archive restore --all",
-    )
+    "restore",
+    "agentcore archive restore 0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10",
+    "agentcore archive restore --archived-after 2026-05-01 --dry-run",
+    "agentcore archive restore --session monday",
+    "agentcore archive restore --all",
 )
 @options.client
 @options.filters(RestoreParams)
@@ -130,7 +114,7 @@ def _tell(restored: RestoreResult) -> None:
             say(f"{len(concerned)} {note}")
 
 
-@archives.command(epilog=examples("agentcore archive verify", "agentcore archive verify --of my-agent --json"))
+@archives.command("verify", "agentcore archive verify", "agentcore archive verify --of my-agent --json")
 @options.with_json
 def verify(
     context: typer.Context,
@@ -185,12 +169,10 @@ def _archived(each: ArchivedMemory) -> Sequence[str]:
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore erase --user ada --token $ADMIN_TOKEN",
-        "agentcore erase --all --agent my-agent --yes > receipt.jws",
-        "agentcore erase --check receipt.jws",
-    ),
+    "erase",
+    "agentcore erase --user ada --token $ADMIN_TOKEN",
+    "agentcore erase --all --agent my-agent --yes > receipt.jws",
+    "agentcore erase --check receipt.jws",
 )
 @options.client
 @options.option(

@@ -11,7 +11,7 @@ import typer
 
 from agentcore.assembly import make_archive
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, SERVICE, app, counted, examples, fail, say
+from agentcore.cli.app import FAILED, app, counted, fail, say
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import EmbeddedParts, attach, runs_on
 from agentcore.embedded.backup import Backup, Manifest, restore_backup
@@ -21,7 +21,7 @@ EXTERNAL = "the database at DATABASE_URL: docs/operations.md says how to back it
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore backup memory.backup"))
+@app.command("backup", "agentcore backup memory.backup")
 @options.with_json
 def backup(
     context: typer.Context,
@@ -47,11 +47,7 @@ def backup(
         )
 
 
-@app.command(
-    "restore-backup",
-    rich_help_panel=SERVICE,
-    epilog=examples("AGENTCORE_HOME=/path/to/new/home agentcore restore-backup memory.backup"),
-)
+@app.command("restore-backup", "AGENTCORE_HOME=/path/to/new/home agentcore restore-backup memory.backup")
 @options.with_json
 def restore(
     context: typer.Context,

@@ -20,7 +20,7 @@ from rich.text import Text
 
 from agentcore.agents.open_memory import open_memory
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples, out, say, show
+from agentcore.cli.app import app, out, say, show
 from agentcore.cli.importing import Import, Tally
 from agentcore.cli.lines import read_lines
 from agentcore.config import Settings, environment_settings
@@ -37,7 +37,7 @@ CONTEXT_TOKENS = 600
 KEPT_SETTINGS = re.compile(r"embedding_|openai_|cohere_|agentcore_cache$")
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore demo", "agentcore demo --json"))
+@app.command("demo", "agentcore demo", "agentcore demo --json")
 @options.with_json
 def demo(context: typer.Context) -> None:
     """Import a conversation into a temporary service and ask it ten questions.

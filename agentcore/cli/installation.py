@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from agentcore import __version__
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples, fail, group, say, show
+from agentcore.cli.app import app, fail, group, say, show
 from agentcore.config import Settings, load_settings
 from agentcore.providers.local_models import LOCAL_MODELS
 
@@ -25,7 +25,7 @@ _USER_INFO = re.compile(r"(?<=://)[^/?#@]*@")
 HIDDEN = "(set)"
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore version", "agentcore version --json"))
+@app.command("version", "agentcore version", "agentcore version --json")
 @options.with_json
 def version(context: typer.Context) -> None:
     """Print the version."""
@@ -33,7 +33,7 @@ def version(context: typer.Context) -> None:
         typer.echo(f"agentcore {__version__}")
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore config", "agentcore config --json"))
+@app.command("config", "agentcore config", "agentcore config --json")
 @options.with_json
 def config(context: typer.Context) -> None:
     """Print the settings of a service started here, without secrets.
@@ -62,10 +62,10 @@ def _public(value: Any) -> Any:
     return _USER_INFO.sub("", str(value))
 
 
-models = group("model", SERVICE)
+models = group("model")
 
 
-@models.command(epilog=examples("agentcore model install", "agentcore model install minilm"))
+@models.command("install", "agentcore model install", "agentcore model install minilm")
 @options.with_json
 def install(
     context: typer.Context,

@@ -8,17 +8,17 @@ from typing import Annotated
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import MEMORIES, app, counted, examples, group, say, show
+from agentcore.cli.app import app, counted, group, say, show
 from agentcore.cli.calls import answer, call
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.agent_settings import ConfigureParams, ConsolidateParams, LayerRules, SettingsResult
 from agentcore.summary_rules import SummaryRules
 
-layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers set episodic --ttl 15d")
+layers = group("layers", "agentcore layers show", "agentcore layers set episodic --ttl 15d")
 
 
-@layers.command("show", epilog=examples("agentcore layers show", "agentcore layers show --json"))
+@layers.command("show", "agentcore layers show", "agentcore layers show --json")
 @options.client
 def show_rules(context: typer.Context) -> None:
     """Show the agent's rules. A star marks rules of its own."""
@@ -27,11 +27,9 @@ def show_rules(context: typer.Context) -> None:
 
 @layers.command(
     "set",
-    epilog=examples(
-        "agentcore layers set episodic --ttl 15d --extend-after-uses 10 --token $ADMIN_TOKEN",
-        "agentcore layers set semantic --capacity 50000 --token $ADMIN_TOKEN",
-        "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
-    ),
+    "agentcore layers set episodic --ttl 15d --extend-after-uses 10 --token $ADMIN_TOKEN",
+    "agentcore layers set semantic --capacity 50000 --token $ADMIN_TOKEN",
+    "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
 )
 @options.client
 @options.option("reset", False, "--reset", help="Reset to the service's rules first.")
@@ -83,10 +81,10 @@ def _rows(result: SettingsResult) -> Iterator[Sequence[str]]:
         yield layer.value, *(cell + star for cell, star in zip(cells.values(), stars, strict=True))
 
 
-models = group("llm", MEMORIES, "agentcore llm show", "agentcore llm set --facts on --summaries llm")
+models = group("llm", "agentcore llm show", "agentcore llm set --facts on --summaries llm")
 
 
-@models.command("show", epilog=examples("agentcore llm show", "agentcore llm show --json"))
+@models.command("show", "agentcore llm show", "agentcore llm show --json")
 @options.client
 def show_llm(context: typer.Context) -> None:
     """Show the agent's settings for language models and today's use of them."""
@@ -95,12 +93,10 @@ def show_llm(context: typer.Context) -> None:
 
 @models.command(
     "set",
-    epilog=examples(
-        "agentcore llm set --facts on --token $ADMIN_TOKEN",
-        "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
-        "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
-        "agentcore llm set --summaries none --token $ADMIN_TOKEN",
-    ),
+    "agentcore llm set --facts on --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries none --token $ADMIN_TOKEN",
 )
 @options.client
 @options.fields(
@@ -159,12 +155,10 @@ def _when(rules: SummaryRules) -> str:
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore consolidate --dry-run                      the clusters and their summaries",
-        "agentcore consolidate --archive-sources --after-days 90",
-        "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
-    ),
+    "consolidate",
+    "agentcore consolidate --dry-run                      the clusters and their summaries",
+    "agentcore consolidate --archive-sources --after-days 90",
+    "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
 )
 @options.client
 @options.fields(ConfigureParams, ("consolidate",))

@@ -17,21 +17,7 @@ from rich.text import Text
 
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
-from agentcore.cli.app import (
-    FAILED,
-    MISUSED,
-    SERVICE,
-    app,
-    counted,
-    err,
-    examples,
-    fail,
-    group,
-    out,
-    printable,
-    say,
-    show,
-)
+from agentcore.cli.app import FAILED, MISUSED, app, counted, err, fail, group, out, printable, say, show
 from agentcore.config import Settings, load_settings
 from agentcore.database import Connection
 from agentcore.errors import AgentCoreError
@@ -65,10 +51,10 @@ INDEX_HEADER = (
     Column("partition", min_width=12),
     *("model", "kind", "rows at build", "rows now", "lists / probes", "recall", "age", "MB"),
 )
-indexes = group("index", SERVICE, "agentcore index status", "agentcore index rebuild memories_p07")
+indexes = group("index", "agentcore index status", "agentcore index rebuild memories_p07")
 
 
-@indexes.command(epilog=examples("agentcore index status", "agentcore index status --json"))
+@indexes.command("status", "agentcore index status", "agentcore index status --json")
 @options.with_json
 def status(context: typer.Context) -> None:
     """List the partitions that contain memories or passages, each with its vector indexes.
@@ -78,7 +64,7 @@ def status(context: typer.Context) -> None:
     _report(context, asyncio.run(_states()))
 
 
-@indexes.command(epilog=examples("agentcore index tune", "agentcore index tune memories_p07"))
+@indexes.command("tune", "agentcore index tune", "agentcore index tune memories_p07")
 @options.with_json
 def tune(context: typer.Context, partition: Partition = None) -> None:
     """Measure recall now, and choose the search width from it.
@@ -88,7 +74,7 @@ def tune(context: typer.Context, partition: Partition = None) -> None:
     _report(context, asyncio.run(_work(partition, tune_plan, "has an index to measure")))
 
 
-@indexes.command(epilog=examples("agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07"))
+@indexes.command("rebuild", "agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07")
 @options.with_json
 def rebuild(context: typer.Context, partition: Partition = None) -> None:
     """Rebuild the indexes, of the kind of VECTOR_INDEX, and measure them. Old ones serve until then."""
@@ -252,14 +238,11 @@ ResultT = TypeVar("ResultT")
 JOB_HEADER = ("job", "name", "state", "for", "runs", "enqueued", "not before", "last failure")
 JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers that list shows.")]
 
-jobs = group("jobs", SERVICE, "agentcore jobs list --state failed", "agentcore jobs retry 17")
+jobs = group("jobs", "agentcore jobs list --state failed", "agentcore jobs retry 17")
 
 
 @jobs.command(
-    "list",
-    epilog=examples(
-        "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"
-    ),
+    "list", "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"
 )
 @options.with_json
 def list_jobs(
@@ -278,7 +261,7 @@ def list_jobs(
         say("no jobs")
 
 
-@jobs.command("show", epilog=examples("agentcore jobs show 17"))
+@jobs.command("show", "agentcore jobs show 17")
 @options.with_json
 def show_job(
     context: typer.Context, job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")]
@@ -293,7 +276,7 @@ def show_job(
         out.print(Text(printable(f"{each['at']}  {each['happened']}")), soft_wrap=True)
 
 
-@jobs.command(epilog=examples("agentcore jobs retry 17", "agentcore jobs retry 17 18 19"))
+@jobs.command("retry", "agentcore jobs retry 17", "agentcore jobs retry 17 18 19")
 @options.with_json
 def retry(context: typer.Context, job: JobIds) -> None:
     """Retry failed jobs, once each."""
@@ -305,7 +288,7 @@ def retry(context: typer.Context, job: JobIds) -> None:
     _each(context, job, told)
 
 
-@jobs.command(epilog=examples("agentcore jobs cancel 17"))
+@jobs.command("cancel", "agentcore jobs cancel 17")
 @options.with_json
 def cancel(context: typer.Context, job: JobIds) -> None:
     """Cancel pending jobs; a running one is interrupted within seconds, and leaves memories whole."""
@@ -366,11 +349,9 @@ WRITING_SECONDS_A_MEMORY = 0.002
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "agentcore reembed --model hashing --dimensions 768 --dry-run",
-        "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
-    ),
+    "reembed",
+    "agentcore reembed --model hashing --dimensions 768 --dry-run",
+    "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
 )
 @options.with_json
 def reembed(

@@ -10,7 +10,7 @@ import typer
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples
+from agentcore.cli.app import app
 from agentcore.cli.calls import opened
 from agentcore.registry import resolve
 
@@ -18,11 +18,9 @@ SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "claude mcp add memory -e AGENTCORE_TOKEN=... -- agentcore mcp",
-        "agentcore mcp --url https://memory.example --user ada",
-    ),
+    "mcp",
+    "claude mcp add memory -e AGENTCORE_TOKEN=... -- agentcore mcp",
+    "agentcore mcp --url https://memory.example --user ada",
 )
 @options.access
 @options.fields(MemoryScope, ("user_id", "namespace"), panel=options.FILTERS)

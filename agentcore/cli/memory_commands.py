@@ -13,20 +13,7 @@ import typer
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import (
-    FAILED,
-    MEMORIES,
-    MEMORY_ID,
-    app,
-    counted,
-    examples,
-    fail,
-    is_confirmed,
-    printable,
-    say,
-    say_more,
-    show,
-)
+from agentcore.cli.app import FAILED, MEMORY_ID, app, counted, fail, is_confirmed, printable, say, say_more, show
 from agentcore.cli.calls import answer, ask, call
 from agentcore.client import MemoryClient
 from agentcore.errors import NotFound
@@ -72,13 +59,11 @@ DESCRIBED = 50
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
-        "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
-        "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
-        "git log -1 --format=%B | agentcore store - --session work",
-    ),
+    "store",
+    "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
+    "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
+    "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
+    "git log -1 --format=%B | agentcore store - --session work",
 )
 @options.client
 @options.fields(
@@ -134,12 +119,10 @@ def store(
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore retrieve 'what does Ada drink?'",
-        "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
-        "agentcore retrieve 'plans' --after 2w --type episodic --json",
-    ),
+    "retrieve",
+    "agentcore retrieve 'what does Ada drink?'",
+    "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
+    "agentcore retrieve 'plans' --after 2w --type episodic --json",
 )
 @options.client
 @options.filters(RetrieveParams)
@@ -165,12 +148,9 @@ def _nothing_found(receipt: Receipt) -> str:
 
 @app.command(
     "context",
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore context 'plan breakfast with Ada' --max-tokens 500",
-        "agentcore context 'go on' --task release-7 > prompt.txt",
-        "agentcore context 'plan breakfast' --format json --model gpt-4",
-    ),
+    "agentcore context 'plan breakfast with Ada' --max-tokens 500",
+    "agentcore context 'go on' --task release-7 > prompt.txt",
+    "agentcore context 'plan breakfast' --format json --model gpt-4",
 )
 @options.client
 @options.filters(GetContextParams, without=("task_id",))
@@ -192,12 +172,9 @@ def get_context(
 
 @app.command(
     "list",
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore list --limit 20",
-        "agentcore list --order-by importance --type semantic",
-        "agentcore list --session monday --ascending --json",
-    ),
+    "agentcore list --limit 20",
+    "agentcore list --order-by importance --type semantic",
+    "agentcore list --session monday --ascending --json",
 )
 @options.client
 @options.filters(ListParams)
@@ -216,12 +193,10 @@ def list_memories(context: typer.Context) -> None:
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore prune episodic --dry-run                   what would go",
-        "agentcore prune episodic --target 20%",
-        "agentcore prune semantic --strategy oldest_first --target 500",
-    ),
+    "prune",
+    "agentcore prune episodic --dry-run                   what would go",
+    "agentcore prune episodic --target 20%",
+    "agentcore prune semantic --strategy oldest_first --target 500",
 )
 @options.client
 @options.fields(PruneParams, ("dry_run",), dry_run="List the memories that would go; remove none.")
@@ -322,7 +297,7 @@ def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore get {AN_ID}"))
+@app.command("get", f"agentcore get {AN_ID}")
 @options.client
 def get(context: typer.Context, memory_id: MemoryId) -> None:
     """Show one memory with all fields."""
@@ -334,11 +309,9 @@ def get(context: typer.Context, memory_id: MemoryId) -> None:
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
-        f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
-    ),
+    "update",
+    f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
+    f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
 )
 @options.client
 @options.fields(
@@ -363,7 +336,7 @@ def update(command: typer.Context, memory_id: MemoryId) -> None:
     say(f"version {version}; to revert: agentcore revert {memory_id} {version - 1}")
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes"))
+@app.command("delete", f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes")
 @options.client
 def delete(
     context: typer.Context,
@@ -384,10 +357,7 @@ def delete(
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore count", "agentcore count --type semantic --user ada", "agentcore count --after 7d --json"
-    ),
+    "count", "agentcore count", "agentcore count --type semantic --user ada", "agentcore count --after 7d --json"
 )
 @options.client
 @options.filters(CountParams)
@@ -397,7 +367,7 @@ def count(context: typer.Context) -> None:
     typer.echo(answer(context, MemoryApi.count).count)
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples("agentcore stats", "agentcore stats --json"))
+@app.command("stats", "agentcore stats", "agentcore stats --json")
 @options.client
 def stats(context: typer.Context) -> None:
     """Show the number of memories by layer."""
@@ -420,9 +390,7 @@ def _layers(counts: StatsResult) -> Iterator[Sequence[str]]:
         yield layer.value, f"{each.count:,}", capacity, f"{each.pinned:,}", oldest, newest
 
 
-@app.command(
-    rich_help_panel=MEMORIES, epilog=examples(f"agentcore history {AN_ID}", f"agentcore history {AN_ID} --json")
-)
+@app.command("history", f"agentcore history {AN_ID}", f"agentcore history {AN_ID} --json")
 @options.client
 @options.fields(HistoryParams, ("limit", "cursor"))
 def history(context: typer.Context, memory_id: MemoryId) -> None:
@@ -445,7 +413,7 @@ def _short(fields: dict[str, object] | None) -> str:
     return written if len(written) <= CHANGE_CHARS else written[: CHANGE_CHARS - 3] + "..."
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore revert {AN_ID}", f"agentcore revert {AN_ID} 2"))
+@app.command("revert", f"agentcore revert {AN_ID}", f"agentcore revert {AN_ID} 2")
 @options.client
 def revert(
     context: typer.Context,
@@ -471,8 +439,7 @@ def revert(
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(f"agentcore feedback {AN_ID} helpful", f"agentcore feedback {AN_ID} wrong --note 'she moved away'"),
+    "feedback", f"agentcore feedback {AN_ID} helpful", f"agentcore feedback {AN_ID} wrong --note 'she moved away'"
 )
 @options.client
 @options.fields(FeedbackParams, ("note",), note="Why; kept in its history.")

@@ -18,7 +18,7 @@ from rich.text import Text
 from agentcore import migration
 from agentcore.assembly import make_archive, make_redis
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MISUSED, SERVICE, app, examples, fail, say, show
+from agentcore.cli.app import FAILED, MISUSED, app, fail, say, show
 from agentcore.config import Settings, load_settings
 from agentcore.database import Database, Row, query
 from agentcore.doctor.examination import examine
@@ -34,7 +34,7 @@ from agentcore.runtime import database_url_of, home_of, running_database, urls_o
 _SIGNS = {True: ("ok", "green", "dim"), False: ("WRONG", "red", "bold"), None: ("-", "dim", "dim")}
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate"))
+@app.command("migrate", "DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate")
 @options.with_json
 def migrate(context: typer.Context) -> None:
     """Bring the database to the schema of this version.
@@ -50,7 +50,7 @@ def migrate(context: typer.Context) -> None:
     typer.echo(f"the schema is at revision {reached}{before}")
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore doctor"))
+@app.command("doctor", "agentcore doctor")
 @options.with_json
 def doctor(context: typer.Context) -> None:
     """Check each part, and say how to fix what is wrong.
@@ -79,7 +79,7 @@ WAIT_SECONDS = 60.0
 SHOWN_FAILURES = 10
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore purge", "agentcore purge --json"))
+@app.command("purge", "agentcore purge", "agentcore purge --json")
 @options.with_json
 def purge(
     context: typer.Context,

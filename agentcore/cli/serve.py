@@ -18,7 +18,7 @@ import typer
 import uvloop
 
 from agentcore.cli import INTERRUPTED
-from agentcore.cli.app import SERVICE, app, examples, say
+from agentcore.cli.app import app, say
 from agentcore.config import Settings, load_settings, misspelt_variables
 from agentcore.embedded import default_home
 from agentcore.embedded.postgres import MAX_POSTGRES_CONNECTIONS
@@ -37,13 +37,11 @@ EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": 
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "agentcore serve",
-        "agentcore serve --port 8123",
-        "AGENTCORE_HOME=/data/memory agentcore serve --host 0.0.0.0",
-        "DATABASE_URL=postgresql://... REDIS_URL=redis://... agentcore serve --migrate",
-    ),
+    "serve",
+    "agentcore serve",
+    "agentcore serve --port 8123",
+    "AGENTCORE_HOME=/data/memory agentcore serve --host 0.0.0.0",
+    "DATABASE_URL=postgresql://... REDIS_URL=redis://... agentcore serve --migrate",
 )
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. Default: HOST, else 127.0.0.1.")] = None,
@@ -132,10 +130,7 @@ async def answer_calls(
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "agentcore worker", "MAINTENANCE_IN_SERVER=false agentcore serve      and beside it: agentcore worker"
-    ),
+    "worker", "agentcore worker", "MAINTENANCE_IN_SERVER=false agentcore serve      and beside it: agentcore worker"
 )
 def worker() -> None:
     """Run the background work in a process of its own, until Ctrl-C.

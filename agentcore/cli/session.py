@@ -10,22 +10,20 @@ from typing import Annotated, Any
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, examples, group, say
+from agentcore.cli.app import FAILED, group, say
 from agentcore.cli.calls import answer, call
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, SummarizeParams
 
-sessions = group("session", MEMORIES, "agentcore session add call-7 call-7.json", "agentcore session end call-7")
+sessions = group("session", "agentcore session add call-7 call-7.json", "agentcore session end call-7")
 FORM = 'Wanted is a JSON list such as [{"role": "user", "content": "I moved to Ghent."}].'
 SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default=False)]
 
 
 @sessions.command(
     "add",
-    epilog=examples(
-        "agentcore session add call-7 call-7.json",
-        """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
-    ),
+    "agentcore session add call-7 call-7.json",
+    """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
 )
 @options.client
 @options.fields(AddSessionParams, ("user_id", "namespace", "task_id", "tags"))
@@ -63,7 +61,7 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
     return messages
 
 
-@sessions.command("end", epilog=examples("agentcore session end call-7"))
+@sessions.command("end", "agentcore session end call-7")
 @options.client
 @options.fields(
     EndSessionParams, ("summarize", "max_tokens"), summarize="Keep summaries.", max_tokens="Of each summary."
@@ -78,7 +76,7 @@ def end(context: typer.Context, session_id: SessionId) -> None:
     say(f"{ended.promoted_count} promoted, {ended.ended_count} ended")
 
 
-@sessions.command("summary", epilog=examples("agentcore session summary call-7 --max-tokens 100"))
+@sessions.command("summary", "agentcore session summary call-7 --max-tokens 100")
 @options.client
 @options.fields(SummarizeParams, ("max_tokens",), max_tokens="Maximum of the summary.")
 def summary(context: typer.Context, session_id: SessionId) -> None:
@@ -86,7 +84,7 @@ def summary(context: typer.Context, session_id: SessionId) -> None:
     typer.echo(answer(context, MemoryApi.summarize).summary)
 
 
-@sessions.command("clear", epilog=examples("agentcore session clear call-7"))
+@sessions.command("clear", "agentcore session clear call-7")
 @options.client
 def clear(context: typer.Context, session_id: SessionId) -> None:
     """Delete a session's memories permanently."""

@@ -12,7 +12,7 @@ import typer
 
 from agentcore.auth import mint_token
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples, fail, say
+from agentcore.cli.app import app, fail, say
 from agentcore.cli.calls import DEFAULT_SCOPES
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import Home, default_home
@@ -100,13 +100,11 @@ def _scope(text: str) -> Scope:
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "agentcore token --agent my-agent",
-        "agentcore token --agent my-agent --user anna --shared",
-        "agentcore token --agent reader --scope memory:read --ttl 30d",
-        "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
-    ),
+    "token",
+    "agentcore token --agent my-agent",
+    "agentcore token --agent my-agent --user anna --shared",
+    "agentcore token --agent reader --scope memory:read --ttl 30d",
+    "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
 )
 @options.with_json
 def token(
@@ -160,11 +158,7 @@ def token(
         typer.echo(made)
 
 
-@app.command(
-    "rotate-secret",
-    rich_help_panel=SERVICE,
-    epilog=examples("agentcore rotate-secret", "agentcore rotate-secret --drop-old"),
-)
+@app.command("rotate-secret", "agentcore rotate-secret", "agentcore rotate-secret --drop-old")
 @options.with_json
 def rotate_secret(
     context: typer.Context,

@@ -12,18 +12,18 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal, cast
 
 import typer
 from pydantic import ValidationError
 
 from agentcore.cli import INTERRUPTED, options
-from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, say
+from agentcore.cli.app import FAILED, app, counted, fail, say
 from agentcore.cli.calls import ask
 from agentcore.cli.importing import Import, Tally, progress
 from agentcore.cli.imports import Broken, Form, LeftOut, Piece, hint, key_of, likely_form
 from agentcore.cli.imports.conversations import CHATGPT, CLAUDE
-from agentcore.cli.imports.export_files import STDIN, BadJson, Element, elements, opened, standard_input
+from agentcore.cli.imports.export_files import STDIN, BadJson, Element, elements, opened
 from agentcore.cli.imports.memory_stores import KAGENT, LANGGRAPH, MEM0
 from agentcore.cli.lines import Line, NumberedLine, line_of, problem_of, read_lines
 from agentcore.client import MemoryClient
@@ -51,21 +51,18 @@ _FORM_NAMES = "chatgpt, claude, kagent, langgraph or mem0"
 
 @app.command(
     "import",
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore import conversation.jsonl",
-        "agentcore export --namespace work | agentcore import - --agent another",
-        "agentcore import --from chatgpt export.zip --user ada --report left-out.json",
-        "",
-        'A line: {"role": "user", "text": "...", "time": "2026-05-01T09:30:00Z",',
-        '         "session": "monday"}',
-        "Needed is text alone. Known besides: speaker, task, user, namespace, tags,",
-        "memory_type, importance, metadata, external_id, pinned, ttl_seconds,",
-        "expires_at, force, valid_from, valid_to, superseded_by, embedding,",
-        "memory_id and links to other lines' memory_ids:",
-        '[{"target_id": "...", "relation": "follows", "weight": 0.5}],',
-        "and what else export writes.",
-    ),
+    "agentcore import conversation.jsonl",
+    "agentcore export --namespace work | agentcore import - --agent another",
+    "agentcore import --from chatgpt export.zip --user ada --report left-out.json",
+    "",
+    'A line: {"role": "user", "text": "...", "time": "2026-05-01T09:30:00Z",',
+    '         "session": "monday"}',
+    "Needed is text alone. Known besides: speaker, task, user, namespace, tags,",
+    "memory_type, importance, metadata, external_id, pinned, ttl_seconds,",
+    "expires_at, force, valid_from, valid_to, superseded_by, embedding,",
+    "memory_id and links to other lines' memory_ids:",
+    '[{"target_id": "...", "relation": "follows", "weight": 0.5}],',
+    "and what else export writes.",
 )
 @options.client
 def import_lines(
@@ -132,7 +129,8 @@ def import_lines(
 
 
 async def _import_lines(importing: Import, file: Path) -> None:
-    with _source(file) as (source, size), progress(size, "lines") as advance:
+    with opened(file, None) as found, progress(found.size, "lines") as advance:
+        source = cast(BufferedReader, found.sources[0])
         refuse_other_forms(source)
         for numbered in read_lines(source, hint=hint):
             await importing.take(numbered)
@@ -198,21 +196,18 @@ def _write_report(report: Path | None, tally: Tally) -> None:
 
 @app.command(
     "export",
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore export memories.jsonl",
-        "agentcore export memories.jsonl --overwrite",
-        "agentcore export --type semantic | wc -l",
-    ),
+    "agentcore export memories.jsonl",
+    "agentcore export memories.jsonl --overwrite",
+    "agentcore export --type semantic | wc -l",
 )
 @options.client
 @options.filters(ListParams, without=("entities", "keywords"))
 def export_lines(
     context: typer.Context,
     file: Annotated[
-        Path | None,
+        Path,
         typer.Argument(help="Where to write; stdout if absent, or -.", dir_okay=False, writable=True, allow_dash=True),
-    ] = None,
+    ] = STDOUT,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the file if it is there, once all is written.")
     ] = False,
@@ -222,7 +217,6 @@ def export_lines(
     Not included: derived values (vectors, too), access counts and history.
     """
     params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE, vectors=True)
-    file = None if file == STDOUT else file
 
     async def run(memory: MemoryClient) -> int:
         count = 0
@@ -233,7 +227,7 @@ def export_lines(
         return count
 
     count = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
-    say(f"exported {counted(count, 'memory', 'memories')}{'' if file is None else f' to {file}'}")
+    say(f"exported {counted(count, 'memory', 'memories')}{'' if file == STDOUT else f' to {file}'}")
 
 
 async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[MemoryRecord]:
@@ -247,20 +241,8 @@ async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[Memory
 
 
 @contextmanager
-def _source(file: Path) -> Iterator[tuple[BufferedReader, int | None]]:
-    if file == STDIN:
-        yield standard_input(), None
-        return
-    try:
-        with file.open("rb") as source:
-            yield source, os.fstat(source.fileno()).st_size or None
-    except OSError as cause:
-        raise AgentCoreError(f"Cannot read {file}: {cause.strerror or cause}.") from cause
-
-
-@contextmanager
-def _target(file: Path | None, *, overwrite: bool) -> Iterator[BinaryIO]:
-    if file is None:
+def _target(file: Path, *, overwrite: bool) -> Iterator[BinaryIO]:
+    if file == STDOUT:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
@@ -390,9 +372,5 @@ class Position:
     def _write(self, number: int) -> None:
         if self._state is None:
             return
-        draft = self._state.with_name(f".{self._state.name}.part")
-        try:
-            draft.write_text(json.dumps({**self._of, "position": int(min(number, self._most))}), encoding="utf-8")
-            draft.replace(self._state)
-        except OSError as cause:
-            raise AgentCoreError(f"Cannot write {self._state}: {cause.strerror or cause}.") from cause
+        with _target(self._state, overwrite=True) as target:
+            target.write(json.dumps({**self._of, "position": int(min(number, self._most))}).encode())

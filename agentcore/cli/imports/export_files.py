@@ -49,10 +49,6 @@ class _InterruptibleInput(RawIOBase):
         return len(raw)
 
 
-def standard_input() -> BufferedReader:
-    return BufferedReader(_InterruptibleInput())
-
-
 @dataclass(frozen=True)
 class Opened:
     """The files to read, in order, their total size if known, and the names of the other files."""
@@ -63,19 +59,18 @@ class Opened:
 
 
 @contextmanager
-def opened(file: Path, form: Form) -> Iterator[Opened]:
-    """Opens the export's files until the block ends. Raises AgentCoreError."""
+def opened(file: Path, form: Form | None) -> Iterator[Opened]:
+    """Opens a file, or the files in the zip archive of an export, until the block ends. Raises AgentCoreError."""
     with ExitStack() as stack:
         if file == STDIN:
-            yield Opened([standard_input()], None)
+            yield Opened([BufferedReader(_InterruptibleInput())], None)
             return
         try:
-            raw = stack.enter_context(file.open("rb"))
-            if is_zipfile(raw):
-                found = _inside(stack.enter_context(ZipFile(raw)), file, form, stack)
+            if form is not None and file.is_file() and is_zipfile(file):
+                found = _inside(stack.enter_context(ZipFile(file)), file, form, stack)
             else:
-                raw.seek(0)
-                found = Opened([raw], os.fstat(raw.fileno()).st_size)
+                raw = stack.enter_context(file.open("rb"))
+                found = Opened([raw], os.fstat(raw.fileno()).st_size or None)
         except (BadZipFile, RuntimeError) as cause:
             raise AgentCoreError(f"Cannot read {file}: its zip archive is damaged or encrypted ({cause}).") from cause
         except OSError as cause:
