@@ -38,15 +38,6 @@ SERVER_PARTS = {
     "check": "agentcore.cli.operate:checked",
     "purge": "agentcore.cli.operate:purged_receipt",
 }
-_LISTS = (
-    "memory_ids",
-    "lost_links",
-    "renewed_ids",
-    "superseded_ids",
-    "refused_ids",
-    "unreadable_ids",
-    "waiting_for_embedding_ids",
-)
 
 archives = group("archive")
 
@@ -155,7 +146,7 @@ async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResul
         except AgentCoreError:
             say("the memories restored so far stay; repeat the command to continue")
             raise
-        added = {name: [*getattr(whole, name), *getattr(more, name)] for name in _LISTS}
+        added = {name: [*value, *getattr(more, name)] for name, value in whole if isinstance(value, list)}
         count = whole.restored_count + more.restored_count
         whole = more.model_copy(update={**added, "restored_count": count})
     back = {*whole.memory_ids}

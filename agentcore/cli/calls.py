@@ -47,8 +47,7 @@ def ask(
     stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
 
     async def asked() -> ReturnT:
-        client = opened(context, max_attempts=max_attempts, timeout_seconds=timeout_seconds, scopes=scopes)
-        async with client:
+        async with _client(context, max_attempts, timeout_seconds, scopes) as client:
             return await question(client)
 
     return asyncio.run(asked())
@@ -79,9 +78,7 @@ def _tell_of_waiting(details: RetryDetails) -> None:
         say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 
 
-def opened(
-    context: typer.Context, *, max_attempts: int, timeout_seconds: float, scopes: Sequence[str] = DEFAULT_SCOPES
-) -> MemoryClient:
+def _client(context: typer.Context, max_attempts: int, timeout_seconds: float, scopes: Sequence[str]) -> MemoryClient:
     url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
     if token is not None and agent is not None:
         raise typer.BadParameter("pass either --token or --agent", ctx=context)

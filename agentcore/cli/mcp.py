@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import signal
-from typing import Any
 
 import typer
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.cli import options
 from agentcore.cli.app import app
-from agentcore.cli.calls import opened
+from agentcore.cli.calls import ask
 from agentcore.registry import resolve
 
 SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
@@ -34,9 +32,4 @@ def mcp(context: typer.Context) -> None:
     serve_stdio = resolve("mcp", SERVERS, kind="command")
     # The thread that reads stdin cannot be interrupted otherwise.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asyncio.run(_serve(serve_stdio, scope, context))
-
-
-async def _serve(serve_stdio: Any, scope: MemoryScope, context: typer.Context) -> None:
-    async with opened(context, max_attempts=3, timeout_seconds=60.0) as memory:
-        await serve_stdio(memory, scope)
+    ask(context, lambda memory: serve_stdio(memory, scope))
