@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Literal, cast
+from typing import Annotated, Any, BinaryIO, cast
 
 import typer
 from pydantic import ValidationError
@@ -38,7 +38,7 @@ FORMS: Mapping[str, Form] = {
     "langgraph": LANGGRAPH,
     "mem0": MEM0,
 }
-FormName = Literal["chatgpt", "claude", "kagent", "langgraph", "mem0"]
+_FORM_NAMES = " or ".join(", ".join(FORMS).rsplit(", ", 1))
 STDOUT = Path("-")
 PAGE = 250
 PATIENT_ATTEMPTS = 8
@@ -46,7 +46,12 @@ BATCH_TIMEOUT_SECONDS = 300.0
 BEGINNING_BYTES = 65_536
 _ZIP = b"PK\x03\x04"
 _OTHERS = "What another system exported"
-_FORM_NAMES = "chatgpt, claude, kagent, langgraph or mem0"
+
+
+def _form_name(text: str) -> str:
+    if text not in FORMS:
+        raise typer.BadParameter(f"{text!r} is not one of {_FORM_NAMES}")
+    return text
 
 
 @app.command(
@@ -71,8 +76,14 @@ def import_lines(
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first line that cannot be stored.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Also store small talk and duplicates.")] = False,
     form: Annotated[
-        FormName | None,
-        typer.Option("--from", metavar="FORM", rich_help_panel=_OTHERS, help=f"Format of the file: {_FORM_NAMES}."),
+        str | None,
+        typer.Option(
+            "--from",
+            parser=_form_name,
+            metavar="FORM",
+            rich_help_panel=_OTHERS,
+            help=f"Format of the file: {_FORM_NAMES}.",
+        ),
     ] = None,
     report: Annotated[
         Path | None,
