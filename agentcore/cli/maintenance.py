@@ -198,16 +198,9 @@ def _cells(state: PartitionState, found: VectorIndex | None) -> tuple[str, ...]:
         str(state.rows),
         words.format(found.shape, found.reach),
         recall,
-        _age(found.built_at),
+        _span(max(0.0, time.time() - found.built_at)),
         f"{found.bytes / 2**20:.1f}",
     )
-
-
-def _age(moment: float) -> str:
-    seconds = max(0, int(time.time() - moment))
-    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-    size, unit = next(((size, unit) for size, unit in units if seconds >= size), (1, "s"))
-    return f"{seconds // size} {unit}"
 
 
 def _index_facts(state: PartitionState) -> dict[str, Any]:
@@ -452,6 +445,6 @@ async def _reembedding(settings: Settings, tell: TellStep) -> AsyncIterator[tupl
 
 
 def _span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"
+    units = ((86_400, "d"), (3_600, "h"), (60, "min"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "s"))
+    return f"{seconds / size:.0f} {unit}"
