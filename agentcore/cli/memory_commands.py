@@ -153,10 +153,10 @@ def _nothing_found(receipt: Receipt) -> str:
     "agentcore context 'plan breakfast' --format json --model gpt-4",
 )
 @options.client
-@options.filters(GetContextParams, without=("task_id",))
+@options.filters(GetContextParams)
 @options.fields(
     GetContextParams,
-    ("max_tokens", "task_id", "format", "model", "encoding", "min_score", "min_fit", "asked_at", "as_of"),
+    ("max_tokens", "format", "model", "encoding", "min_score", "min_fit", "asked_at", "as_of"),
     max_tokens="How many tokens it may take.",
 )
 def get_context(

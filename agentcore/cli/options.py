@@ -9,7 +9,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from types import GenericAlias, UnionType
@@ -246,9 +246,9 @@ _FILTERS = (
 )
 
 
-def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:
-    """Adds the filters of the model, except those in `without`."""
-    names = [name for name in _FILTERS if name in model.model_fields and name not in without]
+def filters(model: type[BaseModel]) -> Callable[[CommandT], CommandT]:
+    """Adds the filters of the model."""
+    names = [name for name in _FILTERS if name in model.model_fields]
     text = "Memories without a user; with --user the user's, too."
     shared = option("shared", False, "--shared", rich_help_panel=FILTERS, help=text)
     filtered = fields(model, names, panel=FILTERS, tags="Has this tag; repeatable.")

@@ -212,7 +212,7 @@ def _write_report(report: Path | None, tally: Tally) -> None:
     "agentcore export --type semantic | wc -l",
 )
 @options.client
-@options.filters(ListParams, without=("entities", "keywords"))
+@options.filters(ListParams)
 def export_lines(
     context: typer.Context,
     file: Annotated[
