@@ -127,7 +127,8 @@ def load(module: str) -> None:
 
 def show(header: Sequence[str | Column], rows: Iterable[Sequence[str | Text]]) -> None:
     """Prints a table: aligned on a terminal, else one line for each row with tabs between the cells."""
-    table = Table(*header, box=None, pad_edge=False, show_header=bool(header))
+    columns = (each if isinstance(each, str) else each.copy() for each in header)
+    table = Table(*columns, box=None, pad_edge=False, show_header=bool(header))
     for row in rows:
         table.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
     if out.is_terminal:
