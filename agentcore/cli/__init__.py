@@ -14,9 +14,8 @@ INTERRUPTED = 130
 # numpy reads it when imported. Matrices are small here: on busy cores a product of 60 x 384 by 384 x 560 took
 # 33 ms with two threads, 2 ms with one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# The module of each command, and its line in `agentcore --help` before the module is imported: the first
-# sentence of the command's own help. A module is imported when its command is used: those of the service take
-# seconds to load, and need packages that an installation of the client alone lacks.
+# The module of each command, which is imported when the command is used (those of the service take seconds, and
+# need packages that a client's installation lacks), and its line in `agentcore --help`: the first sentence of its help.
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("serve", "Run the service until Ctrl-C."),
     "worker": ("serve", "Run the background work in a process of its own, until Ctrl-C."),
@@ -66,15 +65,11 @@ ALIASES: Mapping[str, str] = {"add": "store", "search": "retrieve", "find": "ret
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs a command line, by default the process's own; ends the process."""
-    given = sys.argv[1:] if arguments is None else arguments
+    """Runs a command line, by default the process's own, and ends the process."""
     # Imported objects stay alive: garbage collection during the imports takes a sixth of their time.
     gc.disable()
     try:
         application = import_module("agentcore.cli.app")
-        named = ALIASES.get(given[0], given[0]) if given else None
-        for module in (module for module, commands in MODULES.items() if named in commands):
-            application.load(module)
     except ModuleNotFoundError as missing:
         if (missing.name or "agentcore").startswith("agentcore"):
             raise
@@ -82,8 +77,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"agentcore: the command line needs the package {missing.name!r}, which is not installed: "
             "pip install 'agentcore-memory[server]'."
         )
-    except KeyboardInterrupt:  # once a command runs, it handles Ctrl-C itself
+    except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    finally:
-        gc.enable()
-    application.run(given)
+    application.run(sys.argv[1:] if arguments is None else arguments)

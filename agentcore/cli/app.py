@@ -1,9 +1,10 @@
-"""The command line application: its two consoles, lazy loading of commands, and error messages."""
+"""The command line application: its consoles, lazy loading of commands, and error messages."""
 
 from __future__ import annotations
 
+import gc
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Annotated, Any, Never, TypeVar
 
@@ -12,7 +13,7 @@ import typer.core
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore import __version__
@@ -32,6 +33,7 @@ MEMORIES = "Memories"
 FAILED = 1
 MISUSED = 2
 FIRST_OF_MEMORIES = "store"
+MEMORY_ID = Column("memory_id", no_wrap=True, min_width=36)
 WRONG_SIGNATURE = "The token's signature is wrong."
 
 CommandT = TypeVar("CommandT", bound=Callable[..., None])
@@ -54,9 +56,10 @@ class _Commands(_Group):
         panel = SERVICE
         for name in COMMANDS:
             panel = MEMORIES if name == FIRST_OF_MEMORIES else panel
-            stub = _Command(name, help=_summary(name), rich_help_panel=panel)
-            self.commands[name] = loaded.get(name, stub)
-        # Hidden: the help of the full command names them, and typos get them as suggestions.
+            command: Any = loaded.get(name) or _Command(name, help=_summary(name))
+            command.rich_help_panel = panel
+            self.commands[name] = command
+        # Hidden commands are suggested for typos.
         self.commands |= {alias: _Command(alias, hidden=True) for alias in ALIASES}
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -68,13 +71,12 @@ class _Commands(_Group):
 
 
 class Application(typer.Typer):
-    """A typer application with the options and help style of this command line."""
-
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"cls": _Group, "no_args_is_help": True, **options})
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[CommandT], CommandT]:
-        return super().command(name, **{"cls": _Command, **options})
+    def command(self, name: str | None = None, *lines: str, **options: Any) -> Callable[[CommandT], CommandT]:
+        """Adds a command; `lines` are its examples."""
+        return super().command(name, **{"cls": _Command, "epilog": examples(*lines), **options})
 
 
 def _flags_without_value(params: list[Any]) -> list[Any]:
@@ -86,13 +88,12 @@ def _flags_without_value(params: list[Any]) -> list[Any]:
 
 def _summary(name: str) -> str:
     also = ", ".join(alias for alias, meant in ALIASES.items() if meant == name)
-    return SUMMARIES.get(name, "") + (f" Also: {also}." if also else "")
+    return SUMMARIES[name] + (f" Also: {also}." if also else "")
 
 
-def group(name: str, panel: str, *lines: str) -> Application:
-    """Adds a command that has subcommands; `lines` are its examples."""
+def group(name: str, *lines: str) -> Application:
     made = Application(help=SUMMARIES[name], epilog=examples(*lines) if lines else None)
-    app.add_typer(made, name=name, rich_help_panel=panel)
+    app.add_typer(made, name=name)
     return made
 
 
@@ -109,6 +110,7 @@ err = Console(stderr=True, highlight=False)
 
 def load(module: str) -> None:
     """Imports a command's module; ends the process if a required package is not installed."""
+    gc.disable()
     try:
         import_module(module)
     except ModuleNotFoundError as cause:
@@ -119,21 +121,26 @@ def load(module: str) -> None:
             f"{MODULES[module][0]} needs the package {package!r}, which is not installed: "
             "pip install 'agentcore-memory[server]'"
         )
+    finally:
+        gc.enable()
 
 
-def show(table: Table) -> None:
+def show(header: Sequence[str | Column], rows: Iterable[Sequence[str | Text]]) -> None:
     """Prints a table: aligned on a terminal, else one line for each row with tabs between the cells."""
+    columns = (each if isinstance(each, str) else each.copy() for each in header)
+    table = Table(*columns, box=None, pad_edge=False, show_header=bool(header))
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
     if out.is_terminal:
         out.print(table)
         return
-    if table.show_header:
+    if header:
         typer.echo("\t".join(str(column.header) for column in table.columns))
-    for row in zip(*(column.cells for column in table.columns), strict=True):
-        typer.echo("\t".join(" ".join(str(cell).split()) for cell in row))
+    for cells in zip(*(column.cells for column in table.columns), strict=True):
+        typer.echo("\t".join(" ".join(str(cell).split()) for cell in cells))
 
 
 def examples(*lines: str) -> str:
-    """Returns the examples below a command's help; lines should fit into 80 columns."""
     return "\n".join(["[bold]Examples[/bold]", *(f"  {line}".replace("[", "\\[") for line in lines)])
 
 
@@ -155,29 +162,34 @@ def _print_version(wanted: bool) -> None:
 )
 def agentcore(
     version: Annotated[
-        bool,
-        typer.Option(  # read by its callback
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
-        ),
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
     """A memory for AI agents: store, retrieve, build context, forget.
 
-    serve runs the service. store, retrieve, context, list, prune, import and
-    export speak to a running one at AGENTCORE_URL, with AGENTCORE_TOKEN;
-    where the embedded service's home is on this machine, --agent ID makes a token
-    by itself. These read the environment, never a file .env; serve and what works
-    on its database read a .env of the directory they start in, too.
+    serve runs the service. Commands on memories call the one at AGENTCORE_URL,
+    with AGENTCORE_TOKEN, or with --agent ID where the home of the embedded service
+    is on this machine. They read the environment, never a file .env; serve and the
+    commands on its database read this directory's .env, too.
     """
 
 
 def say(text: str) -> None:
-    """Prints a message to stderr: stdout is for results only."""
+    """Prints a message to stderr: stdout is for results."""
     err.print(Text(printable(text)), soft_wrap=True)
 
 
+def say_more(cursor: str | int | None) -> None:
+    if cursor is not None:
+        say(f"more with --cursor {cursor}")
+
+
+def is_confirmed(question: str) -> bool:
+    say(f"{question} This cannot be undone. [y/N]")
+    return sys.stdin.readline().strip().casefold() in {"y", "yes"}
+
+
 def counted(count: int, one: str, many: str) -> str:
-    """Returns the number with its noun: 1 memory, 2 memories."""
     return f"{count} {one if count == 1 else many}"
 
 
@@ -188,12 +200,11 @@ def fail(sentence: str, code: int = FAILED) -> Never:
 
 
 def printable(text: str) -> str:
-    """Replaces the control characters of a text."""
+    """Replaces control characters, which could steer the terminal."""
     return "".join(char if char in "\n\t" or char.isprintable() else "\ufffd" for char in text)
 
 
 def run(arguments: Sequence[str]) -> None:
-    """Runs a command line; ends the process."""
     try:
         app(list(arguments), prog_name="agentcore")
     except AgentCoreError as error:
@@ -205,26 +216,20 @@ def run(arguments: Sequence[str]) -> None:
 def _sentence(error: AgentCoreError) -> str:
     if isinstance(error, ConfigurationError) and len(error.problems) == 1:
         return error.problems[0]
-    if isinstance(error, NotAuthorised | AuthenticationFailed):
-        return _of_token(error)
+    needed = error.data.get("needs")
+    if isinstance(error, NotAuthorised) and needed is not None:
+        return f"The token lacks the scope {needed}: agentcore token --agent ID --scope {needed} makes one."
+    if isinstance(error, AuthenticationFailed) and error.message == WRONG_SIGNATURE:
+        return (
+            f"{error.message} Another home's secret made it (set AGENTCORE_HOME as for serve), or the "
+            "secret was rotated: restart the service after rotate-secret."
+        )
     problems = error.data.get("errors")
     if isinstance(error, InvalidParams) and isinstance(problems, list):
         told = (f"{each.get('field')}: {each.get('problem')}" for each in problems if isinstance(each, dict))
         return f"{error.message}: {'; '.join(told)}"
     reference = error.data.get("reference")
     return error.message if reference is None else f"{error.message} (reference {reference})"
-
-
-def _of_token(error: AgentCoreError) -> str:
-    needed = error.data.get("needs")
-    if needed is not None:
-        return f"The token lacks the scope {needed}: agentcore token --agent ID --scope {needed} makes one."
-    if error.message == WRONG_SIGNATURE:
-        return (
-            f"{error.message} Another home's secret made it (set AGENTCORE_HOME as for serve), or the "
-            "secret was rotated: restart the service after rotate-secret."
-        )
-    return error.message
 
 
 def _problem(found: ErrorDetails) -> str:

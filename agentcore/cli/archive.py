@@ -1,28 +1,27 @@
-"""archive list, restore, verify: archived memories; erase: deletes all of an agent or user permanently."""
+"""archive list, restore, verify; erase: deletes all of an agent or user permanently."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated
 from uuid import UUID
 
 import typer
-from rich.table import Column, Table
-from rich.text import Text
+from rich.table import Column
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, group, printable, say, show
-from agentcore.cli.calls import ask, call
+from agentcore.cli.app import FAILED, MEMORY_ID, app, counted, fail, group, is_confirmed, say, say_more, show
+from agentcore.cli.calls import answer, ask, call
 from agentcore.client import MemoryClient
 from agentcore.errors import AgentCoreError, NotAuthorised
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.archived import (
+    ArchivedMemory,
     ArchivedParams,
-    ArchivedResult,
     EraseParams,
     EraseResult,
     RestoreParams,
@@ -33,64 +32,52 @@ from agentcore.registry import resolve
 
 REPORTED = 20
 ADMIN = ("memory:admin",)
-# Imported lazily: they take a second to load and need the service's packages.
+# Imported lazily: they need the service's packages.
 SERVER_PARTS = {
     "verify": "agentcore.cli.operate:verified",
     "check": "agentcore.cli.operate:checked",
     "purge": "agentcore.cli.operate:purged_receipt",
 }
-_LISTS = (
-    "memory_ids",
-    "lost_links",
-    "renewed_ids",
-    "superseded_ids",
-    "refused_ids",
-    "unreadable_ids",
-    "waiting_for_embedding_ids",
-)
 
-archives = group("archive", MEMORIES)
+archives = group("archive")
 
 
-@archives.command(
-    "list", epilog=examples("agentcore archive list --limit 20", "agentcore archive list --session monday --json")
-)
+@archives.command("list", "agentcore archive list --limit 20", "agentcore archive list --session monday --json")
 @options.client
 @options.filters(ArchivedParams)
-@options.fields(ArchivedParams, "limit", "cursor", "archived_after", "archived_before")
+@options.fields(ArchivedParams, ("limit", "cursor", "archived_after", "archived_before"))
 def list_archived(context: typer.Context) -> None:
     """List archived memories, the most recently archived first."""
-    page = call(context, MemoryApi.archived)
-    if options.printed_as_json(context, page):
-        return
+    page = answer(context, MemoryApi.archived)
     if page.memories:
-        show(_table(page))
+        header = (MEMORY_ID, "layer", Column("archived", no_wrap=True), "by", "session")
+        show(header, map(_archived, page.memories))
     else:
         say("nothing archived")
-    if page.next_cursor is not None:
-        say(f"more with --cursor {page.next_cursor}")
+    say_more(page.next_cursor)
 
 
 @archives.command(
-    epilog=examples(
-        "agentcore archive restore 0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10",
-        "agentcore archive restore --archived-after 2026-05-01 --dry-run",
-        "agentcore archive restore --session monday",
-        "agentcore archive restore --all",
-    )
+    "restore",
+    "agentcore archive restore 0198f3a2-7c1e-7d55-8a53-2f3b6c1d9e10",
+    "agentcore archive restore --archived-after 2026-05-01 --dry-run",
+    "agentcore archive restore --session monday",
+    "agentcore archive restore --all",
 )
 @options.client
 @options.filters(RestoreParams)
-@options.fields(RestoreParams, "all", "dry_run", "archived_after", "archived_before", all="Everything in the archive.")
+@options.fields(
+    RestoreParams, ("all", "dry_run", "archived_after", "archived_before"), all="Everything in the archive."
+)
 def restore(
     context: typer.Context,
     memory_ids: Annotated[
         list[UUID] | None, typer.Argument(parser=options.memory_id, metavar="[ID]...", help="By id.")
     ] = None,
 ) -> None:
-    """Bring archived memories back as they were: all that are named or match, a thousand at a time.
+    """Restore archived memories: all that are named or match.
 
-    Ends with 1 if the copy of one could not be read; the others are back.
+    Ends with 1 if the copy of one could not be read; the others are restored.
     """
     params = options.given(context, RestoreParams)
     restored = ask(context, lambda memory: _restored(memory, params))
@@ -118,7 +105,7 @@ def _tell(restored: RestoreResult) -> None:
             say(f"{len(concerned)} {note}")
 
 
-@archives.command(epilog=examples("agentcore archive verify", "agentcore archive verify --of my-agent --json"))
+@archives.command("verify", "agentcore archive verify", "agentcore archive verify --of my-agent --json")
 @options.with_json
 def verify(
     context: typer.Context,
@@ -129,18 +116,13 @@ def verify(
         bool, typer.Option("--adopt", help="After archives were merged: record this one as the place of its copies.")
     ] = False,
 ) -> None:
-    """Read every copy again, and compare it with the digest noted when it was archived.
+    """Read every copy, and compare it with the digest recorded at archiving.
 
-    It attaches to the service's database and archive. A copy in an archive of
-    another server is reported as such. Ends with 1 if a memory would not come
-    back.
+    Ends with 1 if a memory could not be restored.
     """
     verified = resolve("verify", SERVER_PARTS, kind="command")
     whole, findings = asyncio.run(verified(agent_id, adopt=adopt))
-    listed = [
-        {"agent_id": each.agent_id, "memory_id": str(each.memory_id), "kind": each.kind, "problem": each.problem}
-        for each in findings
-    ]
+    listed = [asdict(each) | {"memory_id": str(each.memory_id)} for each in findings]
     if not options.printed_as_json(context, {"whole": whole, "findings": listed}):
         kinds = Counter(each.kind for each in findings)
         typer.echo(
@@ -156,7 +138,6 @@ def verify(
 
 
 async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResult:
-    """Calls restore until it is complete and sums the results; a failed call does not undo earlier ones."""
     whole = await memory.restore(params)
     while not whole.complete:
         say(f"{len(whole.memory_ids)} {'would come back' if whole.dry_run else 'are back'}, going on")
@@ -165,7 +146,7 @@ async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResul
         except AgentCoreError:
             say("the memories restored so far stay; repeat the command to continue")
             raise
-        added = {name: [*getattr(whole, name), *getattr(more, name)] for name in _LISTS}
+        added = {name: [*value, *getattr(more, name)] for name, value in whole if isinstance(value, list)}
         count = whole.restored_count + more.restored_count
         whole = more.model_copy(update={**added, "restored_count": count})
     back = {*whole.memory_ids}
@@ -173,28 +154,16 @@ async def _restored(memory: MemoryClient, params: RestoreParams) -> RestoreResul
     return whole.model_copy(update={"lost_links": lost})
 
 
-def _table(page: ArchivedResult) -> Table:
-    identity = Column("memory_id", no_wrap=True, min_width=36)
-    day = Column("archived", no_wrap=True)
-    table = Table(identity, "layer", day, "by", "session", box=None, pad_edge=False)
-    for each in page.memories:
-        table.add_row(
-            str(each.memory_id),
-            each.memory_type.value,
-            f"{each.archived_at:%Y-%m-%d}",
-            each.reason,
-            Text(printable(each.session_id or "")),
-        )
-    return table
+def _archived(each: ArchivedMemory) -> Sequence[str]:
+    archived_at = f"{each.archived_at:%Y-%m-%d}"
+    return str(each.memory_id), each.memory_type.value, archived_at, each.reason, each.session_id or ""
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore erase --user ada --token $ADMIN_TOKEN",
-        "agentcore erase --all --agent my-agent --yes > receipt.jws",
-        "agentcore erase --check receipt.jws",
-    ),
+    "erase",
+    "agentcore erase --user ada --token $ADMIN_TOKEN",
+    "agentcore erase --all --agent my-agent --yes > receipt.jws",
+    "agentcore erase --check receipt.jws",
 )
 @options.client
 @options.option(
@@ -205,12 +174,11 @@ def _table(page: ArchivedResult) -> Table:
 )
 @options.option("purge", False, "--purge", help="Then remove it from the files too, as agentcore purge does.")
 @options.option("yes", False, "--yes", help="Do not ask whether it is meant.")
-@options.fields(EraseParams, "user_id", "all", all="Everything that the agent has.")
+@options.fields(EraseParams, ("user_id", "all"), all="Everything that the agent has.")
 def erase(context: typer.Context) -> None:
     """Erase permanently, from every store, and print the signed receipt.
 
-    It needs a token with the scope memory:admin; with --agent it makes one. Ends
-    with 1 if anything was left.
+    Requires the scope memory:admin. Ends with 1 if anything was left.
     """
     check, everything, purge = (context.params[name] for name in ("check", "all", "purge"))
     if check is not None:
@@ -222,8 +190,7 @@ def erase(context: typer.Context) -> None:
     params = options.given(context, EraseParams, confirm=True)
     if not context.params["yes"]:
         whose = "the agent" if everything else f"the user {params.user_id}"
-        say(f"Erase everything of {whose}{_number(context, params)}, archive included? This cannot be undone. [y/N]")
-        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
+        if not is_confirmed(f"Erase everything of {whose}{_number(context, params)}, archive included?"):
             fail("nothing was erased")
     result = _to_its_end(context, params)
     purged = True
@@ -236,7 +203,6 @@ def erase(context: typer.Context) -> None:
 
 
 def _number(context: typer.Context, params: EraseParams) -> str:
-    """Returns the number of memories for the prompt; an empty text if the token may not read."""
     counting = CountParams() if params.all else CountParams(user_id=params.user_id)
     try:
         count = call(context, MemoryApi.count, counting).count
@@ -246,7 +212,6 @@ def _number(context: typer.Context, params: EraseParams) -> str:
 
 
 def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
-    """Prints what was erased from where. Fails if anything is left."""
     erased = {place: count for place, count in result.erased.items() if count}
     for place, count in sorted(erased.items()):
         say(f"{place}: {count}")
@@ -261,22 +226,16 @@ def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
         fail(f"not all of it is gone: {left or 'copies out of reach'}")
     if not purged:
         fail("erased, but not completely purged: run agentcore purge on the machine of the service")
-    say(_outcome(erased, purge=purge))
-
-
-def _outcome(erased: Mapping[str, int], *, purge: bool) -> str:
     if not erased:
-        return "no memory matched: nothing was erased"
-    return (
-        "nothing is left"
-        if purge
-        else ("nothing is left in database and archive; agentcore purge removes it from the files")
-    )
+        say("no memory matched: nothing was erased")
+    elif purge:
+        say("nothing is left")
+    else:
+        say("nothing is left in database and archive; agentcore purge removes it from the files")
 
 
 def _to_its_end(context: typer.Context, params: EraseParams) -> EraseResult:
-    result = call(context, MemoryApi.erase, params, scopes=ADMIN)
-    if result.complete:
-        return result
-    say("there is more: going on")
-    return _to_its_end(context, params.model_copy(update={"continues": result.signed_receipt}))
+    while not (result := call(context, MemoryApi.erase, params, scopes=ADMIN)).complete:
+        say("there is more: going on")
+        params = params.model_copy(update={"continues": result.signed_receipt})
+    return result

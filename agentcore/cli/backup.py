@@ -11,7 +11,7 @@ import typer
 
 from agentcore.assembly import make_archive
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, SERVICE, app, counted, examples, fail, say
+from agentcore.cli.app import FAILED, app, counted, fail, say
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import EmbeddedParts, attach, runs_on
 from agentcore.embedded.backup import Backup, Manifest, restore_backup
@@ -21,7 +21,7 @@ EXTERNAL = "the database at DATABASE_URL: docs/operations.md says how to back it
 File = Annotated[Path, typer.Argument(metavar="FILE", help="The backup.")]
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore backup memory.backup"))
+@app.command("backup", "agentcore backup memory.backup")
 @options.with_json
 def backup(
     context: typer.Context,
@@ -30,8 +30,7 @@ def backup(
 ) -> None:
     """Back up database, archive and keys into one file, also while the service runs.
 
-    The file contains what was acknowledged before the command was started. It
-    opens every memory to whoever has it: its mode is 0600. Ends with 1 if the
+    The file gives access to every memory: its mode is 0600. Ends with 1 if the
     copy of an archived memory is missing or damaged.
     """
     target = file.expanduser().resolve()
@@ -48,11 +47,7 @@ def backup(
         )
 
 
-@app.command(
-    "restore-backup",
-    rich_help_panel=SERVICE,
-    epilog=examples("AGENTCORE_HOME=/path/to/new/home agentcore restore-backup memory.backup"),
-)
+@app.command("restore-backup", "AGENTCORE_HOME=/path/to/new/home agentcore restore-backup memory.backup")
 @options.with_json
 def restore(
     context: typer.Context,
@@ -63,8 +58,7 @@ def restore(
 ) -> None:
     """Restore a backup into a home that no service uses.
 
-    The file is checked first. Nothing is changed before all of it is restored.
-    Tokens made before the backup are accepted again.
+    The file is checked first. Tokens made before the backup are accepted again.
     """
     settings = load_settings()
     if not file.expanduser().is_file():

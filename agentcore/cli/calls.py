@@ -1,7 +1,6 @@
 """Calls a running service: creates a client from the command's options or the environment.
 
-It never reads a `.env` file: a directory created by someone else must not decide where texts and tokens are
-sent.
+It never reads a `.env` file: someone else's directory must not decide where texts and tokens are sent.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from agentcore.registry import resolve
 OWN_TOKEN_SECONDS = 600
 TOLD_WAIT_SECONDS = 1.0
 DEFAULT_SCOPES: Sequence[str] = ("memory:read", "memory:write")
-# Imported lazily: a client with a token does not need the packages that create one.
+# Imported lazily: only --agent needs the packages that create a token.
 CREATES_TOKENS = {"server": "agentcore.cli.token:token_for"}
 
 ReturnT = TypeVar("ReturnT")
@@ -44,12 +43,11 @@ def ask(
     timeout_seconds: float = 60.0,
     scopes: Sequence[str] = DEFAULT_SCOPES,
 ) -> ReturnT:
-    """Calls the service that --url, --token and --agent select; `scopes` apply with --agent."""
+    """Calls the service that --url, --token and --agent select, with a token of `scopes` for --agent."""
     stamina.instrumentation.set_on_retry_hooks([_tell_of_waiting])
 
     async def asked() -> ReturnT:
-        client = opened(context, max_attempts=max_attempts, timeout_seconds=timeout_seconds, scopes=scopes)
-        async with client:
+        async with _client(context, max_attempts, timeout_seconds, scopes) as client:
             return await question(client)
 
     return asyncio.run(asked())
@@ -67,16 +65,20 @@ def call(
     return ask(context, lambda memory: memory.call(method, sent), scopes=scopes)
 
 
+def answer(context: typer.Context, method: Method[..., ParamsT, ResultT], params: ParamsT | None = None) -> ResultT:
+    """Calls a method of the service; with --json prints the result and ends the command."""
+    result = call(context, method, params)
+    if options.printed_as_json(context, result):
+        raise typer.Exit
+    return result
+
+
 def _tell_of_waiting(details: RetryDetails) -> None:
-    """Reports a rate limit, which can delay a command by a minute; the error reports other retries."""
     if isinstance(details.caused_by, RateLimited) and details.wait_for >= TOLD_WAIT_SECONDS:
         say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 
 
-def opened(
-    context: typer.Context, *, max_attempts: int, timeout_seconds: float, scopes: Sequence[str] = DEFAULT_SCOPES
-) -> MemoryClient:
-    """Returns a client for --url, --token and --agent, with the environment as the fallback."""
+def _client(context: typer.Context, max_attempts: int, timeout_seconds: float, scopes: Sequence[str]) -> MemoryClient:
     url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
     if token is not None and agent is not None:
         raise typer.BadParameter("pass either --token or --agent", ctx=context)

@@ -16,12 +16,11 @@ from typing import Any
 
 import typer
 from rich.rule import Rule
-from rich.table import Table
 from rich.text import Text
 
 from agentcore.agents.open_memory import open_memory
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples, out, say, show
+from agentcore.cli.app import app, out, say, show
 from agentcore.cli.importing import Import, Tally
 from agentcore.cli.lines import read_lines
 from agentcore.config import Settings, environment_settings
@@ -38,14 +37,14 @@ CONTEXT_TOKENS = 600
 KEPT_SETTINGS = re.compile(r"embedding_|openai_|cohere_|agentcore_cache$")
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore demo", "agentcore demo --json"))
+@app.command("demo", "agentcore demo", "agentcore demo --json")
 @options.with_json
 def demo(context: typer.Context) -> None:
     """Import a conversation into a temporary service and ask it ten questions.
 
     It prints the three memories found first, how each was ranked, and whether one
     of them gives the current answer: facts change in the course of the
-    conversation. PostgreSQL, Redis and the home are its own, and gone at the end.
+    conversation. Its PostgreSQL, Redis and home are removed at the end.
     """
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, lambda number, frame: sys.exit(128 + number))
@@ -58,7 +57,6 @@ def demo(context: typer.Context) -> None:
 
 
 def summary(results: Sequence[Mapping[str, Any]]) -> str:
-    """Reports how many questions had a current answer in the results, and which had none."""
     missed = [each["question"] for each in results if not each["current_shown"]]
     count = f"{len(results) - len(missed)} of {len(results)} questions"
     return "\n".join(
@@ -110,7 +108,7 @@ async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str]
     if told:
         typer.echo()
         out.print(Rule(Text(asked["question"]), align="left"))
-        show(_answers(found, marks))
+        show(("answer", "score", "= sum of", "when", "who", "memory"), map(_answer, found, marks))
         verdict = "current answer shown" if "current" in marks else "no current answer shown"
         typer.echo(
             f"{verdict}; context: {built.token_count} tokens of {CONTEXT_TOKENS}, from {len(built.memory_ids)} memories"
@@ -123,20 +121,9 @@ async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str]
     }
 
 
-def _answers(memories: Sequence[MemorySummary], marks: Sequence[str]) -> Table:
-    table = Table("answer", "score", "= sum of", "when", "who", "memory", box=None, pad_edge=False)
-    for memory, mark in zip(memories, marks, strict=True):
-        terms = " + ".join(
-            f"{name} {term.contribution:.2f}"
-            for name, term in (memory.terms or {}).items()
-            if round(term.contribution, 2)
-        )
-        table.add_row(
-            mark,
-            f"{memory.score or 0:.2f}",
-            terms,
-            f"{memory.timestamp:%d %b}",
-            Text(memory.speaker or ""),
-            Text(memory.content),
-        )
-    return table
+def _answer(memory: MemorySummary, mark: str) -> Sequence[str]:
+    terms = " + ".join(
+        f"{name} {term.contribution:.2f}" for name, term in (memory.terms or {}).items() if round(term.contribution, 2)
+    )
+    when = f"{memory.timestamp:%d %b}"
+    return mark, f"{memory.score or 0:.2f}", terms, when, memory.speaker or "", memory.content

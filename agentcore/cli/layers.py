@@ -1,44 +1,41 @@
-"""layers, consolidate, llm: an agent's rules for forgetting and summaries, and its use of models."""
+"""layers, consolidate, llm: an agent's settings for forgetting, summaries and language models."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from agentcore.cli import options
-from agentcore.cli.app import MEMORIES, app, counted, examples, group, say, show
-from agentcore.cli.calls import call
+from agentcore.cli.app import app, counted, group, say, show
+from agentcore.cli.calls import answer, call
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.agent_settings import ConfigureParams, ConsolidateParams, LayerRules, SettingsResult
 from agentcore.summary_rules import SummaryRules
 
-layers = group("layers", MEMORIES, "agentcore layers show", "agentcore layers set episodic --ttl 15d")
+layers = group("layers", "agentcore layers show", "agentcore layers set episodic --ttl 15d")
 
 
-@layers.command("show", epilog=examples("agentcore layers show", "agentcore layers show --json"))
+@layers.command("show", "agentcore layers show", "agentcore layers show --json")
 @options.client
 def show_rules(context: typer.Context) -> None:
     """Show the agent's rules. A star marks rules of its own."""
-    _print_rules(context, call(context, MemoryApi.settings))
+    _print_rules(answer(context, MemoryApi.settings))
 
 
 @layers.command(
     "set",
-    epilog=examples(
-        "agentcore layers set episodic --ttl 15d --extend-after-uses 10 --token $ADMIN_TOKEN",
-        "agentcore layers set semantic --capacity 50000 --token $ADMIN_TOKEN",
-        "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
-    ),
+    "agentcore layers set episodic --ttl 15d --extend-after-uses 10 --token $ADMIN_TOKEN",
+    "agentcore layers set semantic --capacity 50000 --token $ADMIN_TOKEN",
+    "agentcore layers set episodic --reset --token $ADMIN_TOKEN",
 )
 @options.client
 @options.option("reset", False, "--reset", help="Reset to the service's rules first.")
 @options.fields(
     LayerRules,
-    "extend_after_uses",
-    "capacity",
+    ("extend_after_uses", "capacity"),
     extend_after_uses="Number of uses within its TTL that restart a memory's TTL; 0: never.",
     capacity="Maximum number of memories; 0: unlimited.",
 )
@@ -62,44 +59,32 @@ def set_rules(
     if not rules.model_fields_set:
         raise typer.BadParameter("pass --ttl, --extend-after-uses, --capacity or --reset", ctx=context)
     params = ConfigureParams(layers={layer: rules})
-    _print_rules(context, call(context, MemoryApi.configure, params))
+    _print_rules(answer(context, MemoryApi.configure, params))
 
 
-def _print_rules(context: typer.Context, result: SettingsResult) -> None:
-    if options.printed_as_json(context, result):
-        return
-    show(_table(result))
+def _print_rules(result: SettingsResult) -> None:
+    show(("layer", "TTL", "restarts after uses", "capacity"), _rows(result))
     for warning in result.warnings:
         if warning.startswith("layers"):
             say(warning)
 
 
-def _table(result: SettingsResult) -> Table:
-    table = Table("layer", "TTL", "restarts after uses", "capacity", box=None, pad_edge=False)
+def _rows(result: SettingsResult) -> Iterator[Sequence[str]]:
     for layer, rules in result.layers.items():
         own = result.own.get(layer, LayerRules())
-        values = (rules.ttl_seconds, rules.extend_after_uses, rules.capacity)
-        names = ("ttl_seconds", "extend_after_uses", "capacity")
-        table.add_row(
-            layer.value,
-            *(
-                _shown(name, value or 0) + ("*" if getattr(own, name) is not None else "")
-                for name, value in zip(names, values, strict=True)
-            ),
-        )
-    return table
+        cells = {
+            "ttl_seconds": f"{rules.ttl_seconds:,} s" if rules.ttl_seconds else "never expire",
+            "extend_after_uses": f"{rules.extend_after_uses:,}" if rules.extend_after_uses else "never",
+            "capacity": f"{rules.capacity:,}" if rules.capacity else "unlimited",
+        }
+        stars = ("" if getattr(own, name) is None else "*" for name in cells)
+        yield layer.value, *(cell + star for cell, star in zip(cells.values(), stars, strict=True))
 
 
-def _shown(name: str, value: int) -> str:
-    if value == 0:
-        return {"ttl_seconds": "never expire", "extend_after_uses": "never", "capacity": "unlimited"}[name]
-    return f"{value:,} s" if name == "ttl_seconds" else f"{value:,}"
+models = group("llm", "agentcore llm show", "agentcore llm set --facts on --summaries llm")
 
 
-models = group("llm", MEMORIES, "agentcore llm show", "agentcore llm set --facts on --summaries llm")
-
-
-@models.command("show", epilog=examples("agentcore llm show", "agentcore llm show --json"))
+@models.command("show", "agentcore llm show", "agentcore llm show --json")
 @options.client
 def show_llm(context: typer.Context) -> None:
     """Show the agent's settings for language models and today's use of them."""
@@ -108,24 +93,15 @@ def show_llm(context: typer.Context) -> None:
 
 @models.command(
     "set",
-    epilog=examples(
-        "agentcore llm set --facts on --token $ADMIN_TOKEN",
-        "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
-        "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
-        "agentcore llm set --summaries none --token $ADMIN_TOKEN",
-    ),
+    "agentcore llm set --facts on --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries llm --trigger user_turns --user-turns 10 --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries extractive --period week --token $ADMIN_TOKEN",
+    "agentcore llm set --summaries none --token $ADMIN_TOKEN",
 )
 @options.client
 @options.fields(
     SummaryRules,
-    "provider",
-    "trigger",
-    "user_turns",
-    "message_count",
-    "inactivity_seconds",
-    "period",
-    "max_tokens",
-    "prompt",
+    ("provider", "trigger", "user_turns", "message_count", "inactivity_seconds", "period", "max_tokens", "prompt"),
     defaults=False,
     provider="Of sessions: extractive, llm, compaction_aware, passthrough, none, or the service's default.",
     trigger="user_turns, message_count, inactivity, compaction or session_end.",
@@ -135,7 +111,7 @@ def show_llm(context: typer.Context) -> None:
     max_tokens="Maximum of one summary.",
     prompt="Instructions for summaries by a model.",
 )
-@options.fields(ConfigureParams, "extract_facts")
+@options.fields(ConfigureParams, ("extract_facts",))
 def set_llm(context: typer.Context) -> None:
     """Change the agent's settings for language models; requires the scope memory:admin."""
     facts, provider = context.params["extract_facts"], context.params["provider"]
@@ -179,21 +155,16 @@ def _when(rules: SummaryRules) -> str:
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore consolidate --dry-run                      the clusters and their summaries",
-        "agentcore consolidate --archive-sources --after-days 90",
-        "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
-    ),
+    "consolidate",
+    "agentcore consolidate --dry-run                      the clusters and their summaries",
+    "agentcore consolidate --archive-sources --after-days 90",
+    "agentcore consolidate --automatic on --token $ADMIN_TOKEN",
 )
 @options.client
-@options.fields(ConfigureParams, "consolidate")
+@options.fields(ConfigureParams, ("consolidate",))
 @options.fields(
     ConsolidateParams,
-    "dry_run",
-    "again",
-    "archive_sources",
-    "archive_sources_after_days",
+    ("dry_run", "again", "archive_sources", "archive_sources_after_days"),
     dry_run="Say what would be made.",
     again="Look at every episodic memory again.",
     archive_sources="Then archive old sources whose summary stands.",
@@ -203,13 +174,10 @@ def consolidate(context: typer.Context) -> None:
     """Summarize clusters of similar episodic memories, with links to their sources."""
     if context.params["consolidate"] is not None:
         changed = ConfigureParams(consolidate=context.params["consolidate"])
-        settings = call(context, MemoryApi.configure, changed)
-        if not options.printed_as_json(context, settings):
-            say(f"consolidation in the background is {'on' if settings.consolidate else 'off'}")
+        settings = answer(context, MemoryApi.configure, changed)
+        say(f"consolidation in the background is {'on' if settings.consolidate else 'off'}")
         return
-    done = call(context, MemoryApi.consolidate)
-    if options.printed_as_json(context, done):
-        return
+    done = answer(context, MemoryApi.consolidate)
     for cluster in done.clusters:
         typer.echo(f"{cluster.memory_id or 'would be made'}: of {len(cluster.source_ids)} memories")
         typer.echo("  " + cluster.summary.replace("\n", "\n  "))

@@ -35,12 +35,10 @@ from agentcore.memory.models import (
 from agentcore.memory.params.memories import StoreParams
 
 MAX_LINE_BYTES = 4 * 1_048_576
-# Exports of earlier versions end with lines of aliases, which no longer exist.
-_ALIAS_FIELDS = {"alias", "means"}
 
 
 class BadLine(Exception):
-    """A line that cannot be imported; the message says why."""
+    """The message says why the line cannot be imported."""
 
 
 def _either(*names: str) -> Any:
@@ -85,43 +83,40 @@ class Line(Strict):
 
 @dataclass(frozen=True)
 class NumberedLine:
-    """A line, or the problem with it; `end`: the number of bytes read so far.
+    """A line, the problem with it, or why it is left out; `end`: the number of bytes read so far.
 
     `cut_off`: the rest of its file is unreadable.
     """
 
     number: int
     end: int
-    line: Line | None
-    key: str
+    line: Line | None = None
+    key: str = ""
     problem: str | None = None
     cut_off: bool = False
+    left_out: str | None = None
+    place: str = ""
 
 
 def read_lines(file: BinaryIO, *, hint: Callable[[dict[str, Any]], str] = lambda said: "") -> Iterator[NumberedLine]:
-    """Yields the lines of a file; skips blank lines and aliases.
+    """Yields the lines of a file, without blank ones; appends the text of `hint` to a line's problem.
 
-    The text of `hint` for a line is appended to its problem.
-
-    A line's key is a digest of its content and its number of earlier occurrences, independent of the file:
-    the same lines in another file, or after an interruption, have the same keys. Links are excluded: they may
-    be added later.
+    A line's key is a digest of its content and its number of earlier occurrences, so the same lines have the
+    same keys in any file. Links are excluded: they may be added later.
     """
     seen: Counter[bytes] = Counter()
     for number, end, raw in _raw_lines(file):
         said: dict[str, Any] = {}
         try:
             said = _parsed(raw)
-            if said.keys() == _ALIAS_FIELDS:
-                continue
             digest = _digest(said)
             seen[digest[:8]] += 1
             key = f"import:{digest.hex()}:{seen[digest[:8]]}"
             yield NumberedLine(number, end, Line.model_validate(said), key)
         except ValidationError as error:
-            yield NumberedLine(number, end, None, "", problem_of(error) + hint(said))
+            yield NumberedLine(number, end, problem=problem_of(error) + hint(said))
         except BadLine as problem:
-            yield NumberedLine(number, end, None, "", str(problem))
+            yield NumberedLine(number, end, problem=str(problem))
 
 
 def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID]) -> StoreParams:
@@ -156,7 +151,6 @@ def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID
 
 
 def line_of(record: MemoryRecord) -> dict[str, Any]:
-    """Converts a memory to a line, without absent and derived values."""
     begins = None if record.valid_from == record.timestamp else _written(record.valid_from)
     line = {
         "memory_id": str(record.memory_id),
@@ -235,7 +229,6 @@ def _digest(said: Mapping[str, Any]) -> bytes:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Describes the problem with a line in one sentence."""
     return "; ".join(_problem(each) for each in error.errors())
 
 

@@ -1,14 +1,10 @@
-"""index, jobs, reembed: the background work of a running service, for operators.
-
-`index` shows the vector indexes, and runs the index keeper's work now. `jobs` shows, retries and cancels the
-background jobs of all agents. `reembed` embeds all memories again with another model.
-"""
+"""index, jobs, reembed: the background work of a running service, for operators."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Annotated, Any, TypeVar
@@ -16,26 +12,12 @@ from typing import Annotated, Any, TypeVar
 import psycopg
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
 from agentcore.assembly import make_embedder, make_index_policy
 from agentcore.cli import options
-from agentcore.cli.app import (
-    FAILED,
-    MISUSED,
-    SERVICE,
-    app,
-    counted,
-    err,
-    examples,
-    fail,
-    group,
-    out,
-    printable,
-    say,
-    show,
-)
+from agentcore.cli.app import FAILED, MISUSED, app, counted, err, fail, group, out, printable, say, show
 from agentcore.config import Settings, load_settings
 from agentcore.database import Connection
 from agentcore.errors import AgentCoreError
@@ -65,38 +47,37 @@ Partition = Annotated[
     str | None, typer.Argument(metavar="[PARTITION]", help="A table that status names, as memories_p07. Default: all.")
 ]
 
-indexes = group("index", SERVICE, "agentcore index status", "agentcore index rebuild memories_p07")
+INDEX_HEADER = (
+    Column("partition", min_width=12),
+    *("model", "kind", "rows at build", "rows now", "lists / probes", "recall", "age", "MB"),
+)
+indexes = group("index", "agentcore index status", "agentcore index rebuild memories_p07")
 
 
-@indexes.command(epilog=examples("agentcore index status", "agentcore index status --json"))
+@indexes.command("status", "agentcore index status", "agentcore index status --json")
 @options.with_json
 def status(context: typer.Context) -> None:
     """List the partitions that contain memories or passages, each with its vector indexes.
 
-    Rows are estimates. Recall is the share of the exact 50 nearest that was
-    found when it was last measured, with so many lists probed (HNSW: with so
-    large an ef_search).
+    Rows are estimates. Recall is the measured share of the exact 50 nearest.
     """
     _report(context, asyncio.run(_states()))
 
 
-@indexes.command(epilog=examples("agentcore index tune", "agentcore index tune memories_p07"))
+@indexes.command("tune", "agentcore index tune", "agentcore index tune memories_p07")
 @options.with_json
 def tune(context: typer.Context, partition: Partition = None) -> None:
-    """Measure recall now, and choose from it how far searches look.
+    """Measure recall now, and choose the search width from it.
 
     The service does so by itself after each build and as a partition grows.
     """
     _report(context, asyncio.run(_work(partition, tune_plan, "has an index to measure")))
 
 
-@indexes.command(epilog=examples("agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07"))
+@indexes.command("rebuild", "agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07")
 @options.with_json
 def rebuild(context: typer.Context, partition: Partition = None) -> None:
-    """Build the indexes anew, of the kind that VECTOR_INDEX names, and measure them.
-
-    Searches go on: the old index serves until the new one stands.
-    """
+    """Rebuild the indexes, of the kind of VECTOR_INDEX, and measure them. Old ones serve until then."""
     needed = f"has {MIN_ROWS} rows, from which on there is an index"
     _report(context, asyncio.run(_work(partition, _rebuild_if_large, needed)))
 
@@ -149,16 +130,16 @@ async def _work(partition: str | None, planner: Planner, needed: str) -> list[Pa
         return await keeper.states()
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=err)
-
-
 async def _carried_out(keeper: IndexKeeper, connection: Connection, state: PartitionState, todo: IndexPlan) -> None:
     try:
         await keeper.carry_out(connection, state, todo)
     except psycopg.Error as error:
         fail(f"{state.partition}: {str(error).splitlines()[0]}")
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=err)
 
 
 @asynccontextmanager
@@ -192,31 +173,17 @@ def _report(context: typer.Context, states: Sequence[PartitionState]) -> None:
     if options.printed_as_json(context, [_index_facts(state) for state in filled]):
         return
     if filled:
-        show(_index_table(filled))
+        show(INDEX_HEADER, _index_rows(filled))
     else:
         say("no memories yet")
 
 
-def _index_table(states: Sequence[PartitionState]) -> Table:
-    table = Table(
-        Column("partition", min_width=12),
-        "model",
-        "kind",
-        "rows at build",
-        "rows now",
-        "lists / probes",
-        "recall",
-        "age",
-        "MB",
-        box=None,
-        pad_edge=False,
-    )
+def _index_rows(states: Sequence[PartitionState]) -> Iterator[Sequence[str]]:
     for state in states:
         for found in state.indexes or (None,):
-            table.add_row(state.partition, *_cells(state, found))
+            yield state.partition, *_cells(state, found)
         for name in state.half_made:
-            table.add_row(state.partition, f"{name}: in the making, or left half made")
-    return table
+            yield state.partition, f"{name}: in the making, or left half made"
 
 
 def _cells(state: PartitionState, found: VectorIndex | None) -> tuple[str, ...]:
@@ -231,16 +198,9 @@ def _cells(state: PartitionState, found: VectorIndex | None) -> tuple[str, ...]:
         str(state.rows),
         words.format(found.shape, found.reach),
         recall,
-        _age(found.built_at),
+        _span(max(0.0, time.time() - found.built_at)),
         f"{found.bytes / 2**20:.1f}",
     )
-
-
-def _age(moment: float) -> str:
-    seconds = max(0, int(time.time() - moment))
-    units = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-    size, unit = next(((size, unit) for size, unit in units if seconds >= size), (1, "s"))
-    return f"{seconds // size} {unit}"
 
 
 def _index_facts(state: PartitionState) -> dict[str, Any]:
@@ -268,16 +228,14 @@ def _index_facts(state: PartitionState) -> dict[str, Any]:
 
 
 ResultT = TypeVar("ResultT")
+JOB_HEADER = ("job", "name", "state", "for", "runs", "enqueued", "not before", "last failure")
 JobIds = Annotated[list[int], typer.Argument(metavar="JOB...", help="Numbers that list shows.")]
 
-jobs = group("jobs", SERVICE, "agentcore jobs list --state failed", "agentcore jobs retry 17")
+jobs = group("jobs", "agentcore jobs list --state failed", "agentcore jobs retry 17")
 
 
 @jobs.command(
-    "list",
-    epilog=examples(
-        "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"
-    ),
+    "list", "agentcore jobs list", "agentcore jobs list --state failed", "agentcore jobs list --agent me --json"
 )
 @options.with_json
 def list_jobs(
@@ -286,38 +244,35 @@ def list_jobs(
     agent: Annotated[str | None, typer.Option("--agent", metavar="ID", help="Only this agent's.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="How many at most.")] = 50,
 ) -> None:
-    """List jobs, the newest first; those that are done are gone.
-
-    A failed job was tried until its attempts were used up.
-    """
+    """List jobs, the newest first; completed ones are removed."""
     rows = _asked(lambda queue: queue.page(state=state, agent_id=agent, limit=limit))
     if options.printed_as_json(context, [_job_facts(row) for row in rows]):
         return
     if rows:
-        show(_job_table(rows))
+        show(JOB_HEADER, map(_job_row, rows))
     else:
         say("no jobs")
 
 
-@jobs.command("show", epilog=examples("agentcore jobs show 17"))
+@jobs.command("show", "agentcore jobs show 17")
 @options.with_json
 def show_job(
     context: typer.Context, job: Annotated[int, typer.Argument(metavar="JOB", help="A number that list shows.")]
 ) -> None:
-    """Show one job and what became of it, with the reason of each failure."""
+    """Show one job and its events, with the reason of each failure."""
     found = _asked(lambda queue: queue.get(job))
     story = [{"at": each["at"].isoformat(), "happened": each["happened"]} for each in found["story"]]
     if options.printed_as_json(context, _job_facts(found) | {"story": story}):
         return
-    show(_job_table([found]))
+    show(JOB_HEADER, [_job_row(found)])
     for each in story:
         out.print(Text(printable(f"{each['at']}  {each['happened']}")), soft_wrap=True)
 
 
-@jobs.command(epilog=examples("agentcore jobs retry 17", "agentcore jobs retry 17 18 19"))
+@jobs.command("retry", "agentcore jobs retry 17", "agentcore jobs retry 17 18 19")
 @options.with_json
 def retry(context: typer.Context, job: JobIds) -> None:
-    """Have failed jobs tried again, once for each time it is asked for."""
+    """Retry failed jobs, once each."""
 
     async def told(queue: JobQueue, each: int) -> str:
         await queue.retry(each)
@@ -326,14 +281,10 @@ def retry(context: typer.Context, job: JobIds) -> None:
     _each(context, job, told)
 
 
-@jobs.command(epilog=examples("agentcore jobs cancel 17"))
+@jobs.command("cancel", "agentcore jobs cancel 17")
 @options.with_json
 def cancel(context: typer.Context, job: JobIds) -> None:
-    """Cancel jobs that wait; one that runs is broken off within seconds.
-
-    What a job has done stays done: each leaves memories whole wherever it
-    stops.
-    """
+    """Cancel pending jobs; a running one is interrupted within seconds, and leaves memories whole."""
 
     async def told(queue: JobQueue, each: int) -> str:
         state = await queue.cancel(each)
@@ -353,7 +304,6 @@ def _asked(question: Callable[[JobQueue], Awaitable[ResultT]]) -> ResultT:
 
 
 def _each(context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, int], Awaitable[str]]) -> None:
-    """Applies an action to each job and reports the outcomes; ends with 1 if one failed."""
 
     async def all_of_them(queue: JobQueue) -> list[dict[str, Any]]:
         outcomes: list[dict[str, Any]] = []
@@ -372,24 +322,10 @@ def _each(context: typer.Context, jobs: Sequence[int], act: Callable[[JobQueue, 
         raise typer.Exit(FAILED)
 
 
-def _job_table(rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(
-        "job", "name", "state", "for", "runs", "enqueued", "not before", "last failure", box=None, pad_edge=False
-    )
-    for row in rows:
-        ids = " ".join(f"{name}={value}" for name, value in sorted(row["ids"].items()))
-        cells = (
-            str(row["job_id"]),
-            row["name"],
-            row["state"],
-            ids,
-            str(row["attempts"]),
-            _shown(row["enqueued_at"]),
-            _shown(row["not_before"]),
-            row["failure"] or "",
-        )
-        table.add_row(*(Text(printable(cell)) for cell in cells))
-    return table
+def _job_row(row: Mapping[str, Any]) -> Sequence[str]:
+    ids = " ".join(f"{name}={value}" for name, value in sorted(row["ids"].items()))
+    times = (_shown(row["enqueued_at"]), _shown(row["not_before"]))
+    return str(row["job_id"]), row["name"], row["state"], ids, str(row["attempts"]), *times, row["failure"] or ""
 
 
 def _shown(moment: datetime | None) -> str:
@@ -406,11 +342,9 @@ WRITING_SECONDS_A_MEMORY = 0.002
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "agentcore reembed --model hashing --dimensions 768 --dry-run",
-        "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
-    ),
+    "reembed",
+    "agentcore reembed --model hashing --dimensions 768 --dry-run",
+    "agentcore reembed --model openai --name text-embedding-3-large --dimensions 1024",
 )
 @options.with_json
 def reembed(
@@ -422,9 +356,8 @@ def reembed(
 ) -> None:
     """Embed all memories again with another model, while the service runs.
 
-    Searches go on with the old vectors until the new ones are all there and
-    indexed; then running processes take the new model up by themselves. Stop it
-    whenever you like: the same command goes on where it ended.
+    Searches use the old vectors until all new ones are indexed; then running
+    processes use the new model. After an interruption the same command resumes.
     """
     if model == "none":
         fail("--model none makes no vectors: pass another model", MISUSED)
@@ -512,6 +445,6 @@ async def _reembedding(settings: Settings, tell: TellStep) -> AsyncIterator[tupl
 
 
 def _span(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7_200 else f"{seconds / 3_600:.1f} h"
+    units = ((86_400, "d"), (3_600, "h"), (60, "min"))
+    size, unit = next(((size, unit) for size, unit in units if seconds >= 2 * size), (1, "s"))
+    return f"{seconds / size:.0f} {unit}"

@@ -1,46 +1,35 @@
-"""mcp: a running service's memory over stdin and stdout, for programs that start their own tools."""
+"""mcp: a running service's memory over stdin and stdout."""
 
 from __future__ import annotations
 
-import asyncio
 import signal
-from typing import Any
 
 import typer
 
 from agentcore.agents.scope import MemoryScope
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples
-from agentcore.cli.calls import opened
+from agentcore.cli.app import app
+from agentcore.cli.calls import ask
 from agentcore.registry import resolve
 
 SERVERS = {"mcp": "agentcore.integrations.mcp:serve_stdio"}
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "claude mcp add memory -e AGENTCORE_TOKEN=... -- agentcore mcp",
-        "agentcore mcp --url https://memory.example --user ada",
-    ),
+    "mcp",
+    "claude mcp add memory -e AGENTCORE_TOKEN=... -- agentcore mcp",
+    "agentcore mcp --url https://memory.example --user ada",
 )
 @options.access
-@options.fields(MemoryScope, "user_id", "namespace", panel=options.FILTERS)
+@options.fields(MemoryScope, ("user_id", "namespace"), panel=options.FILTERS)
 def mcp(context: typer.Context) -> None:
     """Run an MCP server on standard input and output, for the service at AGENTCORE_URL.
 
-    For programs that start their tools themselves. One that speaks HTTP can use
-    the service's own /mcp instead. With --user or --namespace the tools see that
-    part of the memory alone.
+    For programs that start their tools; others can use the service's /mcp. With
+    --user or --namespace the tools see that part of the memory alone.
     """
     scope = options.given(context, MemoryScope)
     serve_stdio = resolve("mcp", SERVERS, kind="command")
-    # The thread that reads the input cannot be interrupted, and there is no resource to close: Ctrl-C just
-    # ends.
+    # The thread that reads stdin cannot be interrupted otherwise.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    asyncio.run(_serve(serve_stdio, scope, context))
-
-
-async def _serve(serve_stdio: Any, scope: MemoryScope, context: typer.Context) -> None:
-    async with opened(context, max_attempts=3, timeout_seconds=60.0) as memory:
-        await serve_stdio(memory, scope)
+    ask(context, lambda memory: serve_stdio(memory, scope))

@@ -1,29 +1,28 @@
-"""Commands on memories: store, find, list and prune them; read, change or delete one by its id."""
+"""Commands on memories: store, find, list and prune; read, change or delete one by its id."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.table import Column, Table
 from rich.text import Text
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, app, counted, examples, fail, printable, say, show
-from agentcore.cli.calls import ask, call
+from agentcore.cli.app import FAILED, MEMORY_ID, app, counted, fail, is_confirmed, printable, say, say_more, show
+from agentcore.cli.calls import answer, ask, call
 from agentcore.client import MemoryClient
 from agentcore.errors import NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Interaction, MemoryRecord, MemorySummary, MemoryType, Receipt, ScoreTerm, time_valid
 from agentcore.memory.params.changes import (
     FeedbackParams,
+    HistoryEntry,
     HistoryParams,
-    HistoryResult,
     RevertParams,
     UpdateParams,
     Updates,
@@ -37,7 +36,6 @@ from agentcore.memory.params.memories import (
     GetParams,
     LayerStats,
     ListParams,
-    ListResult,
     PruneParams,
     RetrieveParams,
     StatsResult,
@@ -61,40 +59,37 @@ DESCRIBED = 50
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
-        "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
-        "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
-        "git log -1 --format=%B | agentcore store - --session work",
-    ),
+    "store",
+    "agentcore store 'Ada prefers tea' --tag drinks --importance 0.8",
+    "agentcore store 'how to deploy?' --response 'make deploy' --task release-7",
+    "agentcore store 'the key rotates on Mondays' --type semantic --ttl 30d",
+    "git log -1 --format=%B | agentcore store - --session work",
 )
 @options.client
 @options.fields(
     StoreParams,
-    "pinned",
-    "idempotency_key",
-    "force",
+    ("memory_type", "pinned", "idempotency_key", "force"),
     pinned="Never prune it, never let it expire.",
     force="Store what would be held back.",
 )
 @options.fields(
     StoreParams,
-    "importance",
-    "tags",
-    "speaker",
-    "session_id",
-    "task_id",
-    "user_id",
-    "namespace",
-    "timestamp",
-    "ttl_seconds",
-    "metadata",
-    "external_id",
+    (
+        "importance",
+        "tags",
+        "speaker",
+        "session_id",
+        "task_id",
+        "user_id",
+        "namespace",
+        "timestamp",
+        "ttl_seconds",
+        "metadata",
+        "external_id",
+    ),
     panel=_VALUE,
     metadata="Of your own.",
 )
-@options.fields(StoreParams, "memory_type")
 def store(
     context: typer.Context,
     text: Annotated[str, typer.Argument(help="What to remember; - reads it from stdin.")],
@@ -124,23 +119,20 @@ def store(
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore retrieve 'what does Ada drink?'",
-        "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
-        "agentcore retrieve 'plans' --after 2w --type episodic --json",
-    ),
+    "retrieve",
+    "agentcore retrieve 'what does Ada drink?'",
+    "agentcore retrieve 'the failed release' -k 10 --task release-7 --explain",
+    "agentcore retrieve 'plans' --after 2w --type episodic --json",
 )
 @options.client
 @options.filters(RetrieveParams)
-@options.fields(RetrieveParams, "k", "min_score", "min_fit", "asked_at", "as_of", "explain")
+@options.fields(RetrieveParams, ("k", "min_score", "min_fit", "asked_at", "as_of", "explain"))
 def retrieve(context: typer.Context, query: Annotated[str, typer.Argument(help="What is asked.")]) -> None:
     """Search memories, best first."""
-    found = call(context, MemoryApi.retrieve)
-    if options.printed_as_json(context, found):
-        return
+    found = answer(context, MemoryApi.retrieve)
     if found.memories:
-        show(results_table(found.memories, explained=context.params["explain"]))
+        header = ("score", "cosine", "when", "who", "memory")
+        show(header, result_rows(found.memories, explained=context.params["explain"]))
     else:
         say(_nothing_found(found.receipt))
     _warn_of(found.receipt)
@@ -156,35 +148,22 @@ def _nothing_found(receipt: Receipt) -> str:
 
 @app.command(
     "context",
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore context 'plan breakfast with Ada' --max-tokens 500",
-        "agentcore context 'go on' --task release-7 > prompt.txt",
-        "agentcore context 'plan breakfast' --format json --model gpt-4",
-    ),
+    "agentcore context 'plan breakfast with Ada' --max-tokens 500",
+    "agentcore context 'go on' --task release-7 > prompt.txt",
+    "agentcore context 'plan breakfast' --format json --model gpt-4",
 )
 @options.client
-@options.filters(GetContextParams, without=("task_id",))
+@options.filters(GetContextParams)
 @options.fields(
     GetContextParams,
-    "max_tokens",
-    "task_id",
-    "format",
-    "model",
-    "encoding",
-    "min_score",
-    "min_fit",
-    "asked_at",
-    "as_of",
+    ("max_tokens", "format", "model", "encoding", "min_score", "min_fit", "asked_at", "as_of"),
     max_tokens="How many tokens it may take.",
 )
 def get_context(
     context: typer.Context, query: Annotated[str, typer.Argument(help="What the prompt is about.")]
 ) -> None:
     """Build a prompt-ready context inside a token budget. Prints it; its token count goes to stderr."""
-    built = call(context, MemoryApi.get_context)
-    if options.printed_as_json(context, built):
-        return
+    built = answer(context, MemoryApi.get_context)
     typer.echo(printable(built.context) if sys.stdout.isatty() else built.context)
     memories = counted(len(built.memory_ids), "memory", "memories")
     say(f"{built.token_count} tokens of {context.params['max_tokens']}, from {memories}")
@@ -193,46 +172,37 @@ def get_context(
 
 @app.command(
     "list",
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore list --limit 20",
-        "agentcore list --order-by importance --type semantic",
-        "agentcore list --session monday --ascending --json",
-    ),
+    "agentcore list --limit 20",
+    "agentcore list --order-by importance --type semantic",
+    "agentcore list --session monday --ascending --json",
 )
 @options.client
 @options.filters(ListParams)
-@options.fields(ListParams, "order_by", "descending", "limit", "cursor", order_by="By what.")
+@options.fields(ListParams, ("order_by", "descending", "limit", "cursor"), order_by="By what.")
 def list_memories(context: typer.Context) -> None:
     """List memories page by page, by time, importance or access count.
 
     A memory that a newer one superseded is marked so.
     """
-    page = call(context, MemoryApi.list)
-    if options.printed_as_json(context, page):
-        return
+    page = answer(context, MemoryApi.list)
     if page.memories:
-        show(_page(page))
+        show((MEMORY_ID, "layer", "when", "who", "memory"), map(_listed, page.memories))
     else:
         say("no memories")
-    if page.next_cursor is not None:
-        say(f"there are more: --cursor {page.next_cursor}")
+    say_more(page.next_cursor)
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore prune episodic --dry-run                   what would go",
-        "agentcore prune episodic --target 20%",
-        "agentcore prune semantic --strategy oldest_first --target 500",
-    ),
+    "prune",
+    "agentcore prune episodic --dry-run                   what would go",
+    "agentcore prune episodic --target 20%",
+    "agentcore prune semantic --strategy oldest_first --target 500",
 )
 @options.client
-@options.fields(PruneParams, "dry_run", dry_run="List the memories that would go; remove none.")
+@options.fields(PruneParams, ("dry_run",), dry_run="List the memories that would go; remove none.")
 @options.fields(
     PruneParams,
-    "strategy",
-    "target",
+    ("strategy", "target"),
     defaults=False,
     strategy="Which memories go first. Absent: as the service is configured.",
     target="How many go: 500, or 20%. Absent: down to the capacity, else the lowest 20 %.",
@@ -242,23 +212,19 @@ def prune(
 ) -> None:
     """Archive and remove memories of a layer."""
     params = options.given(context, PruneParams)
-    pruned = call(context, MemoryApi.prune, params)
-    if options.printed_as_json(context, pruned):
-        return
+    pruned = answer(context, MemoryApi.prune, params)
     word = "would go" if pruned.dry_run else "archived and removed"
     typer.echo(f"{word}: {len(pruned.memory_ids) if pruned.dry_run else pruned.pruned_count}")
     if not pruned.memory_ids:
         layer = call(context, MemoryApi.stats).layers[memory_layer]
         say(_why_none(layer, DEFAULT_SHARE if params.target is None else params.target))
     if not pruned.complete:
-        typer.echo("The call's time ran out: run the same again for the rest.", err=True)
+        say("The call's time ran out: run the same again for the rest.")
     if pruned.dry_run:
         _print_selected(context, pruned.memory_ids)
 
 
 def _print_selected(context: typer.Context, memory_ids: Sequence[UUID]) -> None:
-    """Prints the ids, the first DESCRIBED with date and beginning of the text."""
-
     async def records(memory: MemoryClient) -> list[MemoryRecord]:
         found = []
         for each in memory_ids[:DESCRIBED]:
@@ -286,9 +252,8 @@ def _warn_of(receipt: Receipt) -> None:
         say(f"note: {part}")
 
 
-def results_table(memories: Sequence[MemorySummary], *, explained: bool = False) -> Table:
-    """Returns a row for each memory, best first; marks those that a newer one probably supersedes."""
-    table = Table("score", "cosine", "when", "who", "memory", box=None, pad_edge=False)
+def result_rows(memories: Sequence[MemorySummary], *, explained: bool = False) -> Iterator[Sequence[str | Text]]:
+    """Yields a row for each memory; marks those that a newer one probably supersedes."""
     ranks = {memory.memory_id: rank for rank, memory in enumerate(memories, 1)}
     for memory in memories:
         valid, newer = time_valid(memory), memory.outdated_by and ranks.get(memory.outdated_by)
@@ -298,18 +263,11 @@ def results_table(memories: Sequence[MemorySummary], *, explained: bool = False)
         text.append(_beginning(printable(memory.content)))
         if explained and memory.terms:
             text.append(f"\n{_reasons(memory.terms)}", style="dim")
-        table.add_row(
-            _figure(memory.score),
-            _figure(memory.similarity),
-            f"{memory.timestamp:%Y-%m-%d}",
-            Text(printable(memory.speaker or "")),
-            text,
-        )
-    return table
+        when = f"{memory.timestamp:%Y-%m-%d}"
+        yield _figure(memory.score), _figure(memory.similarity), when, memory.speaker or "", text
 
 
 def _reasons(terms: Mapping[str, ScoreTerm]) -> str:
-    """Lists the nonzero terms of a score, largest first; --json shows all."""
     giving = sorted(terms.items(), key=lambda named: -abs(named[1].contribution))
     return "  ".join(
         f"{name} {term.contribution:.3f} = {term.weight:.2f} x {term.value:.2f}"
@@ -328,26 +286,18 @@ def _one_line(content: str) -> str:
     return text if len(text) <= LISTED_CHARS else f"{text[:LISTED_CHARS]}…"
 
 
-def _page(page: ListResult) -> Table:
-    identity = Column("memory_id", no_wrap=True, min_width=36)
-    table = Table(identity, "layer", "when", "who", "memory", box=None, pad_edge=False)
-    for record in page.memories:
-        mark = "[superseded] " * (record.superseded_by is not None) + "[flagged] " * record.flagged
-        table.add_row(
-            str(record.memory_id),
-            record.memory_type.value,
-            f"{record.timestamp:%Y-%m-%d}",
-            Text(printable(record.speaker or "")),
-            Text(mark + _one_line(record.content)),
-        )
-    return table
+def _listed(record: MemoryRecord) -> Sequence[str]:
+    mark = "[superseded] " * (record.superseded_by is not None) + "[flagged] " * record.flagged
+    when = f"{record.timestamp:%Y-%m-%d}"
+    layer = record.memory_type.value
+    return str(record.memory_id), layer, when, record.speaker or "", mark + _one_line(record.content)
 
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore get {AN_ID}"))
+@app.command("get", f"agentcore get {AN_ID}")
 @options.client
 def get(context: typer.Context, memory_id: MemoryId) -> None:
     """Show one memory with all fields."""
@@ -355,26 +305,18 @@ def get(context: typer.Context, memory_id: MemoryId) -> None:
     if options.printed_as_json(context, record):
         return
     typer.echo(printable(record.content))
-    show(_fields(record))
+    show((), _fields(record))
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
-        f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
-    ),
+    "update",
+    f"agentcore update {AN_ID} --content 'Ada prefers coffee'",
+    f"agentcore update {AN_ID} --importance 0.9 --tag drinks --pinned",
 )
 @options.client
 @options.fields(
     Updates,
-    "content",
-    "context",
-    "importance",
-    "tags",
-    "pinned",
-    "ttl_seconds",
-    "metadata",
+    ("content", "context", "importance", "tags", "pinned", "ttl_seconds", "metadata"),
     content="The corrected text.",
     importance="How important it is from now on.",
     tags="All its tags from now on; may be repeated.",
@@ -390,12 +332,11 @@ def update(command: typer.Context, memory_id: MemoryId) -> None:
             ctx=command,
         )
     params = UpdateParams(memory_id=memory_id, updates=options.given(command, Updates))
-    changed = call(command, MemoryApi.update, params)
-    if not options.printed_as_json(command, changed):
-        say(f"version {changed.version}; to revert: agentcore revert {memory_id} {changed.version - 1}")
+    version = answer(command, MemoryApi.update, params).version
+    say(f"version {version}; to revert: agentcore revert {memory_id} {version - 1}")
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes"))
+@app.command("delete", f"agentcore delete {AN_ID}", f"agentcore delete {AN_ID} --yes")
 @options.client
 def delete(
     context: typer.Context,
@@ -406,10 +347,8 @@ def delete(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:
     """Delete memories permanently, without an archived copy."""
-    if not yes:
-        say(f"Delete {counted(len(memory_ids), 'memory', 'memories')}? This cannot be undone. [y/N]")
-        if sys.stdin.readline().strip().casefold() not in {"y", "yes"}:
-            fail("nothing was deleted")
+    if not yes and not is_confirmed(f"Delete {counted(len(memory_ids), 'memory', 'memories')}?"):
+        fail("nothing was deleted")
     deleted = call(context, MemoryApi.delete, DeleteParams(memory_ids=memory_ids))
     if not options.printed_as_json(context, deleted):
         say(f"{deleted.deleted_count} deleted")
@@ -418,88 +357,63 @@ def delete(
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(
-        "agentcore count", "agentcore count --type semantic --user ada", "agentcore count --after 7d --json"
-    ),
+    "count", "agentcore count", "agentcore count --type semantic --user ada", "agentcore count --after 7d --json"
 )
 @options.client
 @options.filters(CountParams)
-@options.fields(CountParams, "consistent", consistent="Count on the primary database, not on a replica.")
+@options.fields(CountParams, ("consistent",), consistent="Count on the primary database, not on a replica.")
 def count(context: typer.Context) -> None:
     """Count the memories that match; superseded ones count, archived ones do not."""
-    result = call(context, MemoryApi.count)
-    if not options.printed_as_json(context, result):
-        typer.echo(result.count)
+    typer.echo(answer(context, MemoryApi.count).count)
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples("agentcore stats", "agentcore stats --json"))
+@app.command("stats", "agentcore stats", "agentcore stats --json")
 @options.client
 def stats(context: typer.Context) -> None:
     """Show the number of memories by layer."""
-    counts = call(context, MemoryApi.stats)
-    if options.printed_as_json(context, counts):
-        return
-    show(_layers(counts))
+    counts = answer(context, MemoryApi.stats)
+    show(("layer", "memories", "capacity", "pinned", "oldest", "newest"), _layers(counts))
     say(f"{counts.total} in all, {counts.links} links, {counts.archived} in the archive")
 
 
-def _fields(record: MemoryRecord) -> Table:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    told = record.model_dump(mode="json", exclude={"content", "summary", "content_hash", "embedding"})
-    for name, value in told.items():
+def _fields(record: MemoryRecord) -> Iterator[Sequence[str]]:
+    values = record.model_dump(mode="json", exclude={"content", "summary", "content_hash", "embedding"})
+    for name, value in values.items():
         if value not in (None, [], {}, ""):
-            written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            table.add_row(name, Text(printable(written)))
-    return table
+            yield name, value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _layers(counts: StatsResult) -> Table:
-    table = Table("layer", "memories", "capacity", "pinned", "oldest", "newest", box=None, pad_edge=False)
+def _layers(counts: StatsResult) -> Iterator[Sequence[str]]:
     for layer, each in counts.layers.items():
         oldest, newest = ("-" if when is None else f"{when:%Y-%m-%d}" for when in (each.oldest, each.newest))
         capacity = f"{each.capacity:,}" if each.capacity else "unlimited"
-        table.add_row(layer.value, f"{each.count:,}", capacity, f"{each.pinned:,}", oldest, newest)
-    return table
+        yield layer.value, f"{each.count:,}", capacity, f"{each.pinned:,}", oldest, newest
 
 
-@app.command(
-    rich_help_panel=MEMORIES, epilog=examples(f"agentcore history {AN_ID}", f"agentcore history {AN_ID} --json")
-)
+@app.command("history", f"agentcore history {AN_ID}", f"agentcore history {AN_ID} --json")
 @options.client
-@options.fields(HistoryParams, "limit", "cursor")
+@options.fields(HistoryParams, ("limit", "cursor"))
 def history(context: typer.Context, memory_id: MemoryId) -> None:
     """Show the changes of a memory, the latest first."""
-    page = call(context, MemoryApi.history)
-    if options.printed_as_json(context, page):
-        return
+    page = answer(context, MemoryApi.history)
     if page.changes:
-        show(_history(page))
+        show(("version", "when (UTC)", "what", "before", "after"), map(_changed, page.changes))
     else:
         say(f"never changed since it was stored ({page.created_at:%Y-%m-%d %H:%M})")
-    if page.next_cursor is not None:
-        say(f"more with --cursor {page.next_cursor}")
+    say_more(page.next_cursor)
 
 
-def _history(page: HistoryResult) -> Table:
-    table = Table("version", "when (UTC)", "what", "before", "after", box=None, pad_edge=False)
-    for change in page.changes:
-        table.add_row(
-            str(change.version or ""),
-            f"{change.changed_at:%Y-%m-%d %H:%M:%S}",
-            change.operation,
-            _changed(change.before),
-            _changed(change.after),
-        )
-    return table
+def _changed(change: HistoryEntry) -> Sequence[str]:
+    when = f"{change.changed_at:%Y-%m-%d %H:%M:%S}"
+    return str(change.version or ""), when, change.operation, _short(change.before), _short(change.after)
 
 
-def _changed(fields: dict[str, object] | None) -> Text:
+def _short(fields: dict[str, object] | None) -> str:
     written = json.dumps(fields, ensure_ascii=False) if fields else ""
-    return Text(printable(written if len(written) <= CHANGE_CHARS else written[: CHANGE_CHARS - 3] + "..."))
+    return written if len(written) <= CHANGE_CHARS else written[: CHANGE_CHARS - 3] + "..."
 
 
-@app.command(rich_help_panel=MEMORIES, epilog=examples(f"agentcore revert {AN_ID}", f"agentcore revert {AN_ID} 2"))
+@app.command("revert", f"agentcore revert {AN_ID}", f"agentcore revert {AN_ID} 2")
 @options.client
 def revert(
     context: typer.Context,
@@ -518,26 +432,21 @@ def revert(
         params = RevertParams(memory_id=memory_id, version=current - 1, if_version=current)
     else:
         params = options.given(context, RevertParams)
-    reverted = call(context, MemoryApi.revert, params)
-    if options.printed_as_json(context, reverted):
-        return
+    reverted = answer(context, MemoryApi.revert, params)
     for note in reverted.receipt.degraded:
         say(note)
     say(f"version {reverted.version} has what version {params.version} had")
 
 
 @app.command(
-    rich_help_panel=MEMORIES,
-    epilog=examples(f"agentcore feedback {AN_ID} helpful", f"agentcore feedback {AN_ID} wrong --note 'she moved away'"),
+    "feedback", f"agentcore feedback {AN_ID} helpful", f"agentcore feedback {AN_ID} wrong --note 'she moved away'"
 )
 @options.client
-@options.fields(FeedbackParams, "note", note="Why; kept in its history.")
+@options.fields(FeedbackParams, ("note",), note="Why; kept in its history.")
 def feedback(
     context: typer.Context,
     memory_id: MemoryId,
     verdict: Annotated[Verdict, typer.Argument(help="How it served.", show_default=False)],
 ) -> None:
     """Rate a memory's usefulness: changes its relevance score."""
-    judged = call(context, MemoryApi.feedback)
-    if not options.printed_as_json(context, judged):
-        say(f"relevance {judged.relevance_score:.3f}")
+    say(f"relevance {answer(context, MemoryApi.feedback).relevance_score:.3f}")

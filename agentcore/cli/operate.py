@@ -1,14 +1,11 @@
-"""migrate, doctor, purge, and the check of archived copies: for operators, separate from the service.
-
-`purge` removes erased text from the files of PostgreSQL and Redis, and re-signs receipts of erasures.
-"""
+"""migrate, doctor, purge, and the check of archived copies and receipts, on the service's database."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +13,12 @@ from typing import Annotated, Any
 from uuid import UUID
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from agentcore import migration
 from agentcore.assembly import make_archive, make_redis
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MISUSED, SERVICE, app, examples, fail, say, show
+from agentcore.cli.app import FAILED, MISUSED, app, fail, say, show
 from agentcore.config import Settings, load_settings
 from agentcore.database import Database, Row, query
 from agentcore.doctor.examination import examine
@@ -34,17 +30,16 @@ from agentcore.memory.archival import READS_AT_ONCE, Archive, ArchivedObject, ar
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.runtime import database_url_of, home_of, running_database, urls_of
 
-_SIGNS = {True: "ok", False: "WRONG", None: "-"}
+# The verdict's sign and style, and the style of its fix.
+_SIGNS = {True: ("ok", "green", "dim"), False: ("WRONG", "red", "bold"), None: ("-", "dim", "dim")}
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate"))
+@app.command("migrate", "DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate")
 @options.with_json
 def migrate(context: typer.Context) -> None:
     """Bring the database to the schema of this version.
 
-    Only an external database needs it: the embedded one is migrated by serve.
-    One process at a time does it, any other waits. A database made by a newer
-    version is refused.
+    Only an external database needs it: serve migrates the embedded one.
     """
     database_url = database_url_of(load_settings())
     found = migration.current_revision(database_url)
@@ -55,40 +50,36 @@ def migrate(context: typer.Context) -> None:
     typer.echo(f"the schema is at revision {reached}{before}")
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore doctor"))
+@app.command("doctor", "agentcore doctor")
 @options.with_json
 def doctor(context: typer.Context) -> None:
     """Check each part, and say how to fix what is wrong.
 
-    Works beside a running service and without one; it starts and changes
-    nothing. Ends with 1 if something is wrong.
+    Starts and changes nothing. Ends with 1 if something is wrong.
     """
     checks = asyncio.run(examine(load_settings()))
     listed = [{"part": each.name, "ok": each.ok, "found": each.found, "fix": each.fix} for each in checks]
     if not options.printed_as_json(context, listed):
-        show(_report(checks))
+        show(("", "part", "found"), map(_row, checks))
     wrong = [check for check in checks if check.ok is False]
     if wrong:
         say(f"{len(wrong)} of {len(checks)} are wrong")
         raise typer.Exit(FAILED)
 
 
-def _report(checks: list[Check]) -> Table:
-    table = Table("", "part", "found", box=None, pad_edge=False)
-    for check in checks:
-        style = "red" if check.ok is False else "dim" if check.ok is None else "green"
-        found = Text(check.found)
-        if check.fix:
-            found.append(f"\nfix: {check.fix}", style="bold" if check.ok is False else "dim")
-        table.add_row(Text(_SIGNS[check.ok], style=style), check.name, found)
-    return table
+def _row(check: Check) -> Sequence[str | Text]:
+    sign, style, fix_style = _SIGNS[check.ok]
+    found = Text(check.found)
+    if check.fix:
+        found.append(f"\nfix: {check.fix}", style=fix_style)
+    return Text(sign, style=style), check.name, found
 
 
 WAIT_SECONDS = 60.0
 SHOWN_FAILURES = 10
 
 
-@app.command(rich_help_panel=SERVICE, epilog=examples("agentcore purge", "agentcore purge --json"))
+@app.command("purge", "agentcore purge", "agentcore purge --json")
 @options.with_json
 def purge(
     context: typer.Context,
@@ -98,10 +89,9 @@ def purge(
 ) -> None:
     """Remove deleted and erased text from the files, while the service runs.
 
-    Rewrites the tables one by one (calls to a table wait while it is rewritten,
-    and the disk needs room for the largest one twice), column statistics,
-    write-ahead log and Redis's files. Prints a summary and who can remove what
-    remains (--json: all of it); ends with 1 if something could not be purged now.
+    Rewrites tables, which blocks calls to each for that time, column statistics,
+    write-ahead log and Redis's files. The disk needs room for the largest table
+    twice. Ends with 1 if something could not be purged now.
     """
     result = purged(wait)
     options.printed_as_json(context, result.claims())
@@ -110,7 +100,6 @@ def purge(
 
 
 def purged(wait_seconds: float = WAIT_SECONDS) -> Purged:
-    """Purges PostgreSQL and Redis, and reports to stderr."""
     result = asyncio.run(_purged(load_settings(), wait_seconds))
     for name, count in result.purged.items():
         if count:
@@ -149,7 +138,6 @@ NO_RECEIPT = (
 
 
 def checked(given: str) -> dict[str, Any]:
-    """Returns the claims of the receipt; ends the command if no key is available to verify it."""
     receipt = _receipt(given)
     settings = load_settings()
     stored = asyncio.run(_stored_keys(settings, key_id_of(receipt)))
@@ -157,7 +145,7 @@ def checked(given: str) -> dict[str, Any]:
 
 
 def purged_receipt(receipt: str) -> tuple[str, bool]:
-    """Purges; returns the receipt with the purged and the remaining parts, and whether all succeeded."""
+    """Purges; returns the receipt with the result, and whether it is complete."""
     try:
         claims = checked(receipt)
         report = purged()
@@ -202,7 +190,7 @@ PAGE = 500
 
 @dataclass(frozen=True)
 class Finding:
-    """An archived memory that cannot be restored: its copy is `missing`, `damaged` or `unreachable`."""
+    """An archived memory whose copy is `missing`, `damaged` or `unreachable`."""
 
     agent_id: str
     memory_id: UUID
@@ -212,11 +200,11 @@ class Finding:
 
 async def verify(
     database: Database, archive: Archive, agent_id: str | None = None, *, adopt: bool = False
-) -> AsyncIterator[list[Finding | None]]:
-    """Yields a result for each archived memory of all agents, or of one: None if its copy is intact.
+) -> tuple[int, list[Finding]]:
+    """Reads the copies of all agents, or of one; returns the number of intact ones, and the other findings.
 
-    Results come in pages, ordered by agent and id. `adopt`: records this archive as the place of intact
-    copies that were recorded for another one, after archives were merged. Raises DependencyUnavailable.
+    `adopt`: records this archive as the place of intact copies that were recorded for another one, after
+    archives were merged. Raises DependencyUnavailable.
     """
     slots = asyncio.Semaphore(READS_AT_ONCE)
     own_id = await archive_id(archive)
@@ -225,20 +213,20 @@ async def verify(
         async with slots:
             return await _finding(archive, row, own_id, adopt=adopt)
 
-    place: Mapping[str, Any] = {"agent_id": "", "memory_id": UUID(int=0)}
+    intact, findings = 0, list[Finding]()
+    values: dict[str, Any] = {"agent_id": agent_id, "limit": PAGE, "after_agent_id": "", "after_id": UUID(int=0)}
     while True:
-        values = {"after_agent_id": place["agent_id"], "after_id": place["memory_id"], "agent_id": agent_id}
         async with database.owner_transaction() as connection:
-            cursor = await connection.execute(query("archived_everywhere"), {**values, "limit": PAGE})
-            rows = await cursor.fetchall()
+            rows = await (await connection.execute(query("archived_everywhere"), values)).fetchall()
         if not rows:
-            return
-        results = list(await asyncio.gather(*map(checked, rows)))
+            return intact, findings
+        results = await asyncio.gather(*map(checked, rows))
+        whole = [row for row, finding in zip(rows, results, strict=True) if finding is None]
         if adopt:
-            whole = [row for row, finding in zip(rows, results, strict=True) if finding is None]
             await _adopt(database, [row for row in whole if row["archive_id"] != own_id], own_id)
-        yield results
-        place = rows[-1]
+        intact += len(whole)
+        findings += filter(None, results)
+        values |= {"after_agent_id": rows[-1]["agent_id"], "after_id": rows[-1]["memory_id"]}
 
 
 async def _adopt(database: Database, rows: Sequence[Mapping[str, Any]], own_id: UUID) -> None:
@@ -270,14 +258,9 @@ async def _finding(archive: Archive, row: Mapping[str, Any], own_id: UUID, *, ad
 
 
 async def verified(agent_id: str | None, *, adopt: bool) -> tuple[int, list[Finding]]:
-    """Returns the number of intact copies, and a finding for each of the others."""
     settings = load_settings()
     kept = make_archive(settings, home_of(settings))
     if kept is None:
         fail("MEMORY_ARCHIVAL_ENABLED=false: there is no archive to read")
-    read, findings = 0, []
     async with running_database(settings) as database:
-        async for page in verify(database, kept, agent_id, adopt=adopt):
-            read += len(page)
-            findings += [each for each in page if each is not None]
-    return read - len(findings), findings
+        return await verify(database, kept, agent_id, adopt=adopt)

@@ -1,7 +1,6 @@
 """Options that several commands share, and their conversion to params of the API.
 
-An option fills the field of its name. `option`, `fields`, `filters` and `client` add options to a command,
-which reads their values from its context.
+`option`, `fields`, `filters` and `client` add options to a command, which reads their values from its context.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import functools
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
 from types import GenericAlias, UnionType
@@ -42,12 +41,10 @@ def seconds(text: str) -> int:
 
 
 def seconds_or_none(text: str) -> int:
-    """Parses a duration; accepts 0, too."""
     return 0 if text.strip() == "0" else seconds(text)
 
 
 def on_or_off(text: str) -> bool:
-    """Parses on or off."""
     if text not in ("on", "off"):
         raise typer.BadParameter("pass on or off")
     return text == "on"
@@ -71,7 +68,6 @@ def moment(text: str) -> datetime:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Parses a JSON object."""
     try:
         value = json.loads(text)
     except ValueError as cause:
@@ -82,7 +78,6 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def memory_id(text: str) -> UUID:
-    """Parses a memory's id."""
     try:
         return UUID(text)
     except ValueError as cause:
@@ -90,7 +85,6 @@ def memory_id(text: str) -> UUID:
 
 
 def amount(text: str) -> int | float:
-    """Parses a count (500, an int), or a share (0.2 or 20%, a float)."""
     try:
         if text.endswith("%"):
             return float(text[:-1]) / 100
@@ -172,7 +166,7 @@ OPTION_SPECS: Mapping[str, OptionSpec] = {
 
 
 def typed_fields(context: typer.Context, model: type[BaseModel]) -> dict[str, Any]:
-    """Returns the fields of the model that the command line sets, by name."""
+    """Returns the fields of the model that the command line sets."""
     return {
         name: value
         for name, value in context.params.items()
@@ -189,7 +183,7 @@ def given(context: typer.Context, model: type[ParamsT], **more: Any) -> ParamsT:
 
 
 def printed_as_json(context: typer.Context, result: Any) -> bool:
-    """Prints the result, a model or JSON values, if --json is set; returns whether it is."""
+    """Prints a model or JSON values if --json is set; returns whether it is."""
     if not context.params["as_json"]:
         return False
     if isinstance(result, BaseModel):
@@ -209,42 +203,28 @@ with_json = option("as_json", False, "--json", help="Print the whole result as J
 
 
 def access(command: CommandT) -> CommandT:
-    """Adds the options that select the service and the caller."""
-    url = option(
-        "url", None, "--url", metavar="URL", rich_help_panel=ACCESS, help="The service. Default: AGENTCORE_URL."
-    )
-    token = option(
-        "token",
-        None,
-        "--token",
-        metavar="JWT",
-        rich_help_panel=ACCESS,
-        help="The agent's token. Default: AGENTCORE_TOKEN, which other users of the machine cannot see.",
-    )
-    agent = option(
-        "agent",
-        None,
-        "--agent",
-        metavar="ID",
-        rich_help_panel=ACCESS,
-        help="Instead of a token: make one for this agent, with the secret of the embedded service's home. "
-        "It is sent to this machine, or to --url, only.",
-    )
-    return agent(token(url(command)))
+    for name, metavar, text in (
+        ("url", "URL", "The service. Default: AGENTCORE_URL."),
+        ("token", "JWT", "The agent's token. Default: AGENTCORE_TOKEN, which other users of the machine cannot see."),
+        (
+            "agent",
+            "ID",
+            "Instead of a token: make one for this agent, with the secret of the embedded service's home. "
+            "It is sent to this machine, or to --url, only.",
+        ),
+    ):
+        command = option(name, None, f"--{name}", metavar=metavar, rich_help_panel=ACCESS, help=text)(command)
+    return command
 
 
 def client(command: CommandT) -> CommandT:
-    """Adds --json and the options that select the service and the caller."""
     return access(with_json(command))
 
 
 def fields(
-    model: type[BaseModel], /, *names: str, panel: str | None = None, defaults: bool = True, **helps: str
+    model: type[BaseModel], names: Sequence[str], /, panel: str | None = None, *, defaults: bool = True, **helps: str
 ) -> Callable[[CommandT], CommandT]:
-    """Adds an option for each of these fields, with the field's type, default and description.
-
-    `helps` replaces descriptions. Without `defaults`, every default is None.
-    """
+    """Adds an option for each field; `helps` replaces descriptions. Without `defaults`, every default is None."""
     added = {name: _option(model, name, panel, helps.get(name)) for name in names}
     if not defaults:
         added = {name: (annotation, None) for name, (annotation, _) in added.items()}
@@ -266,25 +246,16 @@ _FILTERS = (
 )
 
 
-def filters(model: type[BaseModel], *, without: Iterable[str] = ()) -> Callable[[CommandT], CommandT]:
-    """Adds the filters of the model, except those in `without`."""
-    names = [name for name in _FILTERS if name in model.model_fields and name not in without]
-    place = names.index("user_id") + 1
-    first, last = (
-        fields(model, *each, panel=FILTERS, tags="Has this tag; repeatable.") for each in (names[:place], names[place:])
-    )
-    shared = option(
-        "shared",
-        False,
-        "--shared",
-        rich_help_panel=FILTERS,
-        help="Memories without a user; with --user the user's, too.",
-    )
-    return lambda command: last(shared(first(command)))
+def filters(model: type[BaseModel]) -> Callable[[CommandT], CommandT]:
+    """Adds the filters of the model."""
+    names = [name for name in _FILTERS if name in model.model_fields]
+    text = "Memories without a user; with --user the user's, too."
+    shared = option("shared", False, "--shared", rich_help_panel=FILTERS, help=text)
+    filtered = fields(model, names, panel=FILTERS, tags="Has this tag; repeatable.")
+    return lambda command: shared(filtered(command))
 
 
 def _option(model: type[BaseModel], name: str, panel: str | None, help: str | None) -> tuple[Any, Any]:
-    """Returns the annotation of a field's option, as typer reads it, and its default."""
     field, spec = model.model_fields[name], OPTION_SPECS.get(name, OptionSpec())
     kind = str if spec.parser else _type(field.annotation)
     default = None if field.default is PydanticUndefined else field.default

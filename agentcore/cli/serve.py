@@ -1,4 +1,4 @@
-"""serve and worker: the commands that run until they are stopped."""
+"""serve and worker: the commands that run until stopped."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import typer
 import uvloop
 
 from agentcore.cli import INTERRUPTED
-from agentcore.cli.app import SERVICE, app, examples, say
+from agentcore.cli.app import app, say
 from agentcore.config import Settings, load_settings, misspelt_variables
 from agentcore.embedded import default_home
 from agentcore.embedded.postgres import MAX_POSTGRES_CONNECTIONS
@@ -33,18 +33,15 @@ from agentcore.worker_processes import ReadMetrics, shared_metrics, worker_proce
 OTHER_CONNECTIONS = 3
 # For superusers (PostgreSQL's default), and for other commands.
 RESERVED_CONNECTIONS = 3 + 5
-EXAMPLE_AGENT = "my-agent"
 EXAMPLE_CALL = '{"jsonrpc": "2.0", "id": 1, "method": "memory.store", "params": {"content": "Ada likes tea"}}'
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "agentcore serve",
-        "agentcore serve --port 8123",
-        "AGENTCORE_HOME=/data/memory agentcore serve --host 0.0.0.0",
-        "DATABASE_URL=postgresql://... REDIS_URL=redis://... agentcore serve --migrate",
-    ),
+    "serve",
+    "agentcore serve",
+    "agentcore serve --port 8123",
+    "AGENTCORE_HOME=/data/memory agentcore serve --host 0.0.0.0",
+    "DATABASE_URL=postgresql://... REDIS_URL=redis://... agentcore serve --migrate",
 )
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on. Default: HOST, else 127.0.0.1.")] = None,
@@ -63,8 +60,7 @@ def serve(
     """Run the service until Ctrl-C.
 
     Without DATABASE_URL and REDIS_URL it starts its own PostgreSQL and Redis,
-    with all data below AGENTCORE_HOME. A second Ctrl-C does not wait for
-    running calls.
+    with all data below AGENTCORE_HOME. A second Ctrl-C does not wait for calls.
     """
     given = {"host": host, "port": port, "workers": workers}
     settings = load_settings(**{name: value for name, value in given.items() if value is not None})
@@ -87,7 +83,6 @@ def serve(
 
 
 def _check_workers(settings: Settings) -> None:
-    """Raises StartupError if the embedded PostgreSQL has too few connections for several processes."""
     per_process = settings.database_pool_size + OTHER_CONNECTIONS
     available = MAX_POSTGRES_CONNECTIONS - RESERVED_CONNECTIONS
     max_workers = max(1, available // per_process)
@@ -99,7 +94,7 @@ def _check_workers(settings: Settings) -> None:
 
 
 async def _start_workers(runtime: Runtime, stop: Stop, listener: socket, stack: AsyncExitStack) -> ReadMetrics:
-    """Starts the other processes, which end with the stack; returns what reads the metrics of all of them."""
+    """Starts the other processes, which end with the stack; returns the reader of all their metrics."""
     settings = runtime.settings
     directory = Path(stack.enter_context(TemporaryDirectory(prefix="agentcore-")))
     processes = worker_processes(
@@ -121,7 +116,6 @@ async def answer_calls(
     on_listening: Callable[[str], None],
     read_metrics: ReadMetrics | None = None,
 ) -> None:
-    """Answers calls on the socket until a stop; `read_metrics` returns the metrics of all processes of the service."""
     settings = runtime.settings
     await stop.unless_forced(
         serve_http(
@@ -136,16 +130,12 @@ async def answer_calls(
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "agentcore worker", "MAINTENANCE_IN_SERVER=false agentcore serve      and beside it: agentcore worker"
-    ),
+    "worker", "agentcore worker", "MAINTENANCE_IN_SERVER=false agentcore serve      and beside it: agentcore worker"
 )
 def worker() -> None:
     """Run the background work in a process of its own, until Ctrl-C.
 
-    It attaches to the service's database: late embeddings, expiry, indexes.
-    One process at a time does that work; any other waits to take over.
+    One process at a time does that work; others wait to take over.
     """
     settings = load_settings(maintenance_in_server=True)
     configure_logging(settings.log_level, settings.log_format)
@@ -160,7 +150,7 @@ def worker() -> None:
 
 
 class Stop:
-    """Handles SIGINT and SIGTERM: the first stops gracefully, the second at once."""
+    """SIGINT or SIGTERM: the first stops gracefully, the second at once."""
 
     def __init__(self) -> None:
         self.started = asyncio.Event()
@@ -168,7 +158,7 @@ class Stop:
         self.forced = asyncio.Event()
 
     def at_end_of_input(self, descriptor: int) -> None:
-        """Stops gracefully at the end of this pipe, to which no data is written."""
+        """Stops gracefully at the end of this pipe."""
         loop = asyncio.get_running_loop()
 
         def ended() -> None:
@@ -178,7 +168,7 @@ class Stop:
         loop.add_reader(descriptor, ended)
 
     async def run(self, work: Work) -> None:
-        """Runs the work. A stop before it has started cancels it; it closes its resources."""
+        """A stop before the work has started cancels it."""
         with stop_on_signals(self.asked):
             running = asyncio.create_task(work(self))
             watching = asyncio.create_task(self._watch(running))
@@ -199,7 +189,6 @@ class Stop:
             running.cancel()
 
     async def unless_forced(self, waited_for: Coroutine[Any, Any, None]) -> None:
-        """Awaits it, or cancels it on a forced stop; the caller closes resources in either case."""
         task = asyncio.create_task(waited_for)
         forcing = asyncio.create_task(self.forced.wait())
         await asyncio.wait({task, forcing}, return_when=asyncio.FIRST_COMPLETED)
@@ -214,7 +203,7 @@ Work = Callable[[Stop], Coroutine[Any, Any, None]]
 
 
 def run_until_stopped(work: Work) -> bool:
-    """Runs the work until a signal stops it; returns whether a second signal forced it."""
+    """Returns whether a second signal forced the end."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         stop = Stop()
         runner.run(stop.run(work))
@@ -229,12 +218,13 @@ def _run_command(work: Work) -> None:
 
 
 def _welcome(settings: Settings, url: str) -> str:
+    url_line = "" if url == settings.agentcore_url.rstrip("/") else f"\n  export AGENTCORE_URL={url}"
     return f"""\
 AgentCore Memory listens on {url}
 
 In another terminal, get a token and try a call:
 
-  {_how_to_get_a_token(settings)}{_where_the_commands_look(settings, url)}
+  {_how_to_get_a_token(settings)}{url_line}
   curl -s {url}{ENDPOINT} \\
     -H "Authorization: Bearer $AGENTCORE_TOKEN" -H "Content-Type: application/json" \\
     -d '{EXAMPLE_CALL}'
@@ -243,21 +233,12 @@ Ctrl-C stops it.
 """
 
 
-def _where_the_commands_look(settings: Settings, url: str) -> str:
-    return "" if url == settings.agentcore_url.rstrip("/") else f"\n  export AGENTCORE_URL={url}"
-
-
 def _how_to_get_a_token(settings: Settings) -> str:
     if settings.jwt_algorithm != "HS256":
         return f"export AGENTCORE_TOKEN=...   # from whoever owns the keys at {settings.jwt_jwks_url}"
-    command = f"{_home_prefix(settings)}{_own_name()} token --agent {EXAMPLE_AGENT}"
-    return f"export AGENTCORE_TOKEN=$({command})"
-
-
-def _home_prefix(settings: Settings) -> str:
     home = home_of(settings).path
-    usual = default_home().expanduser().resolve()
-    return "" if home == usual else f"AGENTCORE_HOME={shlex.quote(str(home))} "
+    prefix = "" if home == default_home().expanduser().resolve() else f"AGENTCORE_HOME={shlex.quote(str(home))} "
+    return f"export AGENTCORE_TOKEN=$({prefix}{_own_name()} token --agent my-agent)"
 
 
 def _own_name() -> str:

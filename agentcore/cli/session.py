@@ -1,4 +1,4 @@
-"""session add, end, summary, clear: whole conversations."""
+"""session: add, end, summarize and clear whole conversations."""
 
 from __future__ import annotations
 
@@ -10,25 +10,23 @@ from typing import Annotated, Any
 import typer
 
 from agentcore.cli import options
-from agentcore.cli.app import FAILED, MEMORIES, examples, group, say
-from agentcore.cli.calls import call
+from agentcore.cli.app import FAILED, group, say
+from agentcore.cli.calls import answer, call
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.sessions import AddSessionParams, EndSessionParams, SummarizeParams
 
-sessions = group("session", MEMORIES, "agentcore session add call-7 call-7.json", "agentcore session end call-7")
+sessions = group("session", "agentcore session add call-7 call-7.json", "agentcore session end call-7")
 FORM = 'Wanted is a JSON list such as [{"role": "user", "content": "I moved to Ghent."}].'
 SessionId = Annotated[str, typer.Argument(help="The session's id.", show_default=False)]
 
 
 @sessions.command(
     "add",
-    epilog=examples(
-        "agentcore session add call-7 call-7.json",
-        """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
-    ),
+    "agentcore session add call-7 call-7.json",
+    """echo '[{"role": "user", "content": "I moved to Ghent."}]' | agentcore session add call-8 -""",
 )
 @options.client
-@options.fields(AddSessionParams, "user_id", "namespace", "task_id", "tags")
+@options.fields(AddSessionParams, ("user_id", "namespace", "task_id", "tags"))
 def add(
     context: typer.Context,
     session_id: SessionId,
@@ -63,14 +61,14 @@ def _messages(text: str, file: Path, context: typer.Context) -> list[Any]:
     return messages
 
 
-@sessions.command("end", epilog=examples("agentcore session end call-7"))
+@sessions.command("end", "agentcore session end call-7")
 @options.client
-@options.fields(EndSessionParams, "summarize", "max_tokens", summarize="Keep summaries.", max_tokens="Of each summary.")
+@options.fields(
+    EndSessionParams, ("summarize", "max_tokens"), summarize="Keep summaries.", max_tokens="Of each summary."
+)
 def end(context: typer.Context, session_id: SessionId) -> None:
-    """End a session: what it left in working memory is promoted or ends, summaries are kept."""
-    ended = call(context, MemoryApi.end_session)
-    if options.printed_as_json(context, ended):
-        return
+    """End a session: promote or end its working memory, and keep summaries."""
+    ended = answer(context, MemoryApi.end_session)
     if ended.summary:
         typer.echo(ended.summary)
     if ended.summary_pending:
@@ -78,20 +76,16 @@ def end(context: typer.Context, session_id: SessionId) -> None:
     say(f"{ended.promoted_count} promoted, {ended.ended_count} ended")
 
 
-@sessions.command("summary", epilog=examples("agentcore session summary call-7 --max-tokens 100"))
+@sessions.command("summary", "agentcore session summary call-7 --max-tokens 100")
 @options.client
-@options.fields(SummarizeParams, "max_tokens", max_tokens="Maximum of the summary.")
+@options.fields(SummarizeParams, ("max_tokens",), max_tokens="Maximum of the summary.")
 def summary(context: typer.Context, session_id: SessionId) -> None:
     """Summarize a session in its own sentences."""
-    summarized = call(context, MemoryApi.summarize)
-    if not options.printed_as_json(context, summarized):
-        typer.echo(summarized.summary)
+    typer.echo(answer(context, MemoryApi.summarize).summary)
 
 
-@sessions.command("clear", epilog=examples("agentcore session clear call-7"))
+@sessions.command("clear", "agentcore session clear call-7")
 @options.client
 def clear(context: typer.Context, session_id: SessionId) -> None:
     """Delete a session's memories permanently."""
-    cleared = call(context, MemoryApi.clear)
-    if not options.printed_as_json(context, cleared):
-        say(f"{cleared.cleared_count} deleted")
+    say(f"{answer(context, MemoryApi.clear).cleared_count} deleted")

@@ -1,4 +1,4 @@
-"""token: creates tokens that grant access to one agent's memory."""
+"""token: creates tokens for one agent's memory. rotate-secret: replaces the secret that signs them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 
 from agentcore.auth import mint_token
 from agentcore.cli import options
-from agentcore.cli.app import SERVICE, app, examples, fail, say
+from agentcore.cli.app import app, fail, say
 from agentcore.cli.calls import DEFAULT_SCOPES
 from agentcore.config import Settings, load_settings
 from agentcore.embedded import Home, default_home
@@ -100,13 +100,11 @@ def _scope(text: str) -> Scope:
 
 
 @app.command(
-    rich_help_panel=SERVICE,
-    epilog=examples(
-        "agentcore token --agent my-agent",
-        "agentcore token --agent my-agent --user anna --shared",
-        "agentcore token --agent reader --scope memory:read --ttl 30d",
-        "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
-    ),
+    "token",
+    "agentcore token --agent my-agent",
+    "agentcore token --agent my-agent --user anna --shared",
+    "agentcore token --agent reader --scope memory:read --ttl 30d",
+    "export AGENTCORE_TOKEN=$(agentcore token --agent my-agent)",
 )
 @options.with_json
 def token(
@@ -160,11 +158,7 @@ def token(
         typer.echo(made)
 
 
-@app.command(
-    "rotate-secret",
-    rich_help_panel=SERVICE,
-    epilog=examples("agentcore rotate-secret", "agentcore rotate-secret --drop-old"),
-)
+@app.command("rotate-secret", "agentcore rotate-secret", "agentcore rotate-secret --drop-old")
 @options.with_json
 def rotate_secret(
     context: typer.Context,
@@ -175,8 +169,7 @@ def rotate_secret(
     """Make a new secret for tokens in the home; older tokens stay valid.
 
     Restart the service afterwards. Once the old tokens have expired or were
-    replaced, run it with --drop-old and restart again. Receipts of erasures
-    are not affected.
+    replaced, run it with --drop-old and restart again.
     """
     settings = load_settings()
     if settings.jwt_secret_key is not None:

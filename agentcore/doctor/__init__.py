@@ -1,1 +1,0 @@
-"""The doctor: examines each part, reports the result and a fix. It changes no data."""

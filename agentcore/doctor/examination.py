@@ -1,4 +1,4 @@
-"""Examines each part in its present state, running or not, and collects the verdicts."""
+"""Examines each part, running or not, and collects the verdicts. Changes no data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from agentcore.assembly import llm_endpoint_of, make_archive
 from agentcore.auth import SharedSecret, TokenRules, TokenVerifier
 from agentcore.config import Settings, misspelt_variables
 from agentcore.doctor import verdicts
-from agentcore.doctor.verdicts import Check
+from agentcore.doctor.verdicts import Check, right, wrong
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
 from agentcore.memory.archival import ARCHIVES, Archive
@@ -50,11 +50,11 @@ async def own_token(settings: Settings, home: Home) -> Check:
         claims = jwt.decode(token, options={"verify_signature": False, "verify_exp": True})
     except AuthenticationFailed as refused:
         more = f" It is of another home than {home.path}." if refused.message == ELSEWHERE else ""
-        return verdicts.token(refused.message + more, "", "", 0)
+        return verdicts.token(refused.message + more)
     except jwt.ExpiredSignatureError:
-        return verdicts.token("The token has expired.", "", "", 0)
+        return verdicts.token("The token has expired.")
     except jwt.PyJWTError:
-        return verdicts.token("The token is malformed.", "", "", 0)
+        return verdicts.token("The token is malformed.")
     scopes = claims.get("scope") or ""
     told = scopes if isinstance(scopes, str) else " ".join(map(str, scopes))
     return verdicts.token(None, str(claims.get("sub")), told, float(claims.get("exp", 0)) - time.time())
@@ -103,12 +103,10 @@ SELECT count(*) FILTER (WHERE state = 'failed') AS failed,
 VECTORS = """
 SELECT DISTINCT embedding_model AS model, vector_dims(embedding) AS dimensions
   FROM (SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 20000) AS seen"""
-
 IN_FORCE = "SELECT model FROM embedding_models WHERE stage <> 'filling'"
 
 
 async def examine(settings: Settings) -> list[Check]:
-    """Returns the checks of every part, in the order in which a start needs the parts."""
     home = home_of(settings)
     urls, embedded = _running_parts(settings, home)
     return [
@@ -138,7 +136,7 @@ def _running_parts(settings: Settings, home: Home) -> tuple[EmbeddedUrls, Check]
     except StartupError as error:
         return given, Check("embedded parts", None, f"not running: {error.message}")
     urls = EmbeddedUrls(given.database_url or found.database_url, given.redis_url or found.redis_url)
-    return urls, Check("embedded parts", True, f"running on {home.path}")
+    return urls, right("embedded parts", f"running on {home.path}")
 
 
 def _home_checks(home: Home, settings: Settings) -> list[Check]:
@@ -153,7 +151,7 @@ def _home_checks(home: Home, settings: Settings) -> list[Check]:
                 verdicts.secrets(_secret_modes(home)),
             ]
     except StartupError as error:
-        return [Check("home", False, str(home.path), error.message)]
+        return [wrong("home", str(home.path), error.message)]
 
 
 def _secret_modes(home: Home) -> dict[str, int]:
@@ -166,21 +164,15 @@ async def _guarded(name: str, look: Callable[[], Awaitable[list[Check]]]) -> lis
     try:
         return await look()
     except AgentCoreError as error:
-        return [Check(name, False, error.message, "See that it runs and that this host may reach it.")]
+        return [wrong(name, error.message, "See that it runs and that this host may reach it.")]
     except psycopg.ProgrammingError as error:
         # Without an SQLSTATE the error concerns the URL, and quotes its password.
         found = migration.NOT_A_URL if error.sqlstate is None else str(error).splitlines()[0]
-        return [Check(name, False, found, "Fix DATABASE_URL.")]
+        return [wrong(name, found, "Fix DATABASE_URL.")]
     except (psycopg.Error, RedisError, OSError) as error:
         said = str(error).strip().splitlines() or [type(error).__name__]
-        return [
-            Check(
-                name,
-                False,
-                said[0],
-                "See that it runs, that this host may reach it, and that the user and password of its URL are right.",
-            )
-        ]
+        fix = "See that it runs, that this host may reach it, and that the user and password of its URL are right."
+        return [wrong(name, said[0], fix)]
 
 
 async def _database(settings: Settings, home: Home, url: str | None) -> list[Check]:
@@ -194,13 +186,13 @@ async def _database(settings: Settings, home: Home, url: str | None) -> list[Che
         asked_at = time.time()
         [server] = await _rows(connection, SERVER)
         skew_seconds = server["now"].timestamp() - (asked_at + time.time()) / 2
+        revision = await asyncio.to_thread(_schema, url)
         checks = [
             verdicts.postgresql(server["version"]),
             verdicts.pgvector(server["pgvector"], server["available"]),
             verdicts.clock(skew_seconds),
+            revision,
         ]
-        revision = await asyncio.to_thread(_schema, url)
-        checks.append(revision)
         if revision.ok and server["pgvector"] is not None:
             [jobs] = await _rows(connection, JOBS)
             own_login = settings.database_url is None or settings.database_service_url is not None
@@ -208,8 +200,8 @@ async def _database(settings: Settings, home: Home, url: str | None) -> list[Che
                 await _row_security(connection, own_login=own_login),
                 await _vectors(connection, settings),
                 verdicts.jobs(jobs["failed"], jobs["overdue_seconds"]),
+                await _other_archives(connection, make_archive(settings, home)),
             ]
-            checks.append(await _other_archives(connection, make_archive(settings, home)))
         return checks
 
 
@@ -223,8 +215,8 @@ def _schema(url: str) -> Check:
     try:
         migration.check_revision(url)
     except StartupError as error:
-        return Check("schema", False, error.message)
-    return Check("schema", True, f"revision {migration.head_revision()}")
+        return wrong("schema", error.message, "")
+    return right("schema", f"revision {migration.head_revision()}")
 
 
 async def _row_security(connection: psycopg.AsyncConnection[dict[str, Any]], *, own_login: bool) -> Check:
@@ -276,16 +268,12 @@ def _embedder(settings: Settings) -> Check:
         return missing
     model = LOCAL_MODELS.get(name)
     if model is None:
-        return Check("embedder", True, f"EMBEDDING_MODEL={name}")
+        return right("embedder", f"EMBEDDING_MODEL={name}")
     directory = model.directory()
     if directory is None:
-        return Check(
-            "embedder",
-            False,
-            f"the local model {model.name} is not installed",
-            f"Run `agentcore model install {model.title}`, or set EMBEDDING_MODEL=none for words only.",
-        )
-    return Check("embedder", True, f"{model.name} in {directory}")
+        fix = f"Run `agentcore model install {model.title}`, or set EMBEDDING_MODEL=none for words only."
+        return wrong("embedder", f"the local model {model.name} is not installed", fix)
+    return right("embedder", f"{model.name} in {directory}")
 
 
 def _missing(part: str, name: str) -> Check | None:
@@ -293,9 +281,7 @@ def _missing(part: str, name: str) -> Check | None:
     if not missing:
         return None
     extra = name if name in ("openai", "cohere") else "server"
-    return Check(
-        part, False, f"{name} needs {', '.join(missing)}", f"Install them: pip install 'agentcore-memory[{extra}]'."
-    )
+    return wrong(part, f"{name} needs {', '.join(missing)}", f"Install them: pip install 'agentcore-memory[{extra}]'.")
 
 
 def _models_beside(settings: Settings) -> list[Check]:
@@ -305,7 +291,7 @@ def _models_beside(settings: Settings) -> list[Check]:
     name = settings.query_rewriter
     if name != "none":
         found = f"QUERY_REWRITER={name}, LLM_MODEL={settings.llm_model}"
-        checks.append(_missing("query rewriter", name) or Check("query rewriter", True, found))
+        checks.append(_missing("query rewriter", name) or right("query rewriter", found))
     if settings.llm_model is not None:
         asked = verdicts.language_model(settings.llm_model, llm_endpoint_of(settings))
         checks.append(_missing("language model", "openai") or asked)
@@ -316,13 +302,9 @@ def _reranker(settings: Settings) -> Check:
     path = settings.reranker_path
     missing = [] if settings.reranker != "cross_encoder" or path is None else missing_in(path)
     if missing:
-        return Check(
-            "reranker",
-            False,
-            f"no {' and no '.join(missing)} in {path}",
-            "Set RERANKER_PATH to the directory of a cross-encoder's model.onnx and tokenizer.json.",
-        )
-    return Check("reranker", True, f"RERANKER={settings.reranker}")
+        fix = "Set RERANKER_PATH to the directory of a cross-encoder's model.onnx and tokenizer.json."
+        return wrong("reranker", f"no {' and no '.join(missing)} in {path}", fix)
+    return right("reranker", f"RERANKER={settings.reranker}")
 
 
 async def _archive(settings: Settings, home: Home) -> list[Check]:
@@ -331,21 +313,15 @@ async def _archive(settings: Settings, home: Home) -> list[Check]:
     bucket = settings.memory_archival_s3_bucket
     if bucket is not None:
         await resolve("s3", ARCHIVES, kind="archive")(bucket, settings.aws_endpoint_url_s3).check()
-        return [Check("archive", True, f"S3 bucket {bucket}")]
+        return [right("archive", f"S3 bucket {bucket}")]
     place = home.archive if home.archive.exists() else home.path
     if not place.exists():
         return [Check("archive", None, f"{home.archive} is not there yet; the first pruning makes it")]
     if os.access(place, os.W_OK | os.X_OK):
         more = "" if settings.database_url is None else "; for one server, or mounted on each"
-        return [Check("archive", True, f"directory {home.archive}{more}")]
-    return [
-        Check(
-            "archive",
-            False,
-            f"{place} is not writable",
-            f"Give it to the user who runs the service: chown -R <user> {place}",
-        )
-    ]
+        return [right("archive", f"directory {home.archive}{more}")]
+    fix = f"Give it to the user who runs the service: chown -R <user> {place}"
+    return [wrong("archive", f"{place} is not writable", fix)]
 
 
 async def _service(settings: Settings) -> Check:
@@ -356,16 +332,11 @@ async def _service(settings: Settings) -> Check:
         parts = answer.json().get("parts", {})
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, AttributeError):
         found = f"no memory service answers at {url} (AGENTCORE_URL)"
-        asked_for = "agentcore_url" in settings.model_fields_set
-        return Check(
-            "service", False if asked_for else None, found, "Start it there, or fix AGENTCORE_URL." if asked_for else ""
-        )
+        if "agentcore_url" not in settings.model_fields_set:
+            return Check("service", None, found)
+        return wrong("service", found, "Start it there, or fix AGENTCORE_URL.")
     ill = [name for name, part in parts.items() if not part.get("ok") and part.get("required", True)]
     if ill:
-        return Check(
-            "service",
-            False,
-            f"{url} answers, but not ready: {', '.join(ill)}",
-            "Fix the parts named; the service finds them again by itself.",
-        )
-    return Check("service", True, f"ready at {url}")
+        found = f"{url} answers, but not ready: {', '.join(ill)}"
+        return wrong("service", found, "Fix the parts named; the service finds them again by itself.")
+    return right("service", f"ready at {url}")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentcore.client import MemoryClient
-from tests.fixtures.forked_commands import ForkedCommands
+from tests.fixtures.forked_commands import Done, ForkedCommands
 from tests.fixtures.serving import Serving, clean_environment
 
 
@@ -59,6 +59,12 @@ def serving(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
 def agent_id() -> str:
     """Returns a unique agent id."""
     return f"agent-{uuid.uuid4()}"
+
+
+@pytest.fixture
+def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
+    """Returns a runner of commands for this test's agent."""
+    return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
 
 
 @pytest.fixture

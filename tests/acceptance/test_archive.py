@@ -17,11 +17,6 @@ from tests.fixtures.forked_commands import Done
 from tests.fixtures.serving import Serving
 
 
-@pytest.fixture
-def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
-
-
 @pytest.mark.shows("issue4-6-restore")
 async def test_what_was_pruned_is_listed_checked_and_brought_back(
     run: Callable[..., Done], serving: Serving, memory: MemoryClient, agent_id: str

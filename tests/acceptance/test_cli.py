@@ -30,11 +30,6 @@ JWT = re.compile(r"[\w-]+\.[\w-]+\.[\w-]+\n")
 
 
 @pytest.fixture
-def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
-
-
-@pytest.fixture
 def stopped(new_serving: Callable[..., Serving]) -> Serving:
     """A service that was never started and has no home directory."""
     return new_serving()
@@ -120,12 +115,6 @@ def test_tokens_of_a_service_with_public_keys_come_from_elsewhere(stopped: Servi
     assert "JWT_JWKS_URL" in done.stderr
 
 
-def test_the_secret_of_the_settings_makes_the_token(stopped: Serving) -> None:
-    done = stopped.cli("token", "--agent", "a", JWT_SECRET_KEY="the settings' own secret, long enough")
-    assert JWT.fullmatch(done.stdout)
-    assert not stopped.home.exists()
-
-
 @pytest.mark.shows("B11")
 async def test_a_rotated_secret_of_a_home_ends_no_token_until_the_old_one_is_dropped(stopped: Serving) -> None:
     async def accepted(token: str) -> bool:
@@ -145,13 +134,6 @@ async def test_a_rotated_secret_of_a_home_ends_no_token_until_the_old_one_is_dro
     refused = stopped.cli("rotate-secret", JWT_SECRET_KEY="the settings' own secret, long enough")
     assert refused.returncode == 1
     assert '["new secret", "old secret"]' in refused.stderr
-
-
-@pytest.mark.parametrize("agent", ["", "a" * 256, "line\nbreak"], ids=["empty", "long", "control"])
-def test_an_id_no_token_may_carry_is_refused(stopped: Serving, agent: str) -> None:
-    done = stopped.cli("token", "--agent", agent, JWT_SECRET_KEY="the settings' own secret, long enough")
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "1 to 255 characters" in done.stderr
 
 
 # --- untrusted directory ------------------------------------------------------------------------------------

@@ -14,11 +14,6 @@ from tests.fixtures.forked_commands import Done
 from tests.fixtures.serving import Serving
 
 
-@pytest.fixture
-def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
-
-
 @pytest.mark.shows("issue2-8-by-id")
 def test_a_memory_is_shown_corrected_counted_and_deleted_by_its_id(run: Callable[..., Done]) -> None:
     memory_id = run("store", "The kiln is fired on Mondays.", "--tag", "pottery").stdout.strip()

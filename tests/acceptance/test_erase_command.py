@@ -17,11 +17,6 @@ from tests.fixtures.scripted_http import Received, Reply, scripted_http
 from tests.fixtures.serving import Serving
 
 
-@pytest.fixture
-def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    return lambda *arguments, **more: serving.cli(*arguments, "--agent", agent_id, **more)
-
-
 async def _fill(memory: MemoryClient) -> None:
     await memory.store_batch(
         StoreBatchParams(

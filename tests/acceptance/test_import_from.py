@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import stat
 from collections.abc import Callable
@@ -16,10 +15,10 @@ import pytest
 from agentcore.agents.scope import MemoryScope
 from agentcore.client import MemoryClient
 from agentcore.integrations.langgraph import AgentCoreStore
-from agentcore.memory.models import MemoryRecord, MemoryType
-from agentcore.memory.params.memories import CountParams, ListParams
+from agentcore.memory.params.memories import CountParams
+from tests.acceptance.test_transfer import everything, tally
 from tests.fixtures.forked_commands import Done
-from tests.fixtures.serving import ROOT, Serving
+from tests.fixtures.serving import ROOT
 
 EXPORTS = ROOT / "tests" / "fixtures" / "exports"
 PORTO = "0f1e2d3c-0000-4000-8000-000000000001"
@@ -47,21 +46,6 @@ FORMS: dict[str, tuple[str, dict[str, int], dict[str, int]]] = {
 }
 
 
-@pytest.fixture
-def run(serving: Serving, agent_id: str) -> Callable[..., Done]:
-    return lambda *arguments, **more: serving.cli("import", *arguments, "--agent", agent_id, **more)
-
-
-def outcomes(done: Done) -> dict[str, int]:
-    """Returns the counts in the first line of an import's summary."""
-    pairs = (pair.split(" ") for pair in done.stdout.splitlines()[0].split(", "))
-    return {name: int(count) for name, count in pairs if int(count)}
-
-
-async def everything(memory: MemoryClient) -> list[MemoryRecord]:
-    return (await memory.list(ListParams(limit=1_000, descending=False))).memories
-
-
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.shows("issue6-6-forms")
 async def test_every_form_is_stored_once_and_what_was_left_out_is_told(
@@ -69,8 +53,8 @@ async def test_every_form_is_stored_once_and_what_was_left_out_is_told(
 ) -> None:
     name, became, left_out = FORMS[form]
     report = tmp_path / "report.json"
-    done = run("--from", form, str(EXPORTS / name), "--report", str(report))
-    assert outcomes(done) == became
+    done = run("import", "--from", form, str(EXPORTS / name), "--report", str(report))
+    assert tally(done) == became
     assert done.returncode == int("failed" in became)
     for reason, count in left_out.items():
         assert f"  left out {count}: {reason}\n" in done.stdout
@@ -81,8 +65,8 @@ async def test_every_form_is_stored_once_and_what_was_left_out_is_told(
     kept = await everything(memory)
     assert not [record for record in kept if record.content in report.read_text()]
     assert stat.S_IMODE(report.stat().st_mode) == 0o600
-    again = run("--from", form, str(EXPORTS / name))
-    assert outcomes(again) == {
+    again = run("import", "--from", form, str(EXPORTS / name))
+    assert tally(again) == {
         "existing": became["stored"],
         **{name: count for name, count in became.items() if name == "failed"},
     }
@@ -90,70 +74,11 @@ async def test_every_form_is_stored_once_and_what_was_left_out_is_told(
 
 
 @pytest.mark.shows("issue6-6-forms")
-async def test_chatgpts_conversations_keep_their_branch_times_roles_and_titles(
-    run: Callable[..., Done], memory: MemoryClient
-) -> None:
-    run("--from", "chatgpt", str(EXPORTS / "chatgpt.json"), "--user", "grace", "--namespace", "old chats")
-    records = await everything(memory)
-    assert [(each.speaker, each.content) for each in records if each.session_id == PORTO] == [
-        ("user", "My sister Ada rents a flat in Porto near the river."),
-        ("assistant", "The riverside of Porto is called the Ribeira quarter."),
-        ("user", "The rent of the flat is 900 euros a month."),
-        ("assistant", "That makes 10,800 euros of rent a year."),
-    ]
-    first, *_, strings = records
-    assert first.timestamp == datetime(2026, 1, 1, 10, 0, 0, 250_000, UTC)
-    assert (first.external_id, first.relevance_score) == ("n-1", 0.5)
-    assert first.metadata == {"source": "chatgpt", "title": "A flat in Porto"}
-    assert records[1].metadata["model"] == "model-4"
-    # Its message has no timestamp, so the conversation's is used.
-    assert strings.metadata["title"] == "Strings"
-    assert strings.timestamp == datetime.fromtimestamp(1_767_300_000, UTC)
-    assert {(each.user_id, each.namespace) for each in records} == {("grace", "old chats")}
-
-
-@pytest.mark.shows("issue6-6-forms")
-async def test_claudes_conversations_keep_their_times_senders_and_titles(
-    run: Callable[..., Done], memory: MemoryClient
-) -> None:
-    done = run("--from", "claude", str(EXPORTS / "claude.json"))
-    assert "is no conversation: it has no uuid or no chat_messages" in done.stderr
-    first, second = await everything(memory)
-    assert (first.speaker, first.content) == ("user", "My two hives stand behind the old barn in Mechelen.")
-    assert (second.speaker, second.content) == ("assistant", "Bees behind a barn are sheltered from the west wind.")
-    assert first.timestamp == datetime(2026, 2, 1, 8, 0, 0, 100_000, UTC)
-    assert first.metadata == {"source": "claude", "title": "Beekeeping", "files": ["hives.txt", "barn.jpg"]}
-    assert first.session_id == second.session_id == "aa000000-0000-4000-8000-000000000001"
-
-
-@pytest.mark.shows("issue6-6-forms")
-async def test_memories_of_others_keep_whose_they_are_when_and_how_long(
-    run: Callable[..., Done], memory: MemoryClient
-) -> None:
-    for form in ("mem0", "langgraph", "kagent"):
-        run("--from", form, str(EXPORTS / FORMS[form][0]))
-    kept = {record.content: record for record in await everything(memory)}
-    assert {record.memory_type for record in kept.values()} == {MemoryType.SEMANTIC}
-    peanuts = kept["Ada is allergic to peanuts"]
-    assert (peanuts.user_id, peanuts.session_id, peanuts.tags) == ("ada", "run-7", ["health"])
-    assert peanuts.timestamp == datetime(2026, 1, 5, 17, tzinfo=UTC)
-    assert peanuts.metadata == {"source": "mem0", "source_page": 3, "agent_id": "coach"}
-    concert = kept["Ada's concert is in the Casa da Musica"]
-    assert (concert.namespace, concert.external_id) == (None, "k-2")
-    assert "langgraph:/users/ada" in concert.tags
-    nodes = kept["The staging cluster has three worker nodes"]
-    assert (nodes.user_id, nodes.session_id) == ("ada@example.org", "session-9")
-    assert nodes.timestamp == datetime(2026, 1, 9, 10, tzinfo=UTC)
-    assert nodes.expires_at is not None
-    assert nodes.expires_at.year == 2099
-
-
-@pytest.mark.shows("issue6-6-forms")
 async def test_langgraphs_store_goes_on_with_the_items_of_its_dump(
     run: Callable[..., Done], memory: MemoryClient
 ) -> None:
     for owner in ((), ("--user", "ada", "--namespace", "app")):
-        assert outcomes(run("--from", "langgraph", str(EXPORTS / "langgraph.jsonl"), *owner))["stored"] == 3
+        assert tally(run("import", "--from", "langgraph", str(EXPORTS / "langgraph.jsonl"), *owner))["stored"] == 3
     stores = [AgentCoreStore(memory, MemoryScope(user_id="ada", namespace="app")), AgentCoreStore(memory)]
     boat = await stores[0].aget(("users", "bruno"), "k-1")
     assert boat is not None
@@ -178,19 +103,19 @@ async def test_an_export_is_read_inside_its_zip_archive(
         archive.write(EXPORTS / f"{form}.json", "data/conversations.json")
         archive.writestr("user.json", "{}")
         archive.writestr("chat.html", "<html>")
-    done = run("--from", form, str(tmp_path / "export.zip"))
-    assert outcomes(done) == FORMS[form][1]
+    done = run("import", "--from", form, str(tmp_path / "export.zip"))
+    assert tally(done) == FORMS[form][1]
     assert "  left out 2: another file of the export\n" in done.stdout
     # Unpacked, the same conversations are all duplicates.
-    again = run("--from", form, str(EXPORTS / f"{form}.json"))
-    assert outcomes(again)["existing"] == FORMS[form][1]["stored"]
+    again = run("import", "--from", form, str(EXPORTS / f"{form}.json"))
+    assert tally(again)["existing"] == FORMS[form][1]["stored"]
 
 
 def test_an_archive_that_is_no_export_is_refused(run: Callable[..., Done], tmp_path: Path) -> None:
     with ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("notes.txt", "nothing")
     for form, problem in (("claude", "contains no conversations.json"), ("mem0", "unpack it")):
-        refused = run("--from", form, str(tmp_path / "other.zip"))
+        refused = run("import", "--from", form, str(tmp_path / "other.zip"))
         assert (refused.returncode, problem in refused.stderr) == (1, True)
 
 
@@ -207,30 +132,6 @@ def items(count: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.shows("issue6-6-resumed")
-async def test_an_import_that_was_killed_goes_on_and_stores_nothing_twice(
-    serving: Serving, run: Callable[..., Done], memory: MemoryClient, tmp_path: Path, agent_id: str
-) -> None:
-    lines = [f"{json.dumps(item)}\n" for item in items(400)]
-    killed = serving.open_cli("import", "--from", "langgraph", "-", "--agent", agent_id)
-    assert killed.stdin is not None
-    killed.stdin.write("".join(lines[:300]))
-    killed.stdin.flush()
-    async with asyncio.timeout(60):
-        while (stored := (await memory.count(CountParams())).count) < 250:
-            pass
-    killed.kill()
-    killed.communicate()
-    assert stored == 250
-    # The same items in another layout, with a damaged end.
-    file = tmp_path / "store.json"
-    file.write_text(json.dumps({"items": items(400)})[:-2])
-    done = run("--from", "langgraph", str(file))
-    assert outcomes(done) == {"existing": 250, "stored": 150, "failed": 1}
-    assert "record 401: ends in the middle: nothing after it could be read" in done.stderr
-    assert (await memory.count(CountParams())).count == 400
-
-
-@pytest.mark.shows("issue6-6-resumed")
 async def test_a_state_lets_the_next_run_begin_behind_what_is_stored(
     run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
 ) -> None:
@@ -238,20 +139,20 @@ async def test_a_state_lets_the_next_run_begin_behind_what_is_stored(
     lines = [json.dumps(item) for item in items(300)]
     file.write_text("\n".join([*lines[:260], '{"broken": ', *lines[260:]]))
     arguments = ("--from", "langgraph", str(file), "--state", str(state))
-    stopped = run(*arguments, "--strict")
+    stopped = run("import", *arguments, "--strict")
     assert "stopped after record 260: record 261" in stopped.stderr
     assert json.loads(state.read_text())["position"] == 260
-    gone_on = run(*arguments)
+    gone_on = run("import", *arguments)
     assert "going on after record 260" in gone_on.stderr
-    assert outcomes(gone_on) == {"stored": 40, "failed": 1}
-    assert outcomes(run(*arguments)) == {}
+    assert tally(gone_on) == {"stored": 40, "failed": 1}
+    assert tally(run("import", *arguments)) == {}
     # Another user, `--force` and a changed file each start a new import.
-    assert "going on" not in run(*arguments, "--force").stderr
-    assert "going on" not in run(*arguments, "--user", "ada").stderr
+    assert "going on" not in run("import", *arguments, "--force").stderr
+    assert "going on" not in run("import", *arguments, "--user", "ada").stderr
     file.write_text("\n".join(lines[:2]))
-    assert outcomes(run(*arguments)) == {"existing": 2}
+    assert tally(run("import", *arguments)) == {"existing": 2}
     state.write_text("no state")
-    assert "it is no state of an import" in run(*arguments).stderr
+    assert "it is no state of an import" in run("import", *arguments).stderr
     assert (await memory.count(CountParams())).count == 600
 
 
@@ -270,22 +171,22 @@ async def test_a_record_that_was_stored_in_part_is_read_again(
     file, state = tmp_path / "conversations.json", tmp_path / "state.json"
     file.write_text(json.dumps([talk("a", 100), talk("b", 200, long=170)]))
     arguments = ("--from", "claude", str(file), "--state", str(state))
-    assert "stopped after record 2: record 2" in run(*arguments, "--strict").stderr
+    assert "stopped after record 2: record 2" in run("import", *arguments, "--strict").stderr
     assert json.loads(state.read_text())["position"] == 1
-    gone_on = run(*arguments)
+    gone_on = run("import", *arguments)
     assert "going on after record 1" in gone_on.stderr
-    assert outcomes(gone_on) == {"existing": 170, "stored": 29, "failed": 1}
+    assert tally(gone_on) == {"existing": 170, "stored": 29, "failed": 1}
     assert (await memory.count(CountParams())).count == 299
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
-    [(("--user", "ada"), "go with --from"), (("--from", "notebook"), "no form of an import named 'notebook'")],
+    [(("--user", "ada"), "go with --from"), (("--from", "notebook"), "'notebook' is not one of")],
 )
 def test_what_does_not_go_together_is_refused(
     run: Callable[..., Done], arguments: tuple[str, ...], problem: str
 ) -> None:
-    refused = run(str(EXPORTS / "mem0.json"), *arguments)
+    refused = run("import", str(EXPORTS / "mem0.json"), *arguments)
     assert refused.returncode in (1, 2)
     assert problem in " ".join(refused.stderr.replace("│", " ").split())
 
@@ -298,29 +199,11 @@ async def test_a_file_that_could_not_be_read_to_its_end_is_read_on_from_there(
     file.write_text(json.dumps({"items": items(3)})[:-40])
     arguments = ("--from", "langgraph", str(file), "--state", str(state))
     for told in ({"stored": 2, "failed": 1}, {"failed": 1}):
-        done = run(*arguments)
-        assert (done.returncode, outcomes(done)) == (1, told)
+        done = run("import", *arguments)
+        assert (done.returncode, tally(done)) == (1, told)
         assert "record 3: ends in the middle: nothing after it could be read" in done.stderr
         assert json.loads(state.read_text())["position"] == 2
     assert (await memory.count(CountParams())).count == 2
-
-
-@pytest.mark.shows("issue6-6-forms")
-async def test_a_file_read_as_another_form_fails_and_says_which_it_is(
-    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
-) -> None:
-    for form, name in (("kagent", "chatgpt"), ("kagent", "mem0"), ("mem0", "claude"), ("mem0", "kagent")):
-        done = run("--from", form, str(EXPORTS / FORMS[name][0]))
-        assert done.returncode == 1
-        assert "is no memory" in done.stderr
-        assert f"it looks like an export of {name}: --from {name}\n" in done.stderr
-    rows = json.loads((EXPORTS / "kagent.json").read_bytes())["data"]
-    table = tmp_path / "table.jsonl"
-    table.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    done = run("--from", "mem0", str(table))
-    assert (done.returncode, outcomes(done)) == (1, {"failed": len(rows)})
-    assert "it looks like an export of kagent: --from kagent\n" in done.stderr
-    assert (await memory.count(CountParams())).count == 0
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -328,7 +211,7 @@ async def test_a_file_read_as_another_form_fails_and_says_which_it_is(
 async def test_an_export_without_its_form_is_refused_with_what_to_type(
     run: Callable[..., Done], memory: MemoryClient, form: str
 ) -> None:
-    done = run(str(EXPORTS / FORMS[form][0]))
+    done = run("import", str(EXPORTS / FORMS[form][0]))
     assert done.returncode == 1
     assert f"it looks like an export of {form}: " in done.stderr
     assert f"--from {form}" in done.stderr
@@ -344,7 +227,7 @@ def test_an_archive_or_an_array_of_nobodys_is_refused_with_the_forms_that_there_
         archive.writestr("conversations.json", "[]")
     (tmp_path / "notes.json").write_text('\ufeff [{"note": "The key is under the mat."}]')
     for name, kind in (("export.zip", "a zip archive"), ("notes.json", "one JSON array")):
-        done = run(str(tmp_path / name))
+        done = run("import", str(tmp_path / name))
         assert (done.returncode, done.stdout) == (1, "")
         assert done.stderr == (
             f"agentcore: The file is {kind}, not a memory a line: if another system exported it, say which "

@@ -33,20 +33,8 @@ def test_what_models_are_used_for_is_shown_and_set(run: Callable[..., Done]) -> 
     assert told["llm_use"]["tokens_a_day"] == 1_000_000
     done = run("llm", "set", "--summaries", "extractive", "--period", "week")
     assert done.stdout.splitlines()[1] == "summaries: extractive, user_turns 5, by week, 200 tokens each"
-    done = run(
-        "llm",
-        "set",
-        "--summaries",
-        "llm",
-        "--trigger",
-        "inactivity",
-        "--inactivity",
-        "1h",
-        "--user-turns",
-        "3",
-        "--prompt",
-        "Be brief.\nName everybody.",
-    )
+    rules = ("--summaries", "llm", "--trigger", "inactivity", "--inactivity", "1h", "--user-turns", "3")
+    done = run("llm", "set", *rules, "--prompt", "Be brief.\nName everybody.")
     assert done.stdout.splitlines()[1:3] == [
         "summaries: llm, inactivity 3600 s, 200 tokens each",
         "prompt: Be brief. Name everybody.",

@@ -257,8 +257,7 @@ async def test_merged_archives_count_once_they_are_adopted(pair: Pair) -> None:
     shutil.copyfile(_copy(pair.there, pair.pruned_there), _copy(pair.here, pair.pruned_there))
     archive = pair.here.runtime.parts.archive
     assert archive is not None
-    async for _ in verify(pair.here.runtime.database, archive, pair.here.agent_id, adopt=True):
-        pass
+    await verify(pair.here.runtime.database, archive, pair.here.agent_id, adopt=True)
     assert (await pair.here.memory.erase(EVERYTHING)).verified
 
 
@@ -353,8 +352,8 @@ async def test_the_check_of_copies_calls_them_unreachable_and_adopts_them_once_t
     async def kinds(*, adopt: bool = False) -> list[str]:
         database, archive = pair.here.runtime.database, pair.here.runtime.parts.archive
         assert archive is not None
-        pages = [page async for page in verify(database, archive, pair.here.agent_id, adopt=adopt)]
-        return sorted("whole" if each is None else each.kind for page in pages for each in page)
+        intact, findings = await verify(database, archive, pair.here.agent_id, adopt=adopt)
+        return sorted([*["whole"] * intact, *(each.kind for each in findings)])
 
     assert await kinds() == ["unreachable", "whole"]
     assert await kinds(adopt=True) == ["unreachable", "whole"]

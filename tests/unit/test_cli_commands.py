@@ -190,22 +190,15 @@ def test_a_command_whose_package_is_missing_says_what_to_install(tmp_path: Any) 
 
 
 @pytest.mark.shows("issue13-cli-aliases")
-def test_the_settings_are_printed_without_secrets(tmp_path: Any) -> None:
+def test_the_settings_are_printed_without_secrets() -> None:
     secret = "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu"
-    done = subprocess.run(
-        [sys.executable, "-m", "agentcore", "config", "--json"],
-        cwd=tmp_path,
-        text=True,
-        capture_output=True,
-        check=True,
-        env={
-            **os.environ,
-            "JWT_SECRET_KEY": secret,
-            "PORT": "8123",
-            "DATABASE_URL": "postgresql://me:hunter2@db/memory",
-            "AGENTCORE_URL": "https://me:hunter2@memory.example",
-        },
-    )
+    given = {
+        "JWT_SECRET_KEY": secret,
+        "PORT": "8123",
+        "DATABASE_URL": "postgresql://me:hunter2@db/memory",
+        "AGENTCORE_URL": "https://me:hunter2@memory.example",
+    }
+    done = python("-m", "agentcore", "config", "--json", **given)
     assert '"PORT": 8123' in done.stdout
     assert '"JWT_SECRET_KEY": "(set)"' in done.stdout
     assert '"AGENTCORE_URL": "https://memory.example"' in done.stdout

@@ -81,7 +81,18 @@ def test_a_line_beyond_the_limit_is_passed_over_whole() -> None:
         ('{"text": "a", "text2": 1, "b": 2}', "unknown field 'text2'"),
         ('{"text": "a", "content": "b"}', "unknown field 'content'"),
         ('"text"', "is not a JSON object"),
+        ("[1, 2]", "is not a JSON object"),
+        ("{", "is not JSON"),
+        ('{"text": NaN}', "NaN is no number"),
+        ('{"role": "user"}', "text: is required"),
+        ('{"text": ""}', "text: is empty"),
+        ('{"text": "nul \\u0000 byte"}', "NUL"),
+        ('{"text": "a", "time": "yesterday"}', "time: "),
+        ('{"text": "a", "importance": 7}', "importance"),
+        ('{"text": "a", "memory_type": "iconic"}', "memory_type"),
+        ('{"text": "a", "metadata": ' + '{"a": ' * 200_000 + "1" + "}" * 200_000 + "}", "nested too deeply"),
     ],
+    ids=lambda value: str(value)[:24],
 )
 def test_what_is_wrong_with_a_line_is_told(line: str | bytes, problem: str) -> None:
     [found] = read(line)

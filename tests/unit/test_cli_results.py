@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from agentcore.cli.memory_commands import results_table
+from agentcore.cli.memory_commands import result_rows
 from agentcore.memory.models import MemorySummary, MemoryType
 
 
@@ -22,7 +22,7 @@ def memory(number: int, content: str, outdated_by: UUID | None = None) -> Memory
 
 
 def shown(*memories: MemorySummary) -> list[str]:
-    return [str(cell) for cell in results_table(memories).columns[-1].cells]
+    return [str(row[-1]) for row in result_rows(memories)]
 
 
 def test_a_probably_outdated_result_names_the_result_that_is_newer() -> None:

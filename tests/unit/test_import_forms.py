@@ -14,9 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.cli.imports import Broken, Found, LeftOut, likely_form
-from agentcore.cli.lines import Line
-from agentcore.cli.transfer import FORMS, form_named, numbered_lines
-from agentcore.errors import ConfigurationError
+from agentcore.cli.lines import Line, NumberedLine
+from agentcore.cli.transfer import FORMS, numbered_lines
 from agentcore.integrations.langgraph_items import KeptItem, item_in
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -24,7 +23,7 @@ IMAGE = {"content_type": "image_asset_pointer"}
 
 
 def pieces(form: str, value: Any) -> Iterator[Any]:
-    return form_named(form).parse(None, value, NOW)
+    return FORMS[form].parse(None, value, NOW)
 
 
 def found(form: str, value: Any) -> list[dict[str, Any]]:
@@ -263,7 +262,7 @@ def test_mem0_keeps_whose_when_and_what_it_was_about() -> None:
     assert "expires_at" not in never
     assert problems("mem0", ["no object"]) == ["is no memory: it is no object"]
     assert [
-        each.reason for each in form_named("mem0").parse("relations", {"source": "a"}, NOW) if isinstance(each, LeftOut)
+        each.reason for each in FORMS["mem0"].parse("relations", {"source": "a"}, NOW) if isinstance(each, LeftOut)
     ] == ["relation of the graph"]
 
 
@@ -323,14 +322,15 @@ def test_langgraphs_rows_are_its_items() -> None:
     assert "31 is the most" in deep
 
 
-def numbers(form: str, raw: bytes, now: datetime, **more: str) -> list[tuple[int, str]]:
-    """Returns the number and the text or omission reason of each item of a file."""
-    left: list[tuple[int, str]] = []
-    lines = numbered_lines(
-        form, [BytesIO(raw)], now=now, more=more, leave_out=lambda number, piece: left.append((number, piece.reason))
+def numbered(form: str, raw: bytes, now: datetime = NOW, **more: str) -> list[NumberedLine]:
+    return list(numbered_lines(form, [BytesIO(raw)], now=now, more=more))
+
+
+def numbers(raw: bytes, now: datetime) -> list[tuple[int, str | None]]:
+    """Returns the number and the text or omission reason of each memory of kagent."""
+    return sorted(
+        (each.number, each.line.text if each.line else each.left_out) for each in numbered("kagent", raw, now)
     )
-    said = [(each.number, each.line.text if isinstance(each.line, Line) else str(each.problem)) for each in lines]
-    return sorted([*said, *left])
 
 
 @pytest.mark.shows("issue6-6-resumed")
@@ -340,8 +340,8 @@ def test_a_record_has_the_same_number_whatever_expired_between_two_runs() -> Non
         for n in (1, 2, 3)
     ]
     raw, vector = json.dumps({"data": records}).encode(), "vector of another model: it is made anew"
-    assert numbers("kagent", raw, NOW) == sorted([(n, text) for n in (1, 2, 3) for text in (f"Node {n} is up", vector)])
-    assert numbers("kagent", raw, datetime(2026, 5, 3, tzinfo=UTC)) == [
+    assert numbers(raw, NOW) == sorted([(n, text) for n in (1, 2, 3) for text in (f"Node {n} is up", vector)])
+    assert numbers(raw, datetime(2026, 5, 3, tzinfo=UTC)) == [
         (1, "expired"),
         (2, "expired"),
         (3, "Node 3 is up"),
@@ -351,12 +351,9 @@ def test_a_record_has_the_same_number_whatever_expired_between_two_runs() -> Non
 
 @pytest.mark.shows("issue6-6-resumed")
 def test_of_whom_and_where_are_different_imports_even_by_one_name() -> None:
-    def keys(**more: str) -> set[str]:
+    def keys(**more: Any) -> set[str]:
         raw = json.dumps([{"id": "m-1", "memory": "Ada plays the cello"}]).encode()
-        return {
-            each.key
-            for each in numbered_lines("mem0", [BytesIO(raw)], now=NOW, more=more, leave_out=lambda number, piece: None)
-        }
+        return {each.key for each in numbered("mem0", raw, **more)}
 
     assert len(keys(user="team") | keys(namespace="team") | keys() | keys(user="team", namespace="team")) == 4
     assert keys(user="a", namespace="b") == keys(namespace="b", user="a")
@@ -457,7 +454,7 @@ def test_claudes_branch_goes_on_before_a_message_that_is_missing() -> None:
 def test_claudes_messages_without_an_id_are_all_kept_and_their_text_may_stand_alone() -> None:
     yes = {"sender": "human", "content": "Yes."}
     raw = json.dumps([claude(yes, {"sender": "assistant", "text": "Sure?"}, yes)]).encode()
-    lines = list(numbered_lines("claude", [BytesIO(raw)], now=NOW, more={}, leave_out=lambda number, piece: None))
+    lines = numbered("claude", raw)
     assert [each.line.text for each in lines if isinstance(each.line, Line)] == ["Yes.", "Sure?", "Yes."]
     assert len({each.key for each in lines}) == 3
 
@@ -485,11 +482,6 @@ def test_hostile_ids_texts_and_times_become_what_a_memory_can_hold() -> None:
     assert line["time"] == "2023-11-14T22:13:20+00:00"
 
 
-def test_an_unknown_form_is_told_with_those_there_are() -> None:
-    with pytest.raises(ConfigurationError, match="chatgpt, claude, kagent, langgraph, mem0"):
-        form_named("notebook")
-
-
 NAMES = (
     "mapping message author role content parts parent current_node id uuid chat_messages sender text type "
     "content_type metadata memory key value namespace created_at expires_at categories attachments files "
@@ -506,12 +498,11 @@ JSON = st.recursive(
 @pytest.mark.shows("issue6-6-forms")
 def test_no_json_breaks_a_parser_and_all_its_lines_are_lines(form: str, value: Any) -> None:
     raw = json.dumps([value]).encode()
-    lines = list(numbered_lines(form, [BytesIO(raw)], now=NOW, more={}, leave_out=lambda number, piece: None))
+    lines = numbered(form, raw)
     # A later import of the same data must yield the same memories, not duplicates.
-    later = NOW + timedelta(days=365)
-    again = list(numbered_lines(form, [BytesIO(raw)], now=later, more={}, leave_out=lambda number, piece: None))
+    again = numbered(form, raw, NOW + timedelta(days=365))
     assert [(each.number, each.key) for each in lines] == [(each.number, each.key) for each in again]
-    assert all((each.line is None) == (each.problem is not None) for each in lines)
+    assert all((each.line is None) == (each.problem is not None or each.left_out is not None) for each in lines)
 
 
 EXPORTS = Path(__file__).resolve().parents[1] / "fixtures" / "exports"
@@ -527,8 +518,7 @@ FILES = {
 @pytest.mark.parametrize("other", FILES)
 @pytest.mark.parametrize("form", FILES)
 def test_a_file_of_another_form_fails_and_names_its_own(form: str, other: str) -> None:
-    with (EXPORTS / FILES[other]).open("rb") as source:
-        lines = [*numbered_lines(form, [source], now=NOW, more={}, leave_out=lambda number, piece: None)]
+    lines = numbered(form, (EXPORTS / FILES[other]).read_bytes())
     hints = [line for line in lines if f"an export of {other}: --from {other}" in (line.problem or "")]
     if form == other:
         assert hints == []

@@ -38,3 +38,4 @@ def test_the_command_binds_a_token_to_users(
     assert not ended.value.code
     claims = jwt.decode(capsys.readouterr().out.strip(), "kV3q8ZtW1nXb7cLs5mPd2fGh9jRw4yTu", ["HS256"])
     assert claims["users"] == ["anna", "bob", None]
+    assert not (tmp_path / "home").exists()

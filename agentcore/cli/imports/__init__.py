@@ -1,4 +1,4 @@
-"""Exports of other systems: the results of a parser, and the conversions that the parsers share. Pure."""
+"""Exports of other systems: the results of a parser, and conversions of their values. Pure."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from agentcore.memory.keys import encode_segment
-from agentcore.memory.models import DEFAULT_IMPORTANCE, FIRST_YEAR, LAST_YEAR, MAX_TTL_SECONDS, Identifier
-from agentcore.memory.params.sessions import ROLE_IMPORTANCE
+from agentcore.memory.models import FIRST_YEAR, LAST_YEAR, MAX_TTL_SECONDS, Identifier
 
 # Larger values, after the year 5000 as seconds since 1970, are milliseconds.
 MOST_SECONDS = 1e11
@@ -23,7 +22,7 @@ _IDENTIFIER = TypeAdapter(Identifier)
 
 @dataclass(frozen=True)
 class Found:
-    """A memory to import, as the fields of a line; its `key` is the same in every export."""
+    """The fields of a line; the `key` is the same in every export."""
 
     key: str
     line: Mapping[str, Any]
@@ -31,7 +30,7 @@ class Found:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A part of the export that does not become a memory, and why."""
+    """A part that does not become a memory, and why."""
 
     reason: str
     place: str = ""
@@ -39,10 +38,9 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class Broken:
-    """A part that should become a memory, but is invalid; `cut_off`: the rest is unreadable."""
+    """An invalid part."""
 
     problem: str
-    cut_off: bool = False
 
 
 Piece = Found | LeftOut | Broken
@@ -52,7 +50,7 @@ Parser = Callable[[str | None, Any, datetime], Iterator[Piece]]
 
 @dataclass(frozen=True)
 class Form:
-    """The export format of one system: parser, names of the arrays of records, pattern of file names."""
+    """The export of one system: parser, names of the arrays of records, pattern of file names."""
 
     parse: Parser
     arrays: frozenset[str] = field(default_factory=frozenset)
@@ -60,7 +58,7 @@ class Form:
 
 
 def clean(value: Any) -> Any:
-    """Removes characters that a memory cannot contain: NUL, and unpaired surrogates."""
+    """Removes NUL and unpaired surrogates, which a memory cannot contain."""
     if isinstance(value, str):
         plain = value.replace("\x00", "")
         if plain.isascii():
@@ -74,7 +72,6 @@ def clean(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """Returns the cleaned text; empty for other types."""
     return clean(value).strip() if isinstance(value, str) else ""
 
 
@@ -117,14 +114,12 @@ def end_of(value: Any, now: datetime) -> str | None:
 
 
 def reason_to_omit(kind: str, text: str, expires_at: str | None, now: datetime) -> str | None:
-    """Returns why a record is not imported: it has no text, or has expired."""
     if not text:
         return f"empty {kind}"
     return "expired" if expires_at is not None and datetime.fromisoformat(expires_at) <= now else None
 
 
 def object_of(value: Any) -> dict[str, Any]:
-    """Returns the cleaned object, parsed if it is JSON text; empty for other types."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -134,22 +129,14 @@ def object_of(value: Any) -> dict[str, Any]:
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
-    """Returns the objects of a list; empty for other types."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
-def importance_of(role: str) -> float:
-    """Returns the default importance of a role."""
-    return ROLE_IMPORTANCE.get(role.casefold(), DEFAULT_IMPORTANCE)
-
-
 def present(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that are neither null nor empty."""
     return {name: value for name, value in values.items() if value not in (None, "", [], {})}
 
 
 def key_of(*parts: Any) -> str:
-    """Returns a digest of the fields that identify a record."""
     told = json.dumps(parts, sort_keys=True, default=str)
     return hashlib.sha256(told.encode()).hexdigest()[:40]
 
@@ -159,7 +146,7 @@ _AROUND = ("results", "memories", "data", "items", "store")
 
 
 def likely_form(value: Any) -> str | None:
-    """Returns the form of a record, or of an object that contains records; None if it is ambiguous."""
+    """Returns the form of a record, or of an object that contains records, if it is certain."""
     if not isinstance(value, dict):
         return None
     held = [each[0] for each in map(value.get, _AROUND) if isinstance(each, list) and each]
@@ -167,7 +154,7 @@ def likely_form(value: Any) -> str | None:
 
 
 def hint(value: Any, *, read_as: str | None = None) -> str:
-    """Returns a hint to append to a problem: the right `--from`; empty if the format is unknown."""
+    """Returns the right `--from` to append to a problem; empty if the form is unknown."""
     likely = likely_form(value)
     return "" if likely in (None, read_as) else f"; it looks like an export of {likely}: --from {likely}"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -14,7 +14,6 @@ from agentcore.cli.imports import (
     Found,
     LeftOut,
     Piece,
-    importance_of,
     key_of,
     label_of,
     objects_in,
@@ -22,6 +21,8 @@ from agentcore.cli.imports import (
     text_of,
     time_of,
 )
+from agentcore.memory.models import DEFAULT_IMPORTANCE
+from agentcore.memory.params.sessions import ROLE_IMPORTANCE
 
 _CONVERSATION_FILES = r"conversations(?:[-_]\d+)?\.json"
 
@@ -44,7 +45,6 @@ _MARK = re.compile("\ue200(?P<kind>\\w*)\ue202?(?P<told>[^\ue200\ue201]*)\ue201"
 
 
 def parse_chatgpt(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
-    """Yields the messages of one conversation."""
     nodes = conversation.get("mapping") if isinstance(conversation, dict) else None
     if not isinstance(nodes, dict):
         yield Broken("is no conversation: it has no mapping")
@@ -59,10 +59,6 @@ def parse_chatgpt(name: str | None, conversation: Any, now: datetime) -> Iterato
     shown = _chatgpt_branch(nodes, conversation.get("current_node"))
     for node_id in shown:
         yield from _chatgpt_message(conversation, session, node_id, nodes[node_id])
-    yield from _beside(nodes, set(shown), session)
-
-
-def _beside(nodes: Mapping[str, Any], shown: Set[str], session: str) -> Iterator[Piece]:
     for node_id, node in nodes.items():
         if node_id not in shown and _role(_said(node)) in ("user", "assistant"):
             yield LeftOut("another branch of the conversation", f"{session} {node_id}")
@@ -115,25 +111,28 @@ def _chatgpt_message(conversation: Mapping[str, Any], session: str, node_id: str
         return
     role, message_id = _role(message), label_of(message.get("id")) or label_of(node_id)
     model = message.get("metadata")
-    yield Found(
-        key_of(session, message_id, text),
-        present(
-            {
-                "role": role,
-                "text": text,
-                "session": session,
-                "external_id": message_id,
-                "time": time_of(message.get("create_time"), conversation.get("create_time")),
-                "importance": importance_of(role),
-                "metadata": present(
-                    {
-                        "source": "chatgpt",
-                        "title": text_of(conversation.get("title")),
-                        "model": text_of(model.get("model_slug")) if isinstance(model, dict) else "",
-                    }
-                ),
-            }
-        ),
+    metadata = {
+        "source": "chatgpt",
+        "title": text_of(conversation.get("title")),
+        "model": text_of(model.get("model_slug")) if isinstance(model, dict) else "",
+    }
+    time = time_of(message.get("create_time"), conversation.get("create_time"))
+    yield Found(key_of(session, message_id, text), _line(session, message_id, role, text, time, metadata))
+
+
+def _line(
+    session: str, message_id: str | None, role: str, text: str, time: str | None, metadata: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    return present(
+        {
+            "role": role,
+            "text": text,
+            "session": session,
+            "external_id": message_id,
+            "time": time,
+            "importance": ROLE_IMPORTANCE.get(role, DEFAULT_IMPORTANCE),
+            "metadata": present(metadata),
+        }
     )
 
 
@@ -196,7 +195,6 @@ _CLAUDE_ROOT = "00000000-0000-4000-8000-000000000000"
 
 
 def parse_claude(name: str | None, conversation: Any, now: datetime) -> Iterator[Piece]:
-    """Yields the messages of one conversation."""
     messages = conversation.get("chat_messages") if isinstance(conversation, dict) else None
     session = label_of(conversation.get("uuid")) if isinstance(conversation, dict) else None
     if not isinstance(messages, list) or session is None:
@@ -233,7 +231,6 @@ def _claude_branch(messages: Sequence[Mapping[str, Any]], current: Any) -> set[i
 
 
 def _before(place: int, parent: str | None, places: Mapping[str | None, int]) -> int | None:
-    """Returns the index of the parent; if the export omits the parent, of the message before."""
     if parent in (None, _CLAUDE_ROOT):
         return None
     return places.get(parent, place - 1 if place else None)
@@ -255,27 +252,15 @@ def _claude_message(
         yield LeftOut("empty message", place)
         return
     project = conversation.get("project")
-    yield Found(
-        key_of(session, number if message_id is None else message_id, text),
-        present(
-            {
-                "role": role,
-                "text": text,
-                "session": session,
-                "external_id": message_id,
-                "time": time_of(message.get("created_at"), conversation.get("created_at")),
-                "importance": importance_of(role),
-                "metadata": present(
-                    {
-                        "source": "claude",
-                        "title": text_of(conversation.get("name")),
-                        "files": _files(message),
-                        "project": text_of(project.get("name")) if isinstance(project, dict) else "",
-                    }
-                ),
-            }
-        ),
-    )
+    metadata = {
+        "source": "claude",
+        "title": text_of(conversation.get("name")),
+        "files": _files(message),
+        "project": text_of(project.get("name")) if isinstance(project, dict) else "",
+    }
+    key = key_of(session, number if message_id is None else message_id, text)
+    time = time_of(message.get("created_at"), conversation.get("created_at"))
+    yield Found(key, _line(session, message_id, role, text, time, metadata))
 
 
 def _claude_text(message: Mapping[str, Any]) -> tuple[str, list[str]]:

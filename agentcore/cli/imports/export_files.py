@@ -1,7 +1,6 @@
-"""Reads the files of an import: stdin, a file, or the files in a zip archive that contain its records.
+"""Streams the records of an export: of an array, of an object that contains arrays, or one per line.
 
-Streams the records of a JSON file: of an array, of an object that contains arrays, or one per line. The file
-may have any size; one record up to 64 Mi characters.
+Reads stdin, a file of any size, or the files in a zip archive. One record may have 64 Mi characters.
 """
 
 from __future__ import annotations
@@ -14,62 +13,40 @@ import re
 import signal
 import sys
 import zlib
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from io import BufferedIOBase, BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any, cast
-from zipfile import BadZipFile, ZipFile, ZipInfo, is_zipfile
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 from agentcore.cli.imports import Form
 from agentcore.errors import AgentCoreError
 
 STDIN = Path("-")
 MAX_UNPACKED_BYTES = 8 * 1_073_741_824
-_ENCRYPTED = 1
 
 
-class _Interruptible(RawIOBase):
-    """A file wrapper for a coroutine of asyncio.run: Ctrl-C also interrupts a read that blocks.
-
-    asyncio turns the first Ctrl-C into a cancellation, which a coroutine does not see while it blocks.
-    """
-
-    def __init__(self, source: BufferedIOBase) -> None:
-        self._source = source
+class _InterruptibleInput(RawIOBase):
+    """Ctrl-C interrupts a blocking read of stdin; asyncio would only cancel the task."""
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, target: Any) -> int:
-        """Reads available bytes, at least one. Raises KeyboardInterrupt, also for a Ctrl-C just before."""
-        view = memoryview(target)
-        with _raising_ctrl_c():
-            raw = self._source.read1(len(view))
-        view[: len(raw)] = raw
+        usual = signal.getsignal(signal.SIGINT)
+        if usual != signal.SIG_IGN:  # inherited, as in the background of a script
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():  # Ctrl-C just before
+                raise KeyboardInterrupt
+            raw = cast(BufferedReader, sys.stdin.buffer).read1(len(target))
+        finally:
+            signal.signal(signal.SIGINT, usual)
+        target[: len(raw)] = raw
         return len(raw)
-
-
-@contextmanager
-def _raising_ctrl_c() -> Iterator[None]:
-    usual = signal.getsignal(signal.SIGINT)
-    if usual == signal.SIG_IGN:  # inherited, as in the background of a script
-        yield
-        return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        task = asyncio.current_task()
-        if task is not None and task.cancelling():
-            raise KeyboardInterrupt
-        yield
-    finally:
-        signal.signal(signal.SIGINT, usual)
-
-
-def standard_input() -> BufferedReader:
-    """Returns stdin for a coroutine of asyncio.run: Ctrl-C also interrupts a read that blocks."""
-    return BufferedReader(_Interruptible(cast(BufferedIOBase, sys.stdin.buffer)))
 
 
 @dataclass(frozen=True)
@@ -82,22 +59,20 @@ class Opened:
 
 
 @contextmanager
-def opened(file: Path, form: Form) -> Iterator[Opened]:
-    """Opens the export's files until the block ends. Raises AgentCoreError."""
+def opened(file: Path, form: Form | None) -> Iterator[Opened]:
+    """Opens a file, or the files in the zip archive of an export, until the block ends. Raises AgentCoreError."""
     with ExitStack() as stack:
         if file == STDIN:
-            yield Opened([standard_input()], None)
+            yield Opened([BufferedReader(_InterruptibleInput())], None)
             return
         try:
-            raw = stack.enter_context(file.open("rb"))
-            size = os.fstat(raw.fileno()).st_size
-            if not is_zipfile(raw):
-                raw.seek(0)
-                found = Opened([raw], size)
+            if form is not None and file.is_file() and is_zipfile(file):
+                found = _inside(stack.enter_context(ZipFile(file)), file, form, stack)
             else:
-                found = _inside(stack.enter_context(ZipFile(raw)), file, form, stack)
-        except BadZipFile as cause:
-            raise AgentCoreError(f"Cannot read {file}: its zip archive is damaged ({cause}).") from cause
+                raw = stack.enter_context(file.open("rb"))
+                found = Opened([raw], os.fstat(raw.fileno()).st_size or None)
+        except (BadZipFile, RuntimeError) as cause:
+            raise AgentCoreError(f"Cannot read {file}: its zip archive is damaged or encrypted ({cause}).") from cause
         except OSError as cause:
             raise AgentCoreError(f"Cannot read {file}: {cause.strerror or cause}.") from cause
         yield found
@@ -109,25 +84,13 @@ def _inside(archive: ZipFile, file: Path, form: Form, stack: ExitStack) -> Opene
     wanted = re.compile(rf"(?:.*/)?{form.members}", re.IGNORECASE)
     infos = sorted((each for each in archive.infolist() if not each.is_dir()), key=lambda each: each.filename)
     members = [info for info in infos if wanted.fullmatch(info.filename)]
-    size = _checked_size(file, members)
-    others = [info.filename for info in infos if info not in members]
-    return Opened([_member(archive, info, stack) for info in members], size, others)
-
-
-def _checked_size(file: Path, members: Sequence[ZipInfo]) -> int:
-    """Returns the unpacked size. Raises AgentCoreError if it is too large or a file is encrypted."""
     if not members:
         raise AgentCoreError(f"{file} contains no conversations.json: is it the complete export?")
     size = sum(info.file_size for info in members)
     if size > MAX_UNPACKED_BYTES:
         raise AgentCoreError(f"{file} would unpack to {size} bytes; {MAX_UNPACKED_BYTES} is the most.")
-    if any(info.flag_bits & _ENCRYPTED for info in members):
-        raise AgentCoreError(f"{file} is encrypted: unpack it, and import the JSON file in it.")
-    return size
-
-
-def _member(archive: ZipFile, info: ZipInfo, stack: ExitStack) -> BufferedIOBase:
-    return cast(BufferedIOBase, stack.enter_context(archive.open(info)))
+    sources = [cast(BufferedIOBase, stack.enter_context(archive.open(info))) for info in members]
+    return Opened(sources, size, [info.filename for info in infos if info not in members])
 
 
 CHUNK_BYTES = 1_048_576
@@ -161,15 +124,7 @@ def elements(source: BufferedIOBase, arrays: Container[str]) -> Iterator[Element
     """Yields the records of a file; `arrays` names the arrays that contain them. Raises BadJson."""
     text = _Text(source)
     while sign := text.peek():
-        if sign == "[":
-            yield from _array(text, None)
-        elif sign == "{":
-            yield from _line(text, arrays)
-        else:
-            line = text.line()
-            if line is None or not _is_one_of_many(text, line):
-                raise BadJson("is not JSON: neither an object nor an array begins there")
-            yield Element(None, None, text.end, "is not JSON: no object begins there")
+        yield from _array(text, None) if sign == "[" else _line(text, arrays)
 
 
 class _Text:
@@ -183,7 +138,7 @@ class _Text:
         self.end = 0
 
     def peek(self) -> str:
-        """Returns the next character that is not blank, without consuming it; empty at the end."""
+        """Returns the next character that is not blank; empty at the end."""
         while True:
             while self._at < len(self._held):
                 if self._held[self._at] not in _BLANK:
@@ -213,7 +168,7 @@ class _Text:
             return value
 
     def _decoded(self) -> tuple[Any, int] | None:
-        """Returns the value that begins here and its end; None after reading more of an unfinished value."""
+        """Returns the value that begins here and its end; None if more of it had to be read."""
         try:
             return self._json.raw_decode(self._held, self._at)
         except RecursionError as cause:
@@ -227,7 +182,7 @@ class _Text:
             raise BadJson("ends in the middle" if unfinished else f"is not JSON: {cause.msg}") from cause
 
     def line(self) -> str | None:
-        """Returns the rest of the line without consuming it; None if it is too long."""
+        """Returns the rest of the line, without consuming it; None if it is too long."""
         while (end := self._held.find("\n", self._at)) < 0:
             if len(self._held) - self._at > MAX_LINE_CHARS:
                 return None
@@ -237,7 +192,7 @@ class _Text:
         return self._held[self._at : end]
 
     def following(self, count: int) -> str:
-        """Returns the first character of the next non-empty line; `count` characters of this one remain."""
+        """Returns the first character of the next line with text, `count` characters from here."""
         place = count
         while True:
             while len(self._held) - self._at <= place:
@@ -251,7 +206,7 @@ class _Text:
         self._at += count
 
     def _more(self) -> bool:
-        """Reads the next chunk and returns whether there was one; doubles it, so long values stay linear."""
+        """Reads the next chunk, doubled for long values; returns whether there was one."""
         if self._ended:
             return False
         unread = self._held[self._at :]
@@ -281,35 +236,32 @@ def _array(text: _Text, name: str | None) -> Iterator[Element]:
 
 
 def _line(text: _Text, arrays: Container[str]) -> Iterator[Element]:
+    """Yields the records of a line, of a broken line, or of an object of several lines."""
     line = text.line()
     if line is not None:
-        try:
-            value = json.loads(line, parse_constant=lambda name: None)
-        except RecursionError:
-            text.skip(len(line))
-            yield Element(None, None, text.end, "is nested too deeply")
-            return
-        except json.JSONDecodeError as cause:
-            if _is_one_of_many(text, line):
-                yield Element(None, None, text.end, f"is not JSON: {cause.msg} at character {cause.pos + 1}")
-                return
-        except ValueError:
-            text.skip(len(line))
-            yield Element(None, None, text.end, LONG_NUMBER)
-            return
-        else:
+        value, problem = _line_value(line)
+        if isinstance(value, dict):
             text.skip(len(line))
             yield from _of(value, arrays, text.end)
             return
+        if text.following(len(line)) == "{":
+            text.skip(len(line))
+            yield Element(None, None, text.end, problem)
+            return
+    if text.peek() != "{":
+        raise BadJson("is not JSON: neither an object nor an array begins there")
     yield from _object(text, arrays)
 
 
-def _is_one_of_many(text: _Text, line: str) -> bool:
-    """Skips a broken line and returns True if another record follows; else it begins a longer object."""
-    if text.following(len(line)) != "{":
-        return False
-    text.skip(len(line))
-    return True
+def _line_value(line: str) -> tuple[Any, str]:
+    try:
+        return json.loads(line, parse_constant=lambda name: None), "is not JSON: no object begins there"
+    except RecursionError:
+        return None, "is nested too deeply"
+    except json.JSONDecodeError as cause:
+        return None, f"is not JSON: {cause.msg} at character {cause.pos + 1}"
+    except ValueError:
+        return None, LONG_NUMBER
 
 
 def _of(value: dict[str, Any], arrays: Container[str], end: int) -> Iterator[Element]:

@@ -1,4 +1,4 @@
-"""Parses exports of memory stores: kagent's memories, a dump of a LangGraph store, mem0's memories. Pure."""
+"""Parses exports of kagent, a LangGraph store and mem0. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ _MEM0_TEXTS = ("memory", "text", "data", "content")
 
 
 def parse_kagent(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
-    """Yields one memory, without its vector, which is of another model."""
     if not isinstance(record, dict) or not isinstance(record.get("content"), str):
         yield Broken("is no memory: it has no content")
         return
@@ -70,7 +69,6 @@ KAGENT = Form(parse_kagent, frozenset({"data", "memories"}))
 
 
 def parse_langgraph(name: str | None, item: Any, now: datetime) -> Iterator[Piece]:
-    """Yields one item in the format of `AgentCoreStore`, so that the store can read it."""
     if not isinstance(item, dict) or item.get("key") is None or "value" not in item:
         yield Broken("is no item: it has no key or no value")
         return
@@ -91,7 +89,6 @@ def parse_langgraph(name: str | None, item: Any, now: datetime) -> Iterator[Piec
 
 
 def _found(item: KeptItem, text: str, expires_at: str | None) -> Found:
-    """Converts the item to the fields of a store; a TTL restarts now."""
     memory = item.memory(text)
     lives = {"ttl_seconds": memory["ttl_seconds"], "expires_at": expires_at if item.ttl is None else None}
     return Found(
@@ -122,7 +119,6 @@ def _path(item: Mapping[str, Any]) -> list[str]:
 
 
 def _value(value: Any) -> dict[str, Any] | None:
-    """Returns the object, parsed if it is JSON text; None if it is not an object."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -160,7 +156,6 @@ LANGGRAPH = Form(parse_langgraph, frozenset({"items", "results", "store"}))
 
 
 def parse_mem0(name: str | None, record: Any, now: datetime) -> Iterator[Piece]:
-    """Yields one memory."""
     if name == "relations":
         yield LeftOut("relation of the graph")
         return
