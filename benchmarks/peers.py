@@ -211,11 +211,17 @@ class Servers:
             "environment": environment,
         }
         with (directory / "messages.log").open("wb") as messages:
+            own_package = str(Path(__file__).parents[1]) if name in OWN else ""
             process = await asyncio.create_subprocess_exec(
-                python_of(name, self.home), str(PEERS / SYSTEMS[name]),
-                stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=messages, limit=2**30,
-                env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1]) if name in OWN else ""},
-            )  # fmt: skip
+                python_of(name, self.home),
+                str(PEERS / SYSTEMS[name]),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=messages,
+                limit=2**30,
+                # Without a network, mem0's telemetry would only cost it time.
+                env={**os.environ, "PYTHONPATH": own_package, "MEM0_TELEMETRY": "False"},
+            )
         peer = Peer(name, database, directory, process)
         try:
             await peer.send(options)
