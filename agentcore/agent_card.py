@@ -1,8 +1,4 @@
-"""The agent card: describes the service to other agents, in the A2A protocol's format.
-
-The service has its own JSON-RPC methods, not A2A's messages, so the card names its own binding. A client
-that supports only A2A's bindings sees from the card that it cannot send messages.
-"""
+"""The A2A agent card of the service. It names the service's own binding, since A2A's messages are not supported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ends a conversation: promotes or clears its working memory and stores its summary."""
+"""Ends a conversation."""
 
 from __future__ import annotations
 

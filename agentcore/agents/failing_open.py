@@ -1,4 +1,4 @@
-"""A wrapper that makes any memory fail open: reads return empty results while the memory is unavailable."""
+"""Memory that fails open: reads return empty results while it is unavailable."""
 
 from __future__ import annotations
 
@@ -49,37 +49,32 @@ class _FailingOpen(MemoryApi):
 
 
 def failing_open(memory: MemoryApi, *, timeout_seconds: float = 30.0) -> MemoryApi:
-    """Wraps a memory so that it fails open, like `fail_open` of a client.
-
-    A search, context or summary that fails or exceeds `timeout_seconds` is empty, with a warning and a
-    receipt that says so. Writes, invalid params and refused tokens still raise.
-    """
+    """Wraps a memory so that searches, contexts and summaries fail open, as with `fail_open` of a client."""
     return _FailingOpen(memory, timeout_seconds)
 
 
 class NotAsked(DependencyUnavailable):
-    """Memory is unavailable: the result is empty because no search was made."""
+    """An empty result of a memory that failed open."""
 
 
 def must_be_asked(receipt: Receipt) -> None:
-    """Raises NotAsked for the empty result of a memory that failed open: it does not mean "no match"."""
+    """Raises NotAsked for an empty result that does not mean "no match"."""
     if was_not_asked(receipt):
         raise NotAsked
 
 
 class Patience:
-    """Time budget of one step, shared by its calls to a memory that fails open; starts when created."""
+    """Time budget of one step whose calls share the timeout of a memory that fails open."""
 
     def __init__(self, memory: MemoryApi) -> None:
         seconds = memory.fails_open_after_seconds
         self._ends = None if seconds is None else asyncio.get_running_loop().time() + seconds
 
     def left(self) -> float | None:
-        """Returns the seconds left, at least 0; None if the memory does not fail open."""
+        """Returns the seconds left; None if the memory does not fail open."""
         return None if self._ends is None else max(0.0, self._ends - asyncio.get_running_loop().time())
 
     def half_of_what_is_left(self) -> float | None:
-        """Returns half of the remaining seconds, for a call that another call follows."""
         left = self.left()
         return None if left is None else left / 2
 
@@ -87,10 +82,10 @@ class Patience:
 async def if_answered(
     memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *, within: float | None = None
 ) -> AnswerT:
-    """Awaits an answer of several calls; returns `otherwise` if a memory that fails open is unavailable.
+    """Awaits an answer of several calls; returns `otherwise`, with a warning, if a memory that fails open is
+    unavailable.
 
-    All calls share one timeout: the memory's own, or `within` seconds. Logs one warning that names the `use`;
-    a NotAsked was logged where it was raised.
+    All calls share one timeout: `within` seconds, or else that of the memory.
     """
     patience = memory.fails_open_after_seconds if within is None else within
     if patience is None:

@@ -1,8 +1,4 @@
-"""Memory tools and answers in the formats of OpenAI's API. Needs no OpenAI package.
-
-Chat completions and responses use different formats; both are supported. Values are JSON, loosely typed:
-OpenAI's types need OpenAI's package.
-"""
+"""Memory tools and answers in the formats of OpenAI's API, without its package."""
 
 from __future__ import annotations
 
@@ -30,10 +26,7 @@ def response_tools(definitions: Iterable[ToolDefinition], *, strict: bool = Fals
 
 
 async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[Any]:
-    """Returns `tool` messages for the memory calls among `tool_calls`; skips calls of other tools.
-
-    `message.tool_calls` is None if the model calls no tool: the result is empty.
-    """
+    """Returns `tool` messages for the memory calls among `message.tool_calls`; skips calls of other tools."""
     own = [call for call in map(_plain, calls or ()) if tools.has(str(_member(call, "function", "name")))]
     texts = await asyncio.gather(
         *(tools.call(call["function"]["name"], call["function"].get("arguments")) for call in own)
@@ -44,7 +37,7 @@ async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[
 
 
 async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[Any]:
-    """Returns `function_call_output` items for the memory calls in `output`; skips all other items."""
+    """Returns `function_call_output` items for the memory calls in `output`; skips other items."""
     calls = [item for item in map(_plain, output) if item.get("type") == "function_call"]
     own = [item for item in calls if tools.has(str(item.get("name")))]
     texts = await asyncio.gather(*(tools.call(item["name"], item.get("arguments")) for item in own))

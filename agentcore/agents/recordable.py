@@ -38,10 +38,7 @@ _JSON = TypeAdapter[Any](JsonValue)
 
 
 def interaction_of(query: str, response: Any, actions: Sequence[Any], outcome: Any) -> tuple[Interaction, int]:
-    """Returns the interaction, truncated to fit one memory, and the number of omitted actions.
-
-    A response that is not text is converted to text.
-    """
+    """Returns the interaction, truncated to fit one memory, and the number of omitted actions."""
     kept, left_out = recordable_actions(actions)
     ended = recordable(outcome)
     asked, answer = holdable(query), None if response is None else said(response)
@@ -53,7 +50,7 @@ def interaction_of(query: str, response: Any, actions: Sequence[Any], outcome: A
 
 
 def recordable(value: Any) -> Any:
-    """Returns the value as JSON: as text if it has no JSON form, as truncated text if it is too large."""
+    """Returns the value as JSON; as text without a JSON form, as truncated text if too large."""
     values = itertools.count()
     plain = _plain(value, DEEPEST, values)
     written = json.dumps(plain, ensure_ascii=False)
@@ -67,10 +64,7 @@ def recordable(value: Any) -> Any:
 
 
 def recordable_actions(actions: Sequence[Any]) -> tuple[list[Any], int]:
-    """Returns the first actions that fit in one interaction, and the number omitted.
-
-    If some are omitted, the last one kept says so.
-    """
+    """Returns the first actions that fit in one interaction, and the number omitted."""
     kept: list[Any] = []
     room = MOST_ACTIONS_CHARS
     for action in actions[:MOST_ACTIONS]:
@@ -107,7 +101,7 @@ def _plain(value: Any, depth: int, values: Iterator[int]) -> Any:
 
 
 def said(value: Any) -> str:
-    """Returns the value as text, or its type if `str` fails: it raises, is too deep, has too many digits."""
+    """Returns the value as text, or its type if `str` fails."""
     text = f"({type(value).__name__})"
     with suppress(Exception):  # a foreign object may raise anything; a turn is not lost for it
         text = holdable(str(value))
@@ -150,7 +144,7 @@ _OPAQUE_SEGMENT = re.compile(r"(?<=[/:])(?=[\w+=.~-]*[a-z])(?=[\w+=.~-]*\d)[\w+=
 
 
 def error_words(error: BaseException, *, whole: bool = False) -> str:
-    """Returns the outcome of a failed turn, truncated; `whole`: without redacting the error's message."""
+    """Returns the outcome of a failed turn, truncated, and redacted unless `whole`."""
     words = said(error)[:MOST_RECORDED_CHARS]
     return f"failed: {type(error).__name__}: {words if whole else discreet(words)}"[:MOST_ERROR_CHARS]
 

@@ -1,7 +1,6 @@
-"""Arguments of each memory tool, the JSON Schema for the model, and the answers. Pure.
+"""Arguments of the memory tools, their JSON Schema, and their answers. Pure.
 
-The docstring of a model class is the tool's description: product text, read by models. Answers are compact
-JSON with a limit on characters, without nulls.
+A model class's docstring is the tool's description, read by models.
 """
 
 from __future__ import annotations
@@ -161,14 +160,12 @@ class MemorySession(Strict):
 
 
 def description_of(arguments: type[Strict]) -> str:
-    """Returns the tool's description: the docstring as one paragraph."""
     return " ".join((arguments.__doc__ or "").split())
 
 
 def schema_of(arguments: type[Strict]) -> dict[str, Any]:
-    """Returns the JSON Schema of a tool's arguments in the basic form that every framework accepts.
-
-    No references, no titles, no unions with null: a nullable argument is optional.
+    """Returns the JSON Schema of the arguments in the form that every framework accepts: no references, titles or
+    unions with null.
     """
     schema = arguments.model_json_schema()
     return {name: value for name, value in _plain(schema).items() if name != "description"}
@@ -241,7 +238,6 @@ def bounded(memories: Sequence[dict[str, Any]], room: int = MOST_MEMORIES_CHARS)
 
 
 def moment(when: datetime) -> str:
-    """Formats a time in UTC, to the minute."""
     return f"{when.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
 
 

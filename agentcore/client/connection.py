@@ -1,7 +1,4 @@
-"""Connection to one service: connection pool, one POST for each call, typed errors, and the bearer token.
-
-The token is fetched at the first call, and again when the service refuses it.
-"""
+"""Connection to one service, and the bearer token."""
 
 from __future__ import annotations
 
@@ -37,15 +34,11 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Sender(Protocol):
-    """Sends a JSON-RPC request and returns its result."""
-
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """Returns the request's `result`; raises its error."""
+        """Returns the `result` of a JSON-RPC request; raises its error."""
 
 
 class Connection:
-    """The endpoint of one service, with its connections."""
-
     def __init__(self, url: str, *, timeout_seconds: float, transport: httpx.AsyncBaseTransport | None = None) -> None:
         base = url.rstrip("/").removesuffix(ENDPOINT)
         if _USER_INFO.match(base):
@@ -65,16 +58,13 @@ class Connection:
             raise ConfigurationError([f"The service's URL {url!r} is not a URL: {cause}."]) from cause
 
     async def close(self) -> None:
-        """Closes the connections; later requests raise ClientClosed."""
         await self._http.aclose()
 
     def must_be_open(self) -> None:
-        """Raises ClientClosed if it is closed."""
         if self._http.is_closed:
             raise ClientClosed
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """Returns the result of one call; raises its error."""
         return result_of(await self.post(dict(body), token, traceparent), self.url)
 
     async def post(self, payload: Any, token: str, traceparent: str | None) -> httpx.Response:
@@ -111,7 +101,7 @@ _BY_STATUS: Mapping[int, type[AgentCoreError]] = {
 
 
 def result_of(response: httpx.Response, url: str) -> Any:
-    """Returns the `result` of a JSON-RPC response; raises its error, also if it is not JSON-RPC."""
+    """Returns the `result` of a response; raises its error, also if it is not JSON-RPC."""
     answer = _json(response)
     found = _outcome(answer if isinstance(answer, dict) else {}, response, url)
     if isinstance(found, AgentCoreError):
@@ -120,10 +110,7 @@ def result_of(response: httpx.Response, url: str) -> Any:
 
 
 def outcomes_of(response: httpx.Response, url: str, ids: Sequence[int]) -> list[Any]:
-    """Returns for each id of a batch the result, or the error, which is not raised here.
-
-    Raises the error if the batch as a whole failed.
-    """
+    """Returns for each id of a batch the result or the error. Raises the error of the whole batch."""
     answers = _json(response)
     if not isinstance(answers, list):
         raise_for = _outcome(answers if isinstance(answers, dict) else {}, response, url)
@@ -172,8 +159,6 @@ TokenSource = str | Callable[[], str | Awaitable[str]]
 
 
 class Credential:
-    """Provides the token; `renewable` if its source can be called again."""
-
     def __init__(self, source: TokenSource, timeout_seconds: float) -> None:
         if isinstance(source, str):
             _checked(source)
@@ -188,8 +173,8 @@ class Credential:
     async def token(self, refused: str | None = None) -> str:
         """Returns the token; `refused` is the one that the service refused, if any.
 
-        Raises AuthenticationFailed for an invalid token, DependencyUnavailable if its source fails or exceeds
-        `timeout_seconds`.
+        Raises AuthenticationFailed for an invalid token, DependencyUnavailable if its source fails or takes too
+        long.
         """
         if self._token is not None and self._token != refused:
             return self._token

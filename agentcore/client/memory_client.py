@@ -1,7 +1,4 @@
-"""One agent's memory over HTTP: every method of `MemoryApi`, retried if that is safe.
-
-Errors are raised as the classes of `agentcore.errors`, as in-process.
-"""
+"""One agent's memory over HTTP: every method of `MemoryApi`, retried if that is safe."""
 
 from __future__ import annotations
 
@@ -63,9 +60,8 @@ AnswerT = TypeVar("AnswerT", StoreBatchResult, AddSessionResult)
 
 
 def checked_traceparent(traceparent: str | None) -> str | None:
-    """Returns it unchanged: the service ignores an invalid one, as W3C's recommendation requires.
-
-    Raises InvalidParams for characters that a header cannot contain.
+    """Returns it. Raises InvalidParams for characters that a header cannot contain; the service ignores other
+    invalid ones.
     """
     if traceparent is not None and not (traceparent.isascii() and traceparent.isprintable()):
         raise InvalidParams("traceparent: holds characters that no header carries")
@@ -73,7 +69,7 @@ def checked_traceparent(traceparent: str | None) -> str | None:
 
 
 def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Returns it as JSON, times as ISO 8601. Raises InvalidParams for values without a JSON form."""
+    """Returns it as JSON. Raises InvalidParams for values without a JSON form."""
     if a2a_context is None:
         return None
     try:
@@ -84,15 +80,11 @@ def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def sendable(items: Sequence[ItemT]) -> list[ItemT]:
-    """Returns the valid items, in order."""
     return [item for item in items if not isinstance(item, RefusedItem)]
 
 
 def whole(items: Sequence[object], answered: AnswerT) -> AnswerT:
-    """Adds the results of locally refused items to the service's answer; no success if one is refused.
-
-    Raises InternalError if the service returned fewer or more results than items sent.
-    """
+    """Adds the results of locally refused items to the service's answer."""
     sent = len(sendable(items))
     if len(answered.results) != sent:
         raise InternalError(f"The service answered {len(answered.results)} items of {sent}.")
@@ -111,7 +103,6 @@ class Batch:
         self._deliveries: set[asyncio.Task[None]] = set()
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """Returns the call's result; raises its error, or the error of the whole batch."""
         self._connection.must_be_open()
         loop = asyncio.get_running_loop()
         waiting = self._waiting.setdefault((token, traceparent), [])
@@ -183,11 +174,9 @@ def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
 class MemoryClient(MemoryApi):
     """One agent's memory over HTTP. Use it as an async context manager.
 
-    `token` is a JWT, or a callable that returns one. The callable is called once more if the service refuses
-    the token; if it is not async, it runs in a thread, limited to `timeout_seconds`. A call is retried only
-    if it cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a
-    search, context or summary is empty if the service does not answer within `timeout_seconds` in total: a
-    warning is logged, and the receipt says so. Bad params and tokens still raise.
+    `token` is a JWT, or a callable that returns one, called once more if the service refuses the token. A call is
+    retried only if it cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a
+    search, context or summary is empty, with a warning, if the service does not answer in that time in total.
     """
 
     def __init__(
@@ -242,17 +231,14 @@ class MemoryClient(MemoryApi):
         await self._connection.close()
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """Returns a view of the client whose calls carry a W3C `traceparent` and an `a2a_context`.
-
-        Shares the connections. Raises InvalidParams for values that a header or JSON cannot contain.
-        """
+        """Returns a view whose calls carry a W3C `traceparent` and an `a2a_context`. Raises InvalidParams."""
         view = copy.copy(self)
         view._traceparent = checked_traceparent(traceparent)
         view._a2a_context = checked_a2a_context(a2a_context)
         return view
 
     def batched(self) -> Self:
-        """Returns a view of the client that batches concurrent calls (`asyncio.gather`) as JSON-RPC."""
+        """Returns a view that sends concurrent calls (`asyncio.gather`) as one JSON-RPC batch."""
         view = copy.copy(self)
         view._sender = Batch(self._connection)
         return view

@@ -113,8 +113,7 @@ def _in_event_loop() -> bool:
 class SyncMemoryClient:
     """One agent's memory over HTTP, for synchronous code; threads may share one. Use it with `with`.
 
-    `options` are those of `MemoryClient`. Raises RuntimeError on a running event loop, which a call would
-    block: use `MemoryClient` there. `batched` and `in_process` exist only in `MemoryClient`.
+    `options` are those of `MemoryClient`. Raises RuntimeError on a running event loop.
     """
 
     def __init__(self, url: str, token: TokenSource, **options: Any) -> None:
@@ -135,7 +134,6 @@ class SyncMemoryClient:
         self._thread.close(self._memory.close)
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """Returns a view with the same connections and thread; see `MemoryClient.traced`."""
         view = copy.copy(self)
         view._memory = self._memory.traced(traceparent=traceparent, a2a_context=a2a_context)
         return view

@@ -1,7 +1,4 @@
-"""Memory in other frameworks: each module needs the extra of its name, the service needs none of them.
-
-Shared code: the error for a missing extra, and storing all items that a framework passes.
-"""
+"""Memory in other frameworks: each module needs the extra of its name."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from agentcore.memory.params.memories import StoreBatchParams, StoreParams
 
 
 def not_installed(extra: str, cause: ImportError) -> ImportError:
-    """Returns the error for a missing extra, with the command that installs it."""
     return ModuleNotFoundError(
         f"This integration needs {extra}, which is not installed (there is no module {cause.name}): "
         f"pip install 'agentcore-memory[{extra}]'.",
@@ -25,10 +21,7 @@ def not_installed(extra: str, cause: ImportError) -> ImportError:
 async def store_all(
     memory: MemoryApi, items: Sequence[StoreParams], *, pass_over: frozenset[JsonRpcErrorCode] = frozenset()
 ) -> None:
-    """Stores the items in order; skips those that are not worth storing.
-
-    Raises the error of the first that cannot be stored, unless its code is in `pass_over`.
-    """
+    """Stores the items in order. Raises the first error whose code is not in `pass_over`."""
     for start in range(0, len(items), MAX_BATCH_ITEMS):
         batch = StoreBatchParams(items=list(items[start : start + MAX_BATCH_ITEMS]))
         for result in (await memory.store_batch(batch)).results:

@@ -1,7 +1,4 @@
-"""Memory as google-adk's memory service, and the memory tools as ADK tools.
-
-An app is a namespace, its user a user within it: they are isolated from each other.
-"""
+"""Memory as google-adk's memory service, and the memory tools as ADK tools. An app is a namespace."""
 
 from __future__ import annotations
 
@@ -49,12 +46,9 @@ _KEPT_FIELDS = ("role", "author")
 class AgentCoreMemoryService(BaseMemoryService):
     """The `memory_service` of a Runner, over any `MemoryApi`. `limit`: the maximum of hits of a search.
 
-    Stores the text of an event. `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of
-    `memory.store`; its other fields are returned with the memory.
-
-    Over a memory that fails open, a failed `add_session_to_memory` logs a warning: ADK has the session, and
-    the next call stores all of it. Data that is passed only once (`add_events_to_memory`, `add_memory`) and
-    deletions raise.
+    `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of `memory.store`; its other fields are
+    returned with the memory. Over a memory that fails open, a failed `add_session_to_memory` logs a warning, since
+    the next call stores all of it; other writes raise.
     """
 
     def __init__(self, memory: MemoryApi, *, limit: int = 10) -> None:
@@ -85,7 +79,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Stores these events, each once; an event that was deleted is not stored again with its session."""
+        """Stores these events, each once; a deleted event is not stored again with its session."""
         own = MemoryScope(namespace=app_name, user_id=user_id, session_id=session_id)
         kept = self._kept.get(own, set())
         items = [
@@ -121,10 +115,10 @@ class AgentCoreMemoryService(BaseMemoryService):
         await store_all(self._memory, [item for item in items if item is not None])
 
     async def end_session(self, session: Session, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends a session that was added: stores a summary that later sessions of its user can find.
+        """Ends a session: its summary is for later sessions of its user; None if a memory that fails open is
+        unavailable.
 
-        Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
-        Conflict if another user or app has a session of the same id.
+        Raises Conflict if another user or app has a session of the same id.
         """
         own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
         return await if_answered(
@@ -135,7 +129,6 @@ class AgentCoreMemoryService(BaseMemoryService):
         )
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Returns the best matches, best first; may be empty."""
         if not (asked := searchable(query)):
             return SearchMemoryResponse()
         found = await self._memory.retrieve(
@@ -194,7 +187,6 @@ class AgentCoreTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
-        """Calls the tool; returns its answer as text for the model."""
         session = tool_context.session
         scope = MemoryScope(namespace=session.app_name, user_id=session.user_id, session_id=session.id)
         if self._template is not None:
@@ -210,9 +202,8 @@ class AgentCoreTool(BaseTool):
 def memory_tools(
     memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS, template: Mapping[str, str] | None = None
 ) -> list[BaseTool]:
-    """Returns the memory tools for an agent's `tools`.
-
-    With `template`, the fields of a `WorkingTemplate`, adds `fill_template`: one for each user of an app.
+    """Returns the memory tools for an agent's `tools`. `template`: fields of one `WorkingTemplate` per user of an
+    app.
     """
     confirmations = Confirmations()
     bound: list[BaseTool] = [AgentCoreTool(memory, each, confirmations) for each in definitions_of(tools)]
@@ -223,7 +214,6 @@ def memory_tools(
 
 
 def _of_event(event: Event, own: MemoryScope, custom: Mapping[str, object]) -> StoreParams | None:
-    """Returns the event as a store; None for a partial event or one without text."""
     text = "" if event.partial else _text(event.content)
     if not text:
         return None

@@ -48,11 +48,10 @@ _TOLD = (
 
 
 class MemoryRetriever(BaseRetriever):
-    """A retriever over any `MemoryApi`, within `scope`: returns documents, best first, or none.
+    """A retriever over any `MemoryApi`, within `scope`; `filters` are those of `memory.retrieve`.
 
-    `filters` are those of `memory.retrieve` (`memory_types`, `after`, `min_score` ...). The sync calls
-    require that the memory's event loop runs in another thread. `loop` is that loop; default: the one running
-    at creation.
+    The sync calls require that the memory's event loop, `loop` or the one running at creation, runs in another
+    thread.
     """
 
     memory: MemoryApi = Field(exclude=True, repr=False)

@@ -1,8 +1,4 @@
-"""Memory as LangGraph's store: each item is a memory of the agent, found by words and by vectors.
-
-Values are returned exactly as they were put. A put updates its memory, so that earlier values stay in its
-history. Items without a TTL are pinned.
-"""
+"""Memory as LangGraph's store: each item is a memory; a put updates it. Items without a TTL are pinned."""
 
 from __future__ import annotations
 
@@ -74,7 +70,6 @@ class _Held:
     ends_at: datetime | None = None
 
     def is_worn(self, now: datetime) -> bool:
-        """Whether a read may have to renew the TTL, because part of it has passed."""
         if self.kept.ttl is None:
             return False
         return self.ends_at is None or self.ends_at - now < timedelta(minutes=self.kept.ttl)
@@ -99,12 +94,9 @@ class _Held:
 class AgentCoreStore(BaseStore):
     """A store for `compile(store=...)` over any `MemoryApi`, within `scope`.
 
-    `fields` are the paths of a value to index if a put names none; default: all of it. `ttl` is LangGraph's
-    own configuration. The sync methods require that the memory's event loop runs in another thread. `loop` is
-    that loop; default: the one running now.
-
-    Over a memory that fails open, reads are empty while it is unavailable. A put always raises, since no
-    other copy of the value exists.
+    `fields` are the paths of a value to index if a put names none. The sync methods require that the memory's event
+    loop, `loop` or the one running at creation, runs in another thread. Over a memory that fails open, reads are
+    empty while it is unavailable; a put always raises.
     """
 
     supports_ttl = True
@@ -130,7 +122,6 @@ class AgentCoreStore(BaseStore):
         return self._loop.waited(self._batch(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Runs `batch` asynchronously."""
         return await self._loop.awaited(self._batch(list(ops)))
 
     async def _batch(self, ops: Sequence[Op]) -> list[Result]:
@@ -235,10 +226,7 @@ class AgentCoreStore(BaseStore):
         await _each(self._settle, [op for op, _ in fresh])
 
     async def _settle(self, op: PutOp) -> None:
-        """Merges the memories of concurrent first puts into one.
-
-        The last put to get here wins, as if the others had preceded it.
-        """
+        """Merges the memories of concurrent first puts into one; the last put to get here wins."""
         items = await self._held(op.namespace, op.key)
         if len(items) > 1:
             await self._put(op, items)
@@ -300,7 +288,6 @@ async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT
 
 
 def _must_be_json(op: PutOp) -> None:
-    """Raises TypeError for a value that is not JSON, before any write of its batch."""
     try:
         json.dumps(op.value)
     except (TypeError, ValueError) as cause:

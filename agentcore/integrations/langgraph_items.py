@@ -41,7 +41,6 @@ class KeptItem:
         return datetime.fromisoformat(self.updated_at)
 
     def memory(self, text: str) -> dict[str, Any]:
-        """Returns the fields of its memory for a store; `text` is the searchable text."""
         return {
             "content": text or NOT_SEARCHED,
             "tags": tags_of(tuple(self.namespace), searched=bool(text)),
@@ -64,13 +63,11 @@ def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
 
 
 def searched_text(lines: Sequence[str]) -> str:
-    """Returns the lines as the searchable text of an item; empty if they are blank."""
     said = "\n".join(lines).replace("\x00", " ").encode(errors="replace").decode()[:MAX_TEXT_CHARS]
     return said if said.strip() else ""
 
 
 def lines_of(value: Any, name: str = "") -> list[str]:
-    """Returns a value as lines of text, each leaf with its name."""
     match value:
         case dict():
             return [

@@ -1,8 +1,4 @@
-"""Memory as a session of the OpenAI Agents SDK, and the memory tools as its function tools.
-
-Each item of a session is a memory: items are returned verbatim and in order, and the tools find the text of
-messages from other sessions.
-"""
+"""Memory as a session of the OpenAI Agents SDK, each item a memory, and the memory tools as its function tools."""
 
 from __future__ import annotations
 
@@ -47,12 +43,10 @@ OTHER_IMPORTANCE = 0.1
 
 
 class AgentCoreSession(SessionABC):
-    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`.
+    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`, in any process.
 
-    Sessions of the same id and scope are the same session, in any process.
-
-    Over a memory that fails open, a run continues while it is unavailable: new items stay pending in this
-    object, in order, until a later call succeeds. Removals (`pop_item`, `clear_session`) raise.
+    Over a memory that fails open, new items stay pending in this object, in order, until a later call succeeds;
+    removals (`pop_item`, `clear_session`) raise.
     """
 
     def __init__(
@@ -88,7 +82,6 @@ class AgentCoreSession(SessionABC):
         return items if most is None else items[-most:]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Appends items."""
         added = [self._stored(place, cast(Mapping[str, Any], item)) for place, item in enumerate(items)]
         if self._memory.fails_open_after_seconds is None:
             await store_all(self._memory, added)
@@ -97,7 +90,6 @@ class AgentCoreSession(SessionABC):
         await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting())
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Removes and returns the last item; None if there is none."""
         await self._add_waiting()
         for record in await self._last(1):
             gone = await self._memory.delete(DeleteParams(memory_ids=[record.memory_id]))
@@ -114,10 +106,10 @@ class AgentCoreSession(SessionABC):
             self._waiting.clear()
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends the conversation: stores a summary that other sessions can find; its items stay.
+        """Ends the conversation: its summary is for other sessions; None if a memory that fails open is
+        unavailable.
 
-        Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
-        Conflict if the session contains memories outside the scope.
+        Raises Conflict if the session contains memories outside the scope.
         """
         return await if_answered(self._memory, "the end of an Agents SDK session", None, self._ended(summarize))
 
@@ -184,7 +176,6 @@ def memory_tools(
     tools: Sequence[str] = USUAL_TOOLS,
     template: WorkingTemplate | None = None,
 ) -> list[FunctionTool]:
-    """Returns the memory tools for an agent's `tools`."""
     answering = MemoryTools(memory, scope, tools=tools, template=template)
     return [_function_tool(answering, tool) for tool in answering.definitions]
 

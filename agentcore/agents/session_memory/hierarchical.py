@@ -55,10 +55,9 @@ class HierarchyConfig(Strict):
 
 
 class HierarchicalSessionMemory:
-    """Stores messages in working and short-term memory of this process, important ones also in long-term.
+    """Working and short-term memory in this process; important messages also in `long_term`, any session memory.
 
-    `long_term` is any other session memory; default: one in this process. The first two tiers keep up to
-    1,000 sessions. A message that both tiers evicted and that was not important enough is lost.
+    A message that both tiers evicted and that was not important enough is lost.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class HierarchicalSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> HierarchicalSessionMemory:
-        """Uses the agent's memory as the long-term tier, if there is one."""
         if parts.memory is None:
             return cls()
         return cls(VectorSessionMemory(parts.memory, namespace=LONG_TERM_NAMESPACE))
@@ -113,9 +111,8 @@ class HierarchicalSessionMemory:
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
-        """Scores each message 1 / its better rank: among near messages (by words), or in long-term memory.
-
-        Scores of long-term memory are not comparable: only its order is used.
+        """Scores a message 1 / its better rank: among near messages by words, or in long-term memory, whose scores
+        are not comparable.
         """
         asked = options.asking(query)
         near = scored_by_words(matching(self._near(session_id), asked), query)[: asked.limit]
@@ -156,7 +153,7 @@ class HierarchicalSessionMemory:
     async def sessions(
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """Lists sessions as in the interface; a page may be shorter than `limit` although more follow."""
+        """Lists sessions; a page may be shorter than `limit` although more follow."""
         checked_limit(limit)
         near = {session_id: max(map(said_at, held)) for session_id, held in self._all_near().items()}
         lasting = [] if self._long_term is None else await self._long_term.sessions(limit, after)
@@ -180,7 +177,7 @@ class HierarchicalSessionMemory:
         return bool(newest) and not lies_behind((said_at(newest[0]), session_id), place_of(after))
 
     async def usage(self) -> MemoryUsage:
-        """Counts each message once; `sessions` is None if long-term memory does not count its sessions."""
+        """Counts each message once."""
         tiers = {name: await tier.usage() for name, tier in self._tiers.items()}
         near = [message for held in self._all_near().values() for message in held]
         lasting = tiers.get("long_term")

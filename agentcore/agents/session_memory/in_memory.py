@@ -48,7 +48,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A stored message with its position in storage order, its expiry and its vector (None: no embedder)."""
+    """A stored message with its position in storage order."""
 
     message: SessionMessage
     place: int
@@ -57,10 +57,9 @@ class Held:
 
 
 class InMemorySessionMemory:
-    """Evicts the least recently used first: messages of a session, and sessions.
+    """Evicts the least recently used messages of a session, and sessions; listing and counting are no use.
 
-    Storing and retrieving use a message (`by_use=False`: the first stored is evicted first) and its session;
-    counting and listing do not. `ttl_seconds` starts when a message is stored; 0: no expiry.
+    `by_use=False`: evicts the message that was stored first. `ttl_seconds` starts when a message is stored.
     """
 
     def __init__(
@@ -80,7 +79,6 @@ class InMemorySessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> InMemorySessionMemory:
-        """Creates it; needs no part."""
         return cls()
 
     async def store(
@@ -134,7 +132,6 @@ class InMemorySessionMemory:
         return MemoryUsage(messages=sum(map(len, held.values())), sessions=len(held), limits=dict(self._limits))
 
     def everything(self) -> dict[str, list[SessionMessage]]:
-        """Returns the messages of each session that has any; does not count as use."""
         living = {session_id: self._living(session) for session_id, session in self._sessions.items()}
         return {
             session_id: [held.message for held in session.values()] for session_id, session in living.items() if session
@@ -158,11 +155,10 @@ class InMemorySessionMemory:
         return message
 
     def held(self, session_id: str) -> list[SessionMessage]:
-        """Returns all messages of the session, newest first; does not count as use."""
         return self._newest(session_id)
 
     def use(self, session_id: str, messages: Sequence[SessionMessage]) -> None:
-        """Marks the session and these messages, best first, as used now; ignores unknown messages."""
+        """Marks the session and these messages, best first, as used now."""
         session = self._session(session_id)
         if session_id in self._sessions:
             self._sessions.move_to_end(session_id)
@@ -197,10 +193,8 @@ MAX_SESSIONS = 100
 
 
 class InMemoryVectorSessionMemory(InMemorySessionMemory):
-    """In-process session memory that compares a query with every message of the session by cosine.
-
-    The score is the cosine; hits need at least `least_similarity`. `store` raises DependencyUnavailable if
-    the embedder is unavailable: the message is then not stored.
+    """Searches by the cosine, the score, with every message of the session; a message that cannot be embedded is
+    not stored.
     """
 
     def __init__(
@@ -222,7 +216,6 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
 
     @classmethod
     def over(cls, parts: SessionParts) -> InMemoryVectorSessionMemory:
-        """Creates it with an embedder."""
         if parts.embedder is None:
             raise ConfigurationError(["Session memory with vectors in this process needs an embedder."])
         return cls(parts.embedder)

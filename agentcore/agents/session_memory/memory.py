@@ -1,4 +1,4 @@
-"""The interface of session memory, its dependencies, and the context built from it."""
+"""The interface of session memory, and the context built from it."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ DEFAULT_SUMMARIZE = SummarizeOptions()
 class BasicSessionMemory(Protocol):
     """The five operations of every session memory, also of one that compresses its messages.
 
-    Sessions are isolated from each other. A session id is any text of up to 1,024 characters. Raises
-    InvalidParams, pydantic's ValidationError, and DependencyUnavailable if a part is unavailable.
+    A session id is any text of up to 1,024 characters. Raises InvalidParams, ValidationError, and
+    DependencyUnavailable.
     """
 
     async def store(
@@ -45,51 +45,38 @@ class BasicSessionMemory(Protocol):
         ...
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        """Returns at most `limit` messages of the session; with a query those that match it."""
+        """Returns at most `limit` messages; with a query those that match it."""
         ...
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        """Returns an extractive summary of the session."""
-        ...
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary: ...
 
     async def clear(self, session_id: str) -> int | None:
-        """Deletes the session permanently; returns the number of messages deleted, None if unknown."""
+        """Deletes the session; returns the number of messages deleted, None if unknown."""
         ...
 
-    def capabilities(self) -> tuple[Capability, ...]:
-        """Returns the capabilities of this memory."""
-        ...
+    def capabilities(self) -> tuple[Capability, ...]: ...
 
 
 @runtime_checkable
 class SessionMemory(BasicSessionMemory, Protocol):
-    """A memory that keeps messages verbatim: they can be scored, counted and listed."""
+    """A memory that keeps messages verbatim: newest first, or the best matches of a query."""
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        """Returns messages, newest first; with a query the best matches, best first."""
-        ...
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]: ...
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
-        """Returns the best matches, best first, each with its score."""
+        """Returns the best matches, best first."""
         ...
 
-    async def clear(self, session_id: str) -> int:
-        """Deletes the session permanently; returns the number of messages deleted."""
-        ...
+    async def clear(self, session_id: str) -> int: ...
 
-    async def session_count(self, session_id: str) -> int:
-        """Returns the number of messages in the session."""
-        ...
+    async def session_count(self, session_id: str) -> int: ...
 
     async def sessions(
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """Lists at most 200 sessions, newest message first; `after` is the last listing of a page.
-
-        An empty list means that no more follow. A session with a new message moves to the front.
-        """
+        """Lists at most 200 sessions, newest message first, after the last listing of a page. An empty list ends it."""
         ...
 
     async def usage(self) -> MemoryUsage:
@@ -99,10 +86,7 @@ class SessionMemory(BasicSessionMemory, Protocol):
 
 @dataclass(frozen=True)
 class SessionParts:
-    """Dependencies of a session memory; `agent_id` is the owner of the keys in Redis.
-
-    The embedder is open; the caller closes it.
-    """
+    """Dependencies of a session memory; `agent_id` owns the keys in Redis. The caller closes them."""
 
     memory: MemoryApi | None = None
     redis: Redis | None = None
@@ -114,7 +98,7 @@ DEFAULT_STRATEGY = SlidingWindow()
 
 
 class SessionContext(Strict):
-    """Selected messages in chronological order, after a summary of earlier messages if there is one."""
+    """Selected messages in chronological order, after a summary of earlier ones if there is one."""
 
     messages: list[SessionMessage]
     token_count: int = Field(
@@ -132,11 +116,9 @@ async def session_context(
     strategy: SelectionStrategy = DEFAULT_STRATEGY,
     message_tokens: int = 0,
 ) -> SessionContext:
-    """Selects messages from the newest `strategy.looks_at` of the session (10 by default).
+    """Selects messages from the newest `strategy.looks_at` of the session, at most `max_tokens` tokens.
 
-    Together they have at most `max_tokens` tokens.
-    `count` counts tokens as the model does, such as `TokenCounter.count`. `message_tokens` is the overhead of
-    each message in the model's format (3 or 4 for OpenAI). Raises InvalidParams for numbers out of range.
+    `count` counts tokens as the model does; `message_tokens` is its overhead per message. Raises InvalidParams.
     """
     if max_tokens < 1 or message_tokens < 0:
         raise InvalidParams("max_tokens needs 1 or more, message_tokens 0 or more")

@@ -1,4 +1,4 @@
-"""Types of session memory: messages, options to retrieve and summarize, results. Validation only."""
+"""Types of session memory: messages, options, results."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class SessionMessage(Strict):
 
 
 class TimeRange(Strict):
-    """Half-open interval: `start` inclusive, `end` exclusive; one of them may be absent."""
+    """Half-open interval; one end may be absent."""
 
     start: Moment | None = None
     end: Moment | None = None
@@ -84,13 +84,10 @@ class RetrieveOptions(Strict):
         return self
 
     def asking(self, query: str) -> RetrieveOptions:
-        """Returns these options with another query. Raises ValidationError."""
         return RetrieveOptions.model_validate({**dict(self), "query": query})
 
 
 class SummarizeOptions(Strict):
-    """Length and style of a summary."""
-
     max_length: Annotated[int, Field(strict=True, ge=1, le=MAX_SUMMARY_CHARS)] | None = Field(
         None, description="In characters; 400 brief, 2,000 detailed if absent."
     )
@@ -105,8 +102,6 @@ class ScoredMessage(Strict):
 
 
 class SessionSummary(Strict):
-    """An extractive summary of a session; empty if the session is empty."""
-
     role: str = QUOTED_ROLE
     content: str
     message_count: int | None = Field(
@@ -116,16 +111,12 @@ class SessionSummary(Strict):
 
 
 class SessionListing(Strict):
-    """A session that contains messages."""
-
     session_id: str
     message_count: int
     newest: Moment = Field(description="When its newest message was said.")
 
 
 class MemoryUsage(Strict):
-    """Size and limits of a session memory."""
-
     messages: int = Field(description="Each once, in however many tiers it is.")
     sessions: int | None = Field(description="null where that is not known.")
     limits: dict[str, int] = Field(description="0 means unlimited.")
@@ -154,7 +145,6 @@ def completed(message: SessionMessage, metadata: Mapping[str, Any] | None, *, no
 
 
 def checked_session_id(session_id: str) -> str:
-    """Returns the session id. Raises InvalidParams if it is invalid."""
     if not 1 <= len(session_id) <= MAX_SESSION_ID_CHARS:
         raise InvalidParams(f"session_id: needs 1 to {MAX_SESSION_ID_CHARS} characters")
     try:

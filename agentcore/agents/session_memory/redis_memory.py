@@ -94,14 +94,12 @@ return count
 
 
 class SessionEvent(Strict):
-    """A change of a session; `message` is the stored one."""
-
     event: Literal["stored", "cleared"]
     message: SessionMessage | None = None
 
 
 class RedisSessionMemory:
-    """Sessions of one agent in a Redis shared by its processes; the caller closes a client that it passes.
+    """Sessions of one agent in a Redis shared by its processes; the caller closes its client.
 
     A session expires `ttl_seconds` after its last message (0: never) and keeps its `max_messages` newest.
     """
@@ -124,7 +122,6 @@ class RedisSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> RedisSessionMemory:
-        """Creates it with a Redis client and an agent id."""
         if parts.redis is None or parts.agent_id is None:
             raise ConfigurationError(["Session memory in Redis needs a Redis client and an agent_id."])
         return cls(parts.redis, parts.agent_id)
@@ -140,7 +137,7 @@ class RedisSessionMemory:
         max_messages: int = MAX_MESSAGES,
         prefix: str = PREFIX,
     ) -> AsyncIterator[RedisSessionMemory]:
-        """Opens a client for the block and closes it. Raises ConfigurationError for an invalid URL."""
+        """Opens a client for the block. Raises ConfigurationError for an invalid URL."""
         try:
             redis = Redis.from_url(url)
         except ValueError as cause:
@@ -239,7 +236,7 @@ class RedisSessionMemory:
 
     @asynccontextmanager
     async def listening(self, session_id: str) -> AsyncIterator[AsyncIterator[SessionEvent]]:
-        """Subscribes to the session's events of all processes. Earlier events are not delivered."""
+        """Subscribes to the session's later events of all processes."""
         async with self._redis.pubsub() as channel:
             with _translated():
                 await channel.subscribe(self._channel(session_id))
@@ -260,7 +257,7 @@ class RedisSessionMemory:
         return f"{self._place}:{session_key(session_id)}:events"
 
     async def _newest(self, session_id: str, options: RetrieveOptions) -> AsyncIterator[list[SessionMessage]]:
-        """Yields pages of messages in the time range, newest first, without duplicates despite new stores."""
+        """Yields pages, newest first, without duplicates despite new stores."""
         within, seen = options.time_range, set[str | None]()
         # Scores beyond 2^53 are rounded: the bounds are widened, `matching` filters exactly.
         high = "+inf" if within is None or within.end is None else str(_microseconds(within.end) + 64)

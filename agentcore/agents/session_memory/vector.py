@@ -1,7 +1,4 @@
-"""Durable session memory in the service: searched by vectors and words, one memory for each message.
-
-`EndlessSessionMemory` keeps sessions of unlimited length: a provider compresses them within a budget.
-"""
+"""Session memory in the service: verbatim, or compressed within a token budget (`EndlessSessionMemory`)."""
 
 from __future__ import annotations
 
@@ -63,10 +60,8 @@ _TICK = timedelta(microseconds=1)
 class VectorSessionMemory:
     """An agent's sessions as memories in a namespace of their own, over any `MemoryApi`.
 
-    Messages are never deduplicated, merged or superseded. `ttl_seconds` starts when a message is stored;
-    None: the default of the episodic layer, whose capacity is the only limit. Over a memory that fails open,
-    failed reads return empty results. Storing, clearing, counting and listing sessions raise: an empty list
-    would mean that no more sessions follow.
+    Messages are never deduplicated, merged or superseded. `ttl_seconds` starts when a message is stored. Over a
+    memory that fails open, reads are empty; counting and listing raise, since an empty list means the end.
     """
 
     def __init__(self, memory: MemoryApi, *, namespace: str = NAMESPACE, ttl_seconds: int | None = None) -> None:
@@ -76,7 +71,6 @@ class VectorSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> VectorSessionMemory:
-        """Creates it over the agent's memory."""
         if parts.memory is None:
             raise ConfigurationError(["Session memory searched by meaning needs a memory (any MemoryApi)."])
         return cls(parts.memory)
@@ -195,7 +189,6 @@ class VectorSessionMemory:
     async def sessions(
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """Lists sessions; reads messages from `after` on until enough sessions are found."""
         behind = place_of(after)
         newest = await self._newest(checked_limit(limit), behind)
         return [
@@ -286,25 +279,19 @@ class CompressedContextProvider(Protocol):
 
     async def store_context(
         self, session_id: str, messages: Sequence[SessionMessage], metadata: Mapping[str, Any]
-    ) -> None:
-        """Stores the messages."""
-        ...
+    ) -> None: ...
 
     async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
         """Returns the compressed context for the query, in at most `limit` messages."""
         ...
 
-    async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str:
-        """Returns a summary of the session."""
-        ...
+    async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str: ...
 
-    async def clear_context(self, session_id: str) -> None:
-        """Deletes the session permanently."""
-        ...
+    async def clear_context(self, session_id: str) -> None: ...
 
 
 class MemoryContextProvider:
-    """A provider over any `MemoryApi`: messages are memories, contexts come from `memory.get_context`."""
+    """A provider over any `MemoryApi`; `across_sessions`: a context may include all sessions."""
 
     def __init__(
         self,
@@ -314,7 +301,6 @@ class MemoryContextProvider:
         namespace: str = NAMESPACE,
         across_sessions: bool = False,
     ) -> None:
-        """`across_sessions`: a context may include all sessions of the namespace."""
         self._memory = memory
         self._messages = VectorSessionMemory(memory, namespace=namespace)
         self._namespace = namespace
@@ -351,10 +337,7 @@ class MemoryContextProvider:
 
 
 class EndlessSessionMemory:
-    """The essential operations over a provider: returns compressed context, not the original messages.
-
-    Compressed messages cannot be counted, scored, listed or filtered.
-    """
+    """The essential operations over a provider: returns compressed context, not the original messages."""
 
     def __init__(self, provider: CompressedContextProvider) -> None:
         self._provider = provider
@@ -362,17 +345,12 @@ class EndlessSessionMemory:
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
-        """Returns the message as it was passed to the provider."""
         kept = completed(message, metadata, now=datetime.now(UTC))
         await self._provider.store_context(checked_session_id(session_id), [kept], metadata or {})
         return kept
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        """Returns the compressed context, for the query if there is one, in at most `limit` messages.
-
-        Raises InvalidParams for a time range, an importance or tags: a provider does not support these
-        filters.
-        """
+        """Returns the compressed context. Raises InvalidParams for filters, which no provider supports."""
         refused = options.time_range, options.importance_threshold, options.tags
         if any(each not in (None, []) for each in refused):
             raise InvalidParams("A compressed session has no time range, importance or tags to choose by.")
@@ -381,14 +359,11 @@ class EndlessSessionMemory:
         return found[: options.limit]
 
     async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        """Returns a summary; `message_count` is None, since the provider does not report it."""
         content = await self._provider.summarize_context(checked_session_id(session_id), options)
         return SessionSummary(content=content, message_count=None, style=options.style)
 
     async def clear(self, session_id: str) -> None:
-        """Deletes the session permanently."""
         await self._provider.clear_context(checked_session_id(session_id))
 
     def capabilities(self) -> tuple[Capability, ...]:
-        """Returns the capabilities that the provider's contract promises."""
         return ("basic_retrieval", "semantic_search", "summarization", "persistence")
