@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import re
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
+from anyio import to_thread
 
 from agentcore.errors import (
     AgentCoreError,
@@ -33,9 +31,8 @@ _USER_INFO = re.compile(r"(\w+://)?[^/?#]*@")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-class Sender(Protocol):
-    async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """Returns the `result` of a JSON-RPC request; raises its error."""
+# Sends a JSON-RPC request with a token and a traceparent; returns its `result` or raises its error.
+Send = Callable[[Body, str, str | None], Awaitable[Any]]
 
 
 class Connection:
@@ -205,7 +202,9 @@ class Credential:
     async def _fetch(self, source: Callable[[], Any]) -> str:
         try:
             async with asyncio.timeout(self._timeout_seconds) as patience:
-                return _checked(await _given(source))
+                # A source that is not async may block on I/O: it must not block the event loop.
+                given = await to_thread.run_sync(source, abandon_on_cancel=True)
+                return _checked(await given if inspect.isawaitable(given) else given)
         except TimeoutError as cause:
             if not patience.expired():  # raised by the source, not by this timeout
                 raise
@@ -213,40 +212,6 @@ class Credential:
 
     def _late(self) -> str:
         return f"The source of the token gave none within {self._timeout_seconds:g} s."
-
-
-async def _given(source: Callable[[], Any]) -> Any:
-    # A source that is not async may block on I/O: it must not block the event loop.
-    given = await _in_thread(source)
-    return await given if inspect.isawaitable(given) else given
-
-
-async def _in_thread(source: Callable[[], Any]) -> Any:
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-
-    def settle(given: Any, failure: BaseException | None) -> None:
-        if answer.done():  # the caller was canceled
-            return
-        if failure is None:
-            answer.set_result(given)
-        else:
-            answer.set_exception(failure)
-
-    def call() -> None:
-        given: Any = None
-        failure: BaseException | None = None
-        try:
-            given = source()
-        except StopIteration as cause:  # a future refuses it
-            failure = RuntimeError(f"{type(cause).__name__}: it has no more to give")
-        except BaseException as cause:
-            failure = cause
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, given, failure)
-
-    threading.Thread(target=contextvars.copy_context().run, args=(call,), name="token", daemon=True).start()
-    return await answer
 
 
 def _checked(token: Any) -> str:

@@ -15,7 +15,7 @@ import httpx
 import stamina
 from pydantic import ValidationError
 
-from agentcore.client.connection import NOT_SENT, Body, Connection, Credential, Sender, TokenSource, outcomes_of
+from agentcore.client.connection import NOT_SENT, Body, Connection, Credential, Send, TokenSource, outcomes_of
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -196,7 +196,7 @@ class MemoryClient(MemoryApi):
             )
         self._connection = Connection(url, timeout_seconds=timeout_seconds, transport=transport)
         self.url = self._connection.url
-        self._sender: Sender = self._connection
+        self._send: Send = self._connection.send
         self._credential = Credential(token, timeout_seconds)
         self._timeout_seconds = timeout_seconds
         self._fail_open = fail_open
@@ -240,7 +240,7 @@ class MemoryClient(MemoryApi):
     def batched(self) -> Self:
         """Returns a view that sends concurrent calls (`asyncio.gather`) as one JSON-RPC batch."""
         view = copy.copy(self)
-        view._sender = Batch(self._connection)
+        view._send = Batch(self._connection).send
         return view
 
     async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
@@ -296,12 +296,12 @@ class MemoryClient(MemoryApi):
     async def _authenticated(self, body: Body) -> Any:
         token = await self._credential.token()
         try:
-            return await self._sender.send(body, token, self._traceparent)
+            return await self._send(body, token, self._traceparent)
         except AuthenticationFailed:
             if not self._credential.renewable:
                 raise
         renewed = await self._credential.token(refused=token)
-        return await self._sender.send(body, renewed, self._traceparent)
+        return await self._send(body, renewed, self._traceparent)
 
 
 def _is_repeatable(method: Method[P, ParamsT, ResultT], params: Strict) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Concatenate, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -16,7 +16,8 @@ from agentcore.client.connection import TokenSource
 from agentcore.client.memory_client import MemoryClient
 from agentcore.errors import ClientClosed
 from agentcore.memory.api import Call, MemoryApi, Method, P, ParamsT
-from agentcore.memory.models import Strict
+from agentcore.memory.models import Interaction, MemorySummary, Strict
+from agentcore.memory.params.memories import StoreResult
 
 HOLDS_LOOP_UP = (
     "This call waits, and would hold up the event loop that it is called on: use MemoryClient there, or a thread."
@@ -26,30 +27,7 @@ ResultT = TypeVar("ResultT")
 AnswerT = TypeVar("AnswerT", bound=Strict)
 
 
-class _Waiting(Generic[P, ResultT]):
-    def __init__(self, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, ResultT]]) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type[SyncMemoryClient]) -> Self: ...
-
-    @overload
-    def __get__(self, owner: SyncMemoryClient, kind: type[SyncMemoryClient]) -> Callable[P, ResultT]: ...
-
-    def __get__(self, owner: SyncMemoryClient | None, kind: type[SyncMemoryClient]) -> Self | Callable[P, ResultT]:
-        if owner is None:
-            return self
-        asked = owner
-
-        def wait(*args: P.args, **kwargs: P.kwargs) -> ResultT:
-            return asked._run(lambda memory: self._method(memory, *args, **kwargs))
-
-        wait.__doc__ = self.__doc__
-        return wait
-
-
-class _WaitingCall(Generic[P, ParamsT, AnswerT]):
+class _Waiting(Generic[P, ParamsT, AnswerT]):
     def __init__(self, method: Method[P, ParamsT, AnswerT]) -> None:
         self._method = method
         self.__doc__ = method.__doc__
@@ -141,32 +119,40 @@ class SyncMemoryClient:
     def _run(self, call: Callable[[MemoryClient], Coroutine[Any, Any, ResultT]]) -> ResultT:
         return self._thread.run(lambda: call(self._memory))
 
-    store = _WaitingCall(MemoryApi.store)
-    store_batch = _WaitingCall(MemoryApi.store_batch)
-    retrieve = _WaitingCall(MemoryApi.retrieve)
-    get_context = _WaitingCall(MemoryApi.get_context)
-    update = _WaitingCall(MemoryApi.update)
-    history = _WaitingCall(MemoryApi.history)
-    revert = _WaitingCall(MemoryApi.revert)
-    feedback = _WaitingCall(MemoryApi.feedback)
-    prune = _WaitingCall(MemoryApi.prune)
-    restore = _WaitingCall(MemoryApi.restore)
-    archived = _WaitingCall(MemoryApi.archived)
-    get = _WaitingCall(MemoryApi.get)
-    list = _WaitingCall(MemoryApi.list)
-    count = _WaitingCall(MemoryApi.count)
-    delete = _WaitingCall(MemoryApi.delete)
-    stats = _WaitingCall(MemoryApi.stats)
-    capabilities = _WaitingCall(MemoryApi.capabilities)
-    complete_task = _WaitingCall(MemoryApi.complete_task)
-    add_session = _WaitingCall(MemoryApi.add_session)
-    end_session = _WaitingCall(MemoryApi.end_session)
-    summarize = _WaitingCall(MemoryApi.summarize)
-    clear = _WaitingCall(MemoryApi.clear)
-    settings = _WaitingCall(MemoryApi.settings)
-    configure = _WaitingCall(MemoryApi.configure)
-    consolidate = _WaitingCall(MemoryApi.consolidate)
-    erase = _WaitingCall(MemoryApi.erase)
-    add_interaction = _Waiting(MemoryClient.add_interaction)
-    retrieve_memories = _Waiting(MemoryClient.retrieve_memories)
-    get_relevant_context = _Waiting(MemoryClient.get_relevant_context)
+    def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
+        return self._run(lambda memory: memory.add_interaction(interaction, **options))
+
+    def retrieve_memories(self, /, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
+        return self._run(lambda memory: memory.retrieve_memories(query, k, **options))
+
+    def get_relevant_context(
+        self, /, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
+    ) -> str:
+        return self._run(lambda memory: memory.get_relevant_context(query, task_id, max_tokens, **options))
+
+    store = _Waiting(MemoryApi.store)
+    store_batch = _Waiting(MemoryApi.store_batch)
+    retrieve = _Waiting(MemoryApi.retrieve)
+    get_context = _Waiting(MemoryApi.get_context)
+    update = _Waiting(MemoryApi.update)
+    history = _Waiting(MemoryApi.history)
+    revert = _Waiting(MemoryApi.revert)
+    feedback = _Waiting(MemoryApi.feedback)
+    prune = _Waiting(MemoryApi.prune)
+    restore = _Waiting(MemoryApi.restore)
+    archived = _Waiting(MemoryApi.archived)
+    get = _Waiting(MemoryApi.get)
+    list = _Waiting(MemoryApi.list)
+    count = _Waiting(MemoryApi.count)
+    delete = _Waiting(MemoryApi.delete)
+    stats = _Waiting(MemoryApi.stats)
+    capabilities = _Waiting(MemoryApi.capabilities)
+    complete_task = _Waiting(MemoryApi.complete_task)
+    add_session = _Waiting(MemoryApi.add_session)
+    end_session = _Waiting(MemoryApi.end_session)
+    summarize = _Waiting(MemoryApi.summarize)
+    clear = _Waiting(MemoryApi.clear)
+    settings = _Waiting(MemoryApi.settings)
+    configure = _Waiting(MemoryApi.configure)
+    consolidate = _Waiting(MemoryApi.consolidate)
+    erase = _Waiting(MemoryApi.erase)

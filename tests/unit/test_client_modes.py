@@ -373,7 +373,6 @@ def test_a_view_of_a_waiting_client_carries_its_trace_and_closes_with_it() -> No
 @pytest.mark.shows("issue6-1-sync")
 def test_every_method_of_the_contract_waits_too() -> None:
     assert {method.attribute for method in METHODS} <= set(vars(SyncMemoryClient))
-    assert SyncMemoryClient.get_relevant_context.__doc__ == MemoryClient.get_relevant_context.__doc__
 
 
 # --- in-process ---------------------------------------------------------------------------------------------
