@@ -94,19 +94,8 @@ class AgentTurn:
     patience_seconds: float = math.inf
     ends: bool = False
 
-    def stored_as_answered(self) -> StoreResult | None:
-        """Returns the result of storing the response under another query; None if actions or an outcome are to be
-        stored.
-        """
-        whole = not self.actions and self.outcome is None
-        return self.answers.get(self.response) if whole and self.response else None
 
-    def holds(self, query: str, task_id: str | None) -> bool:
-        return (query, task_id) == (self.query, self.task_id)
-
-
-# An agent may run several turns concurrently: each belongs to the asyncio task that runs it. Why no argument
-# carries it: docs/decisions/0034.
+# An agent may run several turns concurrently, each in its own asyncio task (docs/decisions/0034).
 _CURRENT: ContextVar[AgentTurn | None] = ContextVar("agentcore_turn", default=None)
 
 
@@ -162,12 +151,13 @@ class AgentMemory:
     ) -> str:
         """Returns a context for the prompt; for the query of the running turn without a second search."""
         turn = self._turn()
-        own = turn is not None and turn.holds(query, task_id) and max_tokens is None and not options
+        own = turn is not None and (query, task_id) == (turn.query, turn.task_id) and not (max_tokens or options)
         if turn is None or not (turn.recalls and own):
-            return _context(await self.get_context(query, task_id, max_tokens, **options))
+            built = await self.get_context(query, task_id, max_tokens, **options)
+            return "" if built is None else built.context
         if turn.context is None:
             built = await self.get_context(query, task_id, history=list(turn.history))
-            turn.context = _context(built)
+            turn.context = "" if built is None else built.context
             if built is not None:
                 turn.memory_ids, turn.receipt = tuple(built.memory_ids), built.receipt
         return turn.context
@@ -228,7 +218,8 @@ class AgentMemory:
     async def _stored_beside(
         self, turn: AgentTurn, other: Interaction, task_id: str | None, options: Mapping[str, Any]
     ) -> StoreResult | None:
-        key = _key_within(turn, other)
+        content = json.dumps(other.model_dump(mode="json"), sort_keys=True)
+        key = f"{_key(turn)}:{hashlib.sha256(content.encode()).hexdigest()[:16]}"
         stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
         in_its_task = task_id in (None, turn.task_id)
         if in_its_task and stored is not None and stored.success and other.response is not None:
@@ -239,13 +230,15 @@ class AgentMemory:
         """Stores the turn unless it is stored; sends a store that got no answer once more."""
         if turn.stored or not turn.remembers or turn.refused is not None:
             return None
-        if (answered := turn.stored_as_answered()) is not None:
-            turn.stored, turn.memory_id = True, answered.memory_id
-            return answered
-        if turn.storing is None:
-            own = _interaction(turn.query, turn.response, turn.actions, turn.outcome, turn)
-            turn.storing = Storing(own, turn.task_id, {"idempotency_key": _key(turn), "session_id": turn.session_id})
-        stored = await self._attempted(turn, turn.storing)
+        stored = None
+        if turn.response and not turn.actions and turn.outcome is None:
+            stored = turn.answers.get(turn.response)
+        if stored is None:
+            if turn.storing is None:
+                own = _interaction(turn.query, turn.response, turn.actions, turn.outcome, turn)
+                options = {"idempotency_key": _key(turn), "session_id": turn.session_id}
+                turn.storing = Storing(own, turn.task_id, options)
+            stored = await self._attempted(turn, turn.storing)
         if stored is not None:
             turn.stored, turn.memory_id = True, stored.memory_id
         return stored
@@ -282,10 +275,8 @@ class AgentMemory:
     async def complete_task(self, task_id: str) -> int:
         """Ends a task; returns the number of memories cleared."""
 
-        async def completed() -> int:
-            return (await self.api.complete_task(CompleteTaskParams(task_id=task_id))).cleared_count
-
-        return await self._in_time("complete_task", 0, completed())
+        done = await self._in_time("complete_task", None, self.api.complete_task(CompleteTaskParams(task_id=task_id)))
+        return 0 if done is None else done.cleared_count
 
     async def end_session(self, session_id: str, *, summarize: bool = True) -> EndSessionResult | None:
         """Ends a conversation; None if memory is unavailable. Raises Conflict if it contains memories outside the
@@ -359,10 +350,6 @@ def _told(failure: BaseException) -> str:
     return type(failure).__name__
 
 
-def _context(built: GetContextResult | None) -> str:
-    return "" if built is None else built.context
-
-
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
@@ -381,11 +368,6 @@ def _interaction(
 
 def _key(turn: AgentTurn) -> str:
     return f"turn:{turn.turn_id}"
-
-
-def _key_within(turn: AgentTurn, other: Interaction) -> str:
-    said = json.dumps(other.model_dump(mode="json"), sort_keys=True)
-    return f"{_key(turn)}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
 
 
 # Number of latest messages that may complete a vague query.
@@ -544,16 +526,14 @@ class MemoryEnabledAgent(ABC):
                 turn.outcome, turn.ends = error_words(error, whole=self.settings.whole_errors), True
                 await self.memory.store_turn(turn)
             raise
-        return answer if isinstance(answer, str) else _as_text(answer)
+        if isinstance(answer, str):
+            return answer
+        return "" if answer is None else said(answer)
 
     def _raise_refusal(self) -> None:
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused
-
-
-def _as_text(answer: Any) -> str:
-    return "" if answer is None else said(answer)
 
 
 def _earlier(role: str, text: str) -> Turn:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from agentcore.errors import JsonRpcErrorCode, from_wire
 from agentcore.limits import MAX_BATCH_ITEMS
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.memories import StoreBatchParams, StoreParams
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
 
 
 def not_installed(extra: str, cause: ImportError) -> ImportError:
@@ -16,6 +18,18 @@ def not_installed(extra: str, cause: ImportError) -> ImportError:
         f"pip install 'agentcore-memory[{extra}]'.",
         name=cause.name,
     )
+
+
+async def listed(memory: MemoryApi, **params: Any) -> AsyncIterator[MemoryRecord]:
+    """Yields all memories of `memory.list` with these params, page by page."""
+    cursor: str | None = None
+    while True:
+        page = await memory.list(ListParams(cursor=cursor, **params))
+        for record in page.memories:
+            yield record
+        cursor = page.next_cursor
+        if cursor is None:
+            return
 
 
 async def store_all(

@@ -17,11 +17,11 @@ from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definition_of, definitions_of
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import JsonRpcErrorCode, NotFound
-from agentcore.integrations import not_installed, store_all
+from agentcore.integrations import listed, not_installed, store_all
 from agentcore.limits import MAX_PAGE, MAX_TEXT_CHARS
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary, MemoryType
-from agentcore.memory.params.memories import DeleteParams, GetParams, ListParams, RetrieveParams, StoreParams
+from agentcore.memory.params.memories import DeleteParams, GetParams, RetrieveParams, StoreParams
 from agentcore.memory.params.sessions import EndSessionResult
 
 try:
@@ -63,10 +63,8 @@ class AgentCoreMemoryService(BaseMemoryService):
             self._memory,
             "an ADK session (the next call keeps it)",
             None,
-            (
-                self.add_events_to_memory(
-                    app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
-                )
+            self.add_events_to_memory(
+                app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
             ),
         )
 
@@ -146,23 +144,10 @@ class AgentCoreMemoryService(BaseMemoryService):
 
     async def _known(self, own: MemoryScope, items: Iterable[StoreParams]) -> frozenset[str | None]:
         first = min(item.timestamp for item in items if item.timestamp is not None)
-        known: set[str | None] = set()
-        cursor: str | None = None
-        while True:
-            page = await self._memory.list(
-                ListParams(
-                    session_id=own.session_id,
-                    after=first,
-                    limit=MAX_PAGE,
-                    cursor=cursor,
-                    consistent=True,
-                    **own.filters(),
-                )
-            )
-            known |= {record.external_id for record in page.memories}
-            cursor = page.next_cursor
-            if cursor is None:
-                return frozenset(known)
+        records = listed(
+            self._memory, session_id=own.session_id, after=first, limit=MAX_PAGE, consistent=True, **own.filters()
+        )
+        return frozenset([record.external_id async for record in records])
 
 
 class AgentCoreTool(BaseTool):
@@ -189,13 +174,15 @@ class AgentCoreTool(BaseTool):
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
         session = tool_context.session
         scope = MemoryScope(namespace=session.app_name, user_id=session.user_id, session_id=session.id)
-        if self._template is not None:
-            kept = MemoryScope(namespace=session.app_name, user_id=session.user_id)
-            tools = MemoryTools(
-                self._memory, scope, tools=(), template=WorkingTemplate(self._memory, self._template, kept)
-            )
-        else:
-            tools = MemoryTools(self._memory, scope, tools=(self.name,), confirmations=self._confirmations)
+        own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
+        template = None if self._template is None else WorkingTemplate(self._memory, self._template, own)
+        tools = MemoryTools(
+            self._memory,
+            scope,
+            tools=() if template else (self.name,),
+            confirmations=self._confirmations,
+            template=template,
+        )
         return await tools.call(self.name, args)
 
 

@@ -16,7 +16,7 @@ from agentcore.agents.failing_open import Patience, if_answered, must_be_asked
 from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
-from agentcore.integrations import not_installed, store_all
+from agentcore.integrations import listed, not_installed, store_all
 from agentcore.integrations.langgraph_items import (
     KEPT,
     KeptItem,
@@ -184,16 +184,9 @@ class AgentCoreStore(BaseStore):
             yield each
 
     async def _under(self, prefix: Namespace) -> AsyncIterator[_Held]:
-        cursor: str | None = None
-        while True:
-            page = await self._memory.list(
-                ListParams(tags=[tag_of(prefix)], descending=False, limit=PAGE, cursor=cursor, **self._scope)
-            )
-            for each in _items(page.memories):
+        async for record in listed(self._memory, tags=[tag_of(prefix)], descending=False, limit=PAGE, **self._scope):
+            for each in _items([record]):
                 yield each
-            cursor = page.next_cursor
-            if cursor is None:
-                return
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         found = {tuple(each.kept.namespace) async for each in self._under(())}

@@ -16,11 +16,11 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
 from agentcore.agents.working_template import PLACEHOLDER_CONTENT, WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
-from agentcore.integrations import not_installed, store_all
+from agentcore.integrations import listed, not_installed, store_all
 from agentcore.limits import MAX_BATCH_ITEMS, MAX_PAGE, MAX_TEXT_CHARS
 from agentcore.memory.api import UNAVAILABLE, MemoryApi
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.memories import DeleteParams, ListParams, StoreParams
+from agentcore.memory.params.memories import DeleteParams, StoreParams
 from agentcore.memory.params.sessions import EndSessionResult
 
 try:
@@ -140,14 +140,12 @@ class AgentCoreSession(SessionABC):
 
     async def _last(self, most: int | None) -> list[MemoryRecord]:
         found: list[MemoryRecord] = []
-        cursor: str | None = None
-        while True:
-            wanted = MAX_PAGE if most is None else min(MAX_PAGE, most - len(found))
-            page = await self._memory.list(ListParams(limit=wanted, cursor=cursor, consistent=True, **self._own()))
-            found += [record for record in page.memories if KEPT in record.metadata]
-            cursor = page.next_cursor
-            if cursor is None or (most is not None and len(found) >= most):
-                return sorted(found, key=lambda record: (record.timestamp, record.metadata[KEPT]["place"]))
+        async for record in listed(self._memory, limit=min(MAX_PAGE, most or MAX_PAGE), consistent=True, **self._own()):
+            if KEPT in record.metadata:
+                found.append(record)
+            if most is not None and len(found) >= most:
+                break
+        return sorted(found, key=lambda record: (record.timestamp, record.metadata[KEPT]["place"]))
 
     def _stored(self, place: int, item: Mapping[str, Any]) -> StoreParams:
         speaker = _speaker(item)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory, utc_now
-from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionMemory, SessionParts
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, SessionMemory, SessionParts, VerbatimSessionMemory
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
-    MAX_LIMIT,
     MAX_PAGE_SIZE,
     Capability,
     MemoryUsage,
@@ -20,8 +19,6 @@ from agentcore.agents.session_memory.messages import (
     ScoredMessage,
     SessionListing,
     SessionMessage,
-    SessionSummary,
-    SummarizeOptions,
     completed,
 )
 from agentcore.agents.session_memory.selection import (
@@ -33,7 +30,6 @@ from agentcore.agents.session_memory.selection import (
     place_of,
     said_at,
     scored_by_words,
-    summary_of,
 )
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.memory.models import Flag, Share, Strict
@@ -54,7 +50,7 @@ class HierarchyConfig(Strict):
     enable_long_term: Flag = True
 
 
-class HierarchicalSessionMemory:
+class HierarchicalSessionMemory(VerbatimSessionMemory):
     """Working and short-term memory in this process; important messages also in `long_term`, any session memory.
 
     A message that both tiers evicted and that was not important enough is lost.
@@ -96,17 +92,8 @@ class HierarchicalSessionMemory:
         await self._working.store(session_id, kept)
         return kept
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        if options.query is not None:
-            found = await self.retrieve_with_scores(session_id, options.query, options)
-            return [each.message for each in found]
-        held: dict[str | None, SessionMessage] = {}
-        # Short-term memory comes last: it has the exact storage order of messages with equal timestamps.
-        for tier in sorted(self._tiers.values(), key=lambda tier: tier is self._short_term):
-            for message in reversed(await tier.retrieve(session_id, options)):
-                held.pop(message.message_id, None)
-                held[message.message_id] = message
-        return newest_first(held.values())[: options.limit]
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
+        return _merged([await tier.retrieve(session_id, options) for tier in self._tiers.values()])[: options.limit]
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
@@ -125,9 +112,6 @@ class HierarchicalSessionMemory:
         for place, each in sorted([*enumerate(near, 1), *enumerate(lasting, 1)], key=lambda found: found[0]):
             best.setdefault(each.message.message_id, ScoredMessage(message=each.message, score=1 / place))
         return list(best.values())[: options.limit]
-
-    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
     async def clear(self, session_id: str) -> int:
         count = await self.session_count(session_id)
@@ -214,12 +198,20 @@ class HierarchicalSessionMemory:
         return {session_id: list(held.values()) for session_id, held in found.items()}
 
     def _near(self, session_id: str) -> list[SessionMessage]:
-        held: dict[str | None, SessionMessage] = {}
-        for tier in (self._working, self._short_term):
-            for message in reversed(tier.held(session_id)):
-                held.pop(message.message_id, None)
-                held[message.message_id] = message
-        return newest_first(held.values())
+        return _merged([tier.held(session_id) for tier in (self._working, self._short_term)])
 
     def _lasts(self, message: SessionMessage) -> bool:
         return (message.importance or 0.0) >= self._config.long_term_min_importance
+
+
+def _merged(tiers: Iterable[Sequence[SessionMessage]]) -> list[SessionMessage]:
+    """Merges the messages of tiers, each newest first; returns each once, newest first.
+
+    Short-term memory comes last: it has the exact storage order of messages with equal timestamps.
+    """
+    found: dict[str | None, SessionMessage] = {}
+    for messages in tiers:
+        for message in reversed(messages):
+            found.pop(message.message_id, None)
+            found[message.message_id] = message
+    return newest_first(found.values())

@@ -10,7 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionParts
+from agentcore.agents.session_memory.memory import (
+    DEFAULT_RETRIEVE,
+    DEFAULT_SUMMARIZE,
+    SessionParts,
+    VerbatimSessionMemory,
+)
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
     MAX_LIMIT,
@@ -56,7 +61,7 @@ class Held:
     vector: Vectors | None = None
 
 
-class InMemorySessionMemory:
+class InMemorySessionMemory(VerbatimSessionMemory):
     """Evicts the least recently used messages of a session, and sessions; listing and counting are no use.
 
     `by_use=False`: evicts the message that was stored first. `ttl_seconds` starts when a message is stored.
@@ -86,11 +91,8 @@ class InMemorySessionMemory:
     ) -> SessionMessage:
         return self.keep(session_id, completed(message, metadata, now=self._now()))
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        if options.query is not None:
-            found = await self.retrieve_with_scores(session_id, options.query, options)
-            return [each.message for each in found]
-        newest = matching(self._newest(session_id), options)[: options.limit]
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
+        newest = matching(self.held(session_id), options)[: options.limit]
         self.use(session_id, newest)
         return newest
 
@@ -98,13 +100,13 @@ class InMemorySessionMemory:
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
-        found = scored_by_words(matching(self._newest(session_id), asked), query)[: asked.limit]
+        found = scored_by_words(matching(self.held(session_id), asked), query)[: asked.limit]
         self.use(session_id, [each.message for each in found])
         return found
 
     async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
         self.use(session_id, ())
-        return summary_of(self._newest(session_id)[:MAX_LIMIT], options)
+        return summary_of(self.held(session_id)[:MAX_LIMIT], options)
 
     async def clear(self, session_id: str) -> int:
         count = len(self._session(session_id))
@@ -155,7 +157,9 @@ class InMemorySessionMemory:
         return message
 
     def held(self, session_id: str) -> list[SessionMessage]:
-        return self._newest(session_id)
+        """Returns all messages of the session, newest first; does not count as use."""
+        in_order = sorted(self._session(session_id).values(), key=lambda held: held.place)
+        return newest_first(held.message for held in in_order)
 
     def use(self, session_id: str, messages: Sequence[SessionMessage]) -> None:
         """Marks the session and these messages, best first, as used now."""
@@ -182,10 +186,6 @@ class InMemorySessionMemory:
             for name in gone:
                 del session[name]
         return session
-
-    def _newest(self, session_id: str) -> list[SessionMessage]:
-        in_order = sorted(self._session(session_id).values(), key=lambda held: held.place)
-        return newest_first(held.message for held in in_order)
 
 
 # A vector of 384 dimensions takes 1.5 KB: all sessions full is about 150 MB.
@@ -237,7 +237,7 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
         asked = options.asking(query)
         [sought] = await self._embedder.embed([query], "query")
         session = self._session(session_id)
-        messages = matching(self._newest(session_id), asked)
+        messages = matching(self.held(session_id), asked)
         vectors = [session[each.message_id or ""].vector for each in messages]
         cosines = np.array(vectors, np.float32).reshape(len(messages), len(sought)) @ sought
         # Stable sort: of messages with equal cosine the newer ranks first.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -11,6 +12,7 @@ from redis.asyncio import Redis
 
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
+    MAX_LIMIT,
     Capability,
     MemoryUsage,
     RetrieveOptions,
@@ -20,7 +22,7 @@ from agentcore.agents.session_memory.messages import (
     SessionSummary,
     SummarizeOptions,
 )
-from agentcore.agents.session_memory.selection import SelectionStrategy, SlidingWindow, TokenBudget
+from agentcore.agents.session_memory.selection import SelectionStrategy, SlidingWindow, TokenBudget, summary_of
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.embeddings import Embedder
@@ -82,6 +84,28 @@ class SessionMemory(BasicSessionMemory, Protocol):
     async def usage(self) -> MemoryUsage:
         """Returns the size of all sessions, and the limits."""
         ...
+
+
+class VerbatimSessionMemory(ABC):
+    """Implements `retrieve` and `summarize` with two other operations."""
+
+    @abstractmethod
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
+        """Returns the newest messages that match all options but the query."""
+
+    @abstractmethod
+    async def retrieve_with_scores(
+        self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
+    ) -> list[ScoredMessage]: ...
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
+        if options.query is None:
+            return await self.newest(session_id, options)
+        found = await self.retrieve_with_scores(session_id, options.query, options)
+        return [each.message for each in found]
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
+        return summary_of(await self.newest(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,12 @@ from uuid import UUID
 
 from agentcore.agents.failing_open import if_answered
 from agentcore.agents.scope import SESSION_MESSAGES
-from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionParts
+from agentcore.agents.session_memory.memory import (
+    DEFAULT_RETRIEVE,
+    DEFAULT_SUMMARIZE,
+    SessionParts,
+    VerbatimSessionMemory,
+)
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
     MAX_LIMIT,
@@ -36,7 +41,6 @@ from agentcore.agents.session_memory.selection import (
     lies_behind,
     place_of,
     said_words,
-    summary_of,
 )
 from agentcore.errors import ConfigurationError, Conflict, InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
@@ -57,7 +61,7 @@ NAMESPACE = SESSION_MESSAGES
 _TICK = timedelta(microseconds=1)
 
 
-class VectorSessionMemory:
+class VectorSessionMemory(VerbatimSessionMemory):
     """An agent's sessions as memories in a namespace of their own, over any `MemoryApi`.
 
     Messages are never deduplicated, merged or superseded. `ttl_seconds` starts when a message is stored. Over a
@@ -134,15 +138,10 @@ class VectorSessionMemory:
             if cursor is None:
                 return
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        if options.query is not None:
-            found = await self.retrieve_with_scores(session_id, options.query, options)
-            return [each.message for each in found]
-        return await if_answered(self._memory, "a session's messages", [], self._newest_of(session_id, options))
-
-    async def _newest_of(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
-        page = await self._memory.list(ListParams(limit=options.limit, **self._filters(session_id, options)))
-        return [_message(record) for record in page.memories]
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
+        listing = self._memory.list(ListParams(limit=options.limit, **self._filters(session_id, options)))
+        page = await if_answered(self._memory, "a session's messages", None, listing)
+        return [] if page is None else [_message(record) for record in page.memories]
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
@@ -158,9 +157,6 @@ class VectorSessionMemory:
             for each, message in ((each, _message(each)) for each in found.memories)
             if (each.similarity or 0.0) >= LEAST_SIMILARITY or words & said_words(message)
         ]
-
-    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
     async def clear(self, session_id: str) -> int:
         count, complete = 0, False
@@ -190,13 +186,13 @@ class VectorSessionMemory:
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
         behind = place_of(after)
-        newest = await self._newest(checked_limit(limit), behind)
+        newest = await self._newest_of_each(checked_limit(limit), behind)
         return [
             SessionListing(session_id=session_id, newest=moment, message_count=await self.session_count(session_id))
             for moment, session_id in first_places(newest, limit, behind)
         ]
 
-    async def _newest(self, limit: int, after: Place | None) -> dict[str, datetime]:
+    async def _newest_of_each(self, limit: int, after: Place | None) -> dict[str, datetime]:
         """Returns newest timestamps of `limit` sessions after that place, and of ties with the last one."""
         until = {} if after is None else {"before": after[0] + _TICK}
         found: dict[str, datetime] = {}
