@@ -49,7 +49,7 @@ class _FailingOpen(MemoryApi):
 
 
 def failing_open(memory: MemoryApi, *, timeout_seconds: float = 30.0) -> MemoryApi:
-    """Wraps a memory so that searches, contexts and summaries fail open, as with `fail_open` of a client."""
+    """Wraps a memory so that searches, contexts and summaries fail open."""
     return _FailingOpen(memory, timeout_seconds)
 
 
@@ -64,7 +64,7 @@ def must_be_asked(receipt: Receipt) -> None:
 
 
 class Patience:
-    """Time budget of one step whose calls share the timeout of a memory that fails open."""
+    """The seconds that the calls of one step share."""
 
     def __init__(self, memory: MemoryApi) -> None:
         seconds = memory.fails_open_after_seconds
@@ -82,11 +82,7 @@ class Patience:
 async def if_answered(
     memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *, within: float | None = None
 ) -> AnswerT:
-    """Awaits an answer of several calls; returns `otherwise`, with a warning, if a memory that fails open is
-    unavailable.
-
-    All calls share one timeout: `within` seconds, or else that of the memory.
-    """
+    """Awaits an answer within the time of a memory that fails open; else logs a warning and returns `otherwise`."""
     patience = memory.fails_open_after_seconds if within is None else within
     if patience is None:
         return await answer

@@ -53,7 +53,7 @@ from agentcore.memory.params.sessions import EndSessionResult
 
 @dataclass(frozen=True)
 class Storing:
-    """A store of an interaction of a turn; retries send it unchanged, since a key is valid for one request."""
+    """A store of a turn; retries send it unchanged, since a key is valid for one request."""
 
     interaction: Interaction
     task_id: str | None
@@ -62,10 +62,9 @@ class Storing:
 
 @dataclass
 class AgentTurn:
-    """One turn. `owner`: the memory it uses; `within`: the turn of another agent that called this one.
+    """One turn. `within`: the turn of another agent that called this one.
 
-    Line n of `context` (None until retrieved) quotes memory `memory_ids[n - 1]`. `answers`: responses stored under
-    other queries. `patience_seconds`: remaining time that an unavailable memory may delay the turn.
+    Line n of `context` quotes memory `memory_ids[n - 1]`. `answers`: responses stored under other queries.
     """
 
     owner: object
@@ -101,7 +100,6 @@ _CURRENT: ContextVar[AgentTurn | None] = ContextVar("agentcore_turn", default=No
 
 @contextmanager
 def running(turn: AgentTurn) -> Iterator[None]:
-    """Makes the turn current in this asyncio task."""
     turn.within = _CURRENT.get()
     token = _CURRENT.set(turn)
     try:
@@ -135,10 +133,9 @@ logger = logging.getLogger(__name__)
 
 
 class AgentMemory:
-    """The memory of one agent: reads and writes fail open with a warning.
+    """The memory of one agent, which fails open with a warning; `api` is the memory without this behavior.
 
-    Errors of the caller (params, token, scope) raise, except for stores within a turn. `api` is the memory without
-    this behavior.
+    Errors of the caller (params, token, scope) raise, except for stores within a turn.
     """
 
     def __init__(self, api: MemoryApi, settings: AgentSettings, session_id: str | None = None) -> None:
@@ -149,7 +146,7 @@ class AgentMemory:
     async def get_relevant_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
     ) -> str:
-        """Returns a context for the prompt; for the query of the running turn without a second search."""
+        """Returns a context; for the query of the running turn without a second search."""
         turn = self._turn()
         own = turn is not None and (query, task_id) == (turn.query, turn.task_id) and not (max_tokens or options)
         if turn is None or not (turn.recalls and own):
@@ -165,7 +162,7 @@ class AgentMemory:
     async def get_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
     ) -> GetContextResult | None:
-        """Searches; returns the context with its metadata, or None if memory is unavailable or not to be searched."""
+        """Searches, with metadata; None if memory is unavailable or not to be searched."""
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return None
@@ -201,9 +198,7 @@ class AgentMemory:
         outcome: Any = None,
         **options: Any,
     ) -> StoreResult | None:
-        """Stores an interaction, at most once in a turn; None if it was not stored. `options` are those of
-        `memory.store`.
-        """
+        """Stores an interaction, at most once in a turn; None if it was not stored."""
         turn = self._turn()
         if turn is None:
             return await self._stored(_interaction(query, response, actions, outcome), task_id, options)
@@ -227,7 +222,7 @@ class AgentMemory:
         return stored
 
     async def store_turn(self, turn: AgentTurn) -> StoreResult | None:
-        """Stores the turn unless it is stored; sends a store that got no answer once more."""
+        """Stores the turn; sends a store that got no answer once more."""
         if turn.stored or not turn.remembers or turn.refused is not None:
             return None
         stored = None
@@ -244,8 +239,8 @@ class AgentMemory:
         return stored
 
     async def note(self, text: str, task_id: str, *, importance: float | None = None) -> StoreResult | None:
-        """Stores a note in the task's working memory. A note of the conversation itself ends with it, unless its
-        importance is at least 0.7.
+        """Stores a note in the task's working memory; one of the conversation ends with it below an importance of
+        0.7.
         """
         turn = self._turn()
         if (turn is not None and not turn.remembers) or not searchable(text):
@@ -279,9 +274,7 @@ class AgentMemory:
         return 0 if done is None else done.cleared_count
 
     async def end_session(self, session_id: str, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends a conversation; None if memory is unavailable. Raises Conflict if it contains memories outside the
-        scope.
-        """
+        """Ends a conversation. Raises Conflict if it contains memories outside the scope."""
         return await self._in_time(
             "end_session", None, end_session(self.api, session_id, self._settings.scope, summarize=summarize)
         )
@@ -377,9 +370,9 @@ MOST_SAID = 6
 class MemoryEnabledAgent(ABC):
     """An agent with memory: retrieves context before it processes a query, stores the interaction after it.
 
-    One object is one conversation; `end`, or the end of an `async with`, ends it. `run` drives a turn. If memory is
-    unavailable, the context is empty and a warning is logged. A failed store never loses an answer; after a refused
-    token the next `run` raises. With `settings.template` the agent has a working template, `self.template`.
+    One object is one conversation; `end`, or the end of an `async with`, ends it. If memory is unavailable, the
+    context is empty and a warning is logged. A failed store never loses an answer; after a refused token the next
+    `run` raises.
     """
 
     def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None) -> None:
@@ -453,9 +446,7 @@ class MemoryEnabledAgent(ABC):
         return turn
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends the conversation; returns the result of `memory.end_session`, or None if memory is unavailable.
-        Idempotent.
-        """
+        """Ends the conversation; None if memory is unavailable. Idempotent."""
         return await self.memory.end_session(self.session_id, summarize=summarize)
 
     @property
@@ -467,14 +458,12 @@ class MemoryEnabledAgent(ABC):
         return turn
 
     def prompt(self, query: str) -> str:
-        """Returns the query below the template and the context of the running turn, both fenced as data."""
+        """Returns the query below the template and the context, both fenced as data."""
         turn = running_turn(self.memory)
         return query if turn is None else above(turn.template or "", above(turn.context or "", query))
 
     def record_action(self, action: Any) -> None:
-        """Records an action of the running turn, to be stored with the interaction; converted to JSON or truncated
-        text.
-        """
+        """Records an action of the running turn as JSON, or as truncated text."""
         self.turn.actions.append(recordable(action))
 
     def record_outcome(self, outcome: Any) -> None:
@@ -488,10 +477,10 @@ class MemoryEnabledAgent(ABC):
         return told if self.template is None else f"{told}\n{self.template.instructions()}"
 
     def tools(self, names: Sequence[str] = USUAL_TOOLS, *, confirmations: Confirmations | None = None) -> MemoryTools:
-        """Returns the memory tools for this agent's scope and session, and `fill_template` for its template.
+        """Returns the memory tools for this agent's scope and session.
 
-        A server that creates an agent for each request passes the same `confirmations`, and the session in
-        `settings.scope`, so that the next request can confirm what one proposed to forget.
+        A server with an agent for each request passes the same `confirmations` and session, so that the next
+        request can confirm what one proposed to forget.
         """
         scope = self.settings.scope.model_copy(update={"session_id": self.session_id, "task_id": None})
         return MemoryTools(

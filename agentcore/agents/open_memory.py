@@ -29,9 +29,9 @@ async def open_memory(
 ) -> AsyncIterator[MemoryApi]:
     """Opens the memory of the token's agent at a service, or of `agent_id` in this process, for the block.
 
-    In this process it starts PostgreSQL and Redis, or attaches to those of a service of the same home. `settings`
-    or the environment supply AGENTCORE_URL and AGENTCORE_TOKEN. With `fail_open`, searches that exceed
-    `timeout_seconds` are empty. Raises ConfigurationError if both or neither are named, and StartupError.
+    In this process it starts PostgreSQL and Redis, or attaches to those of a service of the same home. Url and
+    token default to `settings` or the environment. Raises ConfigurationError if both or neither are named, and
+    StartupError.
     """
     if agent_id is not None:
         if url is not None or token is not None:

@@ -26,7 +26,7 @@ def response_tools(definitions: Iterable[ToolDefinition], *, strict: bool = Fals
 
 
 async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[Any]:
-    """Returns `tool` messages for the memory calls among `message.tool_calls`; skips calls of other tools."""
+    """Returns `tool` messages for the memory calls among `message.tool_calls`."""
     asked = [(call["id"], call.get("function")) for call in map(_plain, calls or ())]
     return [
         {"role": "tool", "tool_call_id": call_id, "content": text} for call_id, text in await _answers(tools, asked)
@@ -34,7 +34,7 @@ async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[
 
 
 async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[Any]:
-    """Returns `function_call_output` items for the memory calls in `output`; skips other items."""
+    """Returns `function_call_output` items for the memory calls in `output`."""
     asked = [(item["call_id"], item) for item in map(_plain, output) if item.get("type") == "function_call"]
     return [
         {"type": "function_call_output", "call_id": call_id, "output": text}
@@ -74,7 +74,7 @@ def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the schema without the keywords that strict mode refuses; the call still validates lengths."""
+    """Returns the schema without the keywords that strict mode refuses."""
     known = {name: value for name, value in schema.items() if name not in NOT_STRICT}
     return {**known, "items": _known(known["items"])} if "items" in known else known
 

@@ -1,4 +1,4 @@
-"""Prefetches memory for the first user turn of a conversation, above the user's words and fenced as data."""
+"""Prefetches memory for the first user turn of a conversation, fenced as data above the user's words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _INSTRUCTIONS = ("system", "developer")
 
 
 class Chat(list[dict[str, Any]]):
-    """The messages of a chat; line n of the prefetched context quotes memory `memory_ids[n - 1]`."""
+    """The messages of a chat; line n of the context quotes memory `memory_ids[n - 1]`."""
 
     memory_ids: Sequence[UUID] = ()
 
@@ -31,7 +31,7 @@ def above(context: str, words: str) -> str:
 async def prefetched(
     memory: MemoryApi, message: str, scope: MemoryScope | None = None, *, max_tokens: int = PREFETCHED_TOKENS
 ) -> GetContextResult | None:
-    """Returns the fenced context for a first message, within `max_tokens`; None if the message is blank."""
+    """Returns the fenced context for a first message; None if the message is blank."""
     if not (asked := searchable(message)):
         return None
     scope = scope or MemoryScope()
@@ -47,9 +47,9 @@ async def with_memory(
     *,
     max_tokens: int = PREFETCHED_TOKENS,
 ) -> Chat:
-    """Returns the messages of a chat with prefetched context in the first user turn; unchanged later.
+    """Returns the messages of a chat with a context in the first user turn; unchanged later or without memory.
 
-    Do not store the block as the user's text. If memory is unavailable, the messages are unchanged.
+    Do not store the block as the user's text.
     """
     chat = Chat(dict(message) for message in messages)
     first = first_user_text(chat)

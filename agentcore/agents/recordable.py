@@ -1,4 +1,4 @@
-"""Converts queries, answers, actions and errors of an agent into a form that memory can store. Pure."""
+"""Converts queries, answers, actions and errors of an agent into storable form. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from agentcore.memory.models import Interaction, JsonValue
 
 
 def holdable(text: str, most_chars: int = MAX_TEXT_CHARS) -> str:
-    """Truncates the text and replaces NUL and unpaired surrogates."""
     return text.replace("\x00", " ").encode(errors="replace").decode()[:most_chars]
 
 
@@ -50,7 +49,7 @@ def interaction_of(query: str, response: Any, actions: Sequence[Any], outcome: A
 
 
 def recordable(value: Any) -> Any:
-    """Returns the value as JSON; as text without a JSON form, as truncated text if too large."""
+    """Returns the value as JSON, or as text without a JSON form or if too large."""
     values = itertools.count()
     plain = _plain(value, DEEPEST, values)
     written = json.dumps(plain, ensure_ascii=False)
@@ -150,7 +149,6 @@ def error_words(error: BaseException, *, whole: bool = False) -> str:
 
 
 def discreet(text: str) -> str:
-    """Redacts queries and user info of URLs, keys, tokens and passwords."""
     text = _ADDRESS.sub(_address, text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     text = _NAMED.sub(rf"\1{HIDDEN}", text)

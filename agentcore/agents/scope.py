@@ -14,9 +14,7 @@ SESSION_MESSAGES = "session_messages"
 
 
 class MemoryScope(Strict):
-    """Limits tools and turns to a part of the agent's memory. Reads filter by `user_id` and `namespace`; stores
-    carry all.
-    """
+    """Limits tools and turns: reads filter by `user_id` and `namespace`, stores carry all four."""
 
     user_id: Identifier | None = None
     namespace: Identifier | None = None

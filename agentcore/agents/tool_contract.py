@@ -1,7 +1,4 @@
-"""Arguments of the memory tools, their JSON Schema, and their answers. Pure.
-
-A model class's docstring is the tool's description, read by models.
-"""
+"""Arguments, JSON Schema and answers of the memory tools. The docstrings of the models are their descriptions."""
 
 from __future__ import annotations
 
@@ -164,9 +161,7 @@ def description_of(arguments: type[Strict]) -> str:
 
 
 def schema_of(arguments: type[Strict]) -> dict[str, Any]:
-    """Returns the JSON Schema of the arguments in the form that every framework accepts: no references, titles or
-    unions with null.
-    """
+    """Returns the JSON Schema of the arguments without references, titles or unions with null."""
     schema = arguments.model_json_schema()
     return {name: value for name, value in _plain(schema).items() if name != "description"}
 
@@ -205,7 +200,6 @@ def compact(answer: Any) -> str:
 
 
 def told(memory: MemorySummary | MemoryRecord, *, score: float | None = None) -> dict[str, Any]:
-    """Returns a memory in the form for a model."""
     return {
         "memory_id": str(memory.memory_id),
         "content": _shortened(memory),
@@ -227,7 +221,7 @@ def _outdated_by(memory: MemorySummary | MemoryRecord) -> str | None:
 
 
 def bounded(memories: Sequence[dict[str, Any]], room: int = MOST_MEMORIES_CHARS) -> dict[str, Any]:
-    """Returns the first memories that fit in `room` characters; `left_out` is the number of the others."""
+    """Returns the first memories that fit in `room` characters; `left_out` counts the others."""
     taken: list[dict[str, Any]] = []
     for memory in memories:
         room -= len(compact(memory)) + 1

@@ -41,7 +41,7 @@ MARK_CHARS = 6
 
 
 class Confirmations:
-    """Issues and validates confirmations for memories at their current versions, within a scope.
+    """Confirmations of memories at their current versions, within a scope.
 
     Processes with the same `key` accept each other's; without a key only this object's are valid.
     """
@@ -64,7 +64,7 @@ class Confirmations:
         return f"{expires:x}-{''.join(marks)}"
 
     def problem(self, confirmation: str, versions: Mapping[UUID, int], scope: Strict) -> str | None:
-        """Returns why the confirmation is invalid for these current versions; None if it is valid."""
+        """Returns why the confirmation is invalid; None if it is valid."""
         stamp, _, marks = confirmation.strip().partition("-")
         try:
             expires = int(stamp, 16)
@@ -95,7 +95,7 @@ _NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition", "freshn
 
 
 def surely_meant(found: Sequence[MemorySummary]) -> list[MemorySummary]:
-    """Returns the unambiguous hits of a search with `explain`, in its order; often empty."""
+    """Returns the unambiguous hits of a search with `explain`."""
     matches = [_match(memory) for memory in found]
     if not matches or not _stands(sorted(matches, reverse=True)):
         return []
@@ -138,8 +138,6 @@ MOST_PROPOSED = 25
 
 
 class ToolOperations:
-    """The tools' operations on one memory, within one scope."""
-
     def __init__(self, memory: MemoryApi, scope: MemoryScope, confirmations: Confirmations) -> None:
         self._memory = memory
         self._scope = scope
@@ -228,7 +226,6 @@ class ToolOperations:
         return {"memories": last["memories"][::-1], "next": EARLIER if earlier else None}
 
     async def _record(self, memory_id: UUID) -> MemoryRecord:
-        """Returns a memory of the scope. Raises NotFound for one outside it."""
         record = (await self._memory.get(GetParams(memory_id=memory_id, consistent=True))).memory
         if not self._scope.holds(record) or is_template(record.namespace):
             raise NotFound

@@ -1,9 +1,8 @@
-"""The memory tools: a model calls them to save, recall, correct, forget and drill down.
+"""The memory tools, which a model calls to save, recall, correct, forget and drill down.
 
     tools = MemoryTools(memory, MemoryScope(user_id="ada"))     # memory: any MemoryApi
     tools.definitions                                           # name, description, parameters (JSON Schema) ...
     answer = await tools.answer(name, arguments)                # ToolAnswer(text, failed)
-    text = await tools.call(name, arguments)                    # the text alone; arguments: an object or JSON
 
 A call never raises for errors of the model or the service: its text is JSON, `{"error": "..."}`.
 """
@@ -47,7 +46,7 @@ WRITES = frozenset({"memory:write"})
 
 @dataclass(frozen=True)
 class ToolDefinition:
-    """One tool. `aliases` are other names of it; `scopes` are those that a token needs for it."""
+    """One tool; `scopes` are those that a token needs for it."""
 
     name: str
     arguments: type[Strict]
@@ -89,7 +88,7 @@ class ToolAnswer:
 
 
 def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ...]:
-    """Returns the definitions under these names, which may be aliases. Raises ValueError for an unknown name."""
+    """Returns the definitions under these names or aliases. Raises ValueError."""
     for name in names:
         if name not in _BY_NAME:
             raise ValueError(f"{name!r} is no memory tool; there are {', '.join(_BY_NAME)}")
@@ -104,12 +103,11 @@ def definition_of(template: WorkingTemplate) -> ToolDefinition:
 
 
 def tools_within(scopes: Collection[str]) -> tuple[str, ...]:
-    """Returns the names of the tools that a token with these scopes can use."""
     return tuple(tool.name for tool in TOOLS if tool.scopes <= set(scopes))
 
 
 class MemoryTools:
-    """The tools over one memory; with a `template` also `fill_template`. Requests share `confirmations`."""
+    """The tools over one memory; with a `template` also `fill_template`."""
 
     def __init__(
         self,
@@ -127,7 +125,7 @@ class MemoryTools:
         self._by_name = {tool.name: tool for tool in self.definitions}
 
     def apart_from(self, said: Collection[str]) -> Self:
-        """Returns a copy whose recall omits the texts in `said`: words that a host stores before the model answers."""
+        """Returns a copy whose recall omits these texts, which a host stores before the model answers."""
         view = copy.copy(self)
         view._operations = self._operations.apart_from(said)
         return view
@@ -136,7 +134,7 @@ class MemoryTools:
         return name in self._by_name
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
-        """Calls a tool; returns its answer, or the error with its remedy, as text for a model."""
+        """Returns the answer, or the error with its remedy, as text for a model."""
         return (await self.answer(name, arguments)).text
 
     async def answer(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
@@ -190,6 +188,6 @@ _ALIASES = {"load_memory": "recall_memory", "preload_memory": "prefetch_memory"}
 
 
 def memory_instructions(tools: Iterable[str] = ()) -> str:
-    """Returns the instruction text for a model that has these memory tools, under these names."""
+    """Returns the instruction text for a model that has these memory tools."""
     lines = [_BY_TOOL[_ALIASES.get(name, name)].format(name) for name in tools]
     return "\n".join([*_READING, *lines])

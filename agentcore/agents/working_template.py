@@ -53,7 +53,7 @@ class FillTemplate(Strict):
 
 
 class WorkingTemplate:
-    """Fields that an agent always has at hand: up to 32 of 2,000 characters; `fields` maps names to descriptions.
+    """Up to 32 fields of 2,000 characters that an agent always has at hand; `fields` maps names to descriptions.
 
     It belongs to the scope's user, namespace, session and task, and is pinned. Concurrent changes are merged.
     """
@@ -89,8 +89,7 @@ class WorkingTemplate:
     async def fill(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """Fills in fields (null or blank empties one); returns all filled fields.
 
-        Keeps stored fields that this template does not have, those of another version. Raises InvalidParams for an
-        unknown field or a value that is too long, Conflict if all retries fail.
+        Keeps stored fields of another version. Raises InvalidParams, or Conflict if all retries fail.
         """
         told = self._checked(values)
         for attempt in range(ATTEMPTS):
@@ -107,7 +106,6 @@ class WorkingTemplate:
         raise Conflict("The template changes faster than it can be filled in: try again.")
 
     def arguments(self) -> type[FillTemplate]:
-        """Returns the arguments of the tool that fills in this template."""
         fields = "; ".join(f"{name}: {meaning}" for name, meaning in self.fields.items())
         return create_model("FillTemplate", __base__=FillTemplate, __doc__=f"{FillTemplate.__doc__} {fields}.")
 
@@ -140,9 +138,8 @@ class WorkingTemplate:
             await self._change(kept.memory_id, kept.version, values)
 
     async def _create(self, values: dict[str, str]) -> None:
-        """Creates the empty memory under an idempotency key, then fills it in unless it was changed before.
-
-        So concurrent calls create one memory. A key whose memory was cleared is followed by the next one.
+        """Creates one memory, also concurrently, by an idempotency key; a key whose memory was cleared is followed
+        by the next.
         """
         while True:
             made = await self._memory.store(

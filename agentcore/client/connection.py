@@ -107,7 +107,7 @@ def result_of(response: httpx.Response, url: str) -> Any:
 
 
 def outcomes_of(response: httpx.Response, url: str, ids: Sequence[int]) -> list[Any]:
-    """Returns for each id of a batch the result or the error. Raises the error of the whole batch."""
+    """Returns for each id the result or the error. Raises the error of the whole batch."""
     answers = _json(response)
     if not isinstance(answers, list):
         raise_for = _outcome(answers if isinstance(answers, dict) else {}, response, url)
@@ -168,10 +168,9 @@ class Credential:
         self.renewable = callable(source)
 
     async def token(self, refused: str | None = None) -> str:
-        """Returns the token; `refused` is the one that the service refused, if any.
+        """Returns the token; `refused` is the one that the service refused.
 
-        Raises AuthenticationFailed for an invalid token, DependencyUnavailable if its source fails or takes too
-        long.
+        Raises AuthenticationFailed, or DependencyUnavailable if its source fails.
         """
         if self._token is not None and self._token != refused:
             return self._token

@@ -17,7 +17,6 @@ from pydantic import ValidationError
 
 from agentcore.client.connection import NOT_SENT, Body, Connection, Credential, Send, TokenSource, outcomes_of
 from agentcore.errors import (
-    AgentCoreError,
     AuthenticationFailed,
     ConfigurationError,
     DependencyUnavailable,
@@ -60,16 +59,14 @@ AnswerT = TypeVar("AnswerT", StoreBatchResult, AddSessionResult)
 
 
 def checked_traceparent(traceparent: str | None) -> str | None:
-    """Returns it. Raises InvalidParams for characters that a header cannot contain; the service ignores other
-    invalid ones.
-    """
+    """Raises InvalidParams for characters that a header cannot contain."""
     if traceparent is not None and not (traceparent.isascii() and traceparent.isprintable()):
         raise InvalidParams("traceparent: holds characters that no header carries")
     return traceparent
 
 
 def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Returns it as JSON. Raises InvalidParams for values without a JSON form."""
+    """Returns it as JSON. Raises InvalidParams."""
     if a2a_context is None:
         return None
     try:
@@ -160,12 +157,7 @@ class Batch:
 def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
     if answer.done():  # its caller was canceled
         return
-    if isinstance(outcome, AgentCoreError):
-        # A copy for each caller: an exception raised twice would collect both tracebacks.
-        own = copy.copy(outcome)
-        own.__cause__ = outcome.__cause__
-        answer.set_exception(own)
-    elif isinstance(outcome, BaseException):
+    if isinstance(outcome, BaseException):
         answer.set_exception(outcome)
     else:
         answer.set_result(outcome)
@@ -174,9 +166,9 @@ def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
 class MemoryClient(MemoryApi):
     """One agent's memory over HTTP. Use it as an async context manager.
 
-    `token` is a JWT, or a callable that returns one, called once more if the service refuses the token. A call is
-    retried only if it cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a
-    search, context or summary is empty, with a warning, if the service does not answer in that time in total.
+    `token` is a JWT, or a callable, called once more if the service refuses its token. A call is retried only if it
+    cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a search, context or
+    summary is empty, with a warning, if the service does not answer in that time in total.
     """
 
     def __init__(
@@ -209,7 +201,7 @@ class MemoryClient(MemoryApi):
 
     @classmethod
     def in_process(cls, app: ASGIApp, token: TokenSource, **options: Any) -> Self:
-        """Returns a client of an application in this process (`create_app(runtime)`), without a socket."""
+        """Returns a client of an application in this process (`create_app(runtime)`)."""
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         return cls("http://in-process", token, transport=transport, **options)
 

@@ -1,4 +1,4 @@
-"""The memory API for synchronous code: methods of `MemoryClient`, run on an event loop in a thread."""
+"""The memory API for synchronous code: a `MemoryClient` on an event loop in a thread."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _LoopThread:
             self._portal = self._stack.enter_context(start_blocking_portal())
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Runs a last call and stops the loop; pending calls raise ClientClosed. Idempotent."""
+        """Runs a last call and stops the loop; pending calls raise ClientClosed."""
         portal, self._portal = self._portal, None
         if portal is not None:
             portal.call(last)
@@ -89,10 +89,7 @@ def _in_event_loop() -> bool:
 
 
 class SyncMemoryClient:
-    """One agent's memory over HTTP, for synchronous code; threads may share one. Use it with `with`.
-
-    `options` are those of `MemoryClient`. Raises RuntimeError on a running event loop.
-    """
+    """A `MemoryClient`, with its options, for synchronous code; threads may share one. Use it with `with`."""
 
     def __init__(self, url: str, token: TokenSource, **options: Any) -> None:
         self._memory = MemoryClient(url, token, **options)
@@ -108,7 +105,6 @@ class SyncMemoryClient:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections and ends the thread; later calls, also of views, raise ClientClosed."""
         self._thread.close(self._memory.close)
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:

@@ -48,10 +48,9 @@ _TOLD = (
 
 
 class MemoryRetriever(BaseRetriever):
-    """A retriever over any `MemoryApi`, within `scope`; `filters` are those of `memory.retrieve`.
+    """A retriever over any `MemoryApi`; `filters` are those of `memory.retrieve`.
 
-    The sync calls require that the memory's event loop, `loop` or the one running at creation, runs in another
-    thread.
+    The sync calls require that `loop`, or the one running at creation, runs in another thread.
     """
 
     memory: MemoryApi = Field(exclude=True, repr=False)
@@ -89,7 +88,6 @@ def memory_tools(
     template: WorkingTemplate | None = None,
     loop: asyncio.AbstractEventLoop | None = None,
 ) -> list[BaseTool]:
-    """Returns the memory tools for a model's `bind_tools` or an agent."""
     answering, own_loop = MemoryTools(memory, scope, tools=tools, template=template), OwnLoop(loop)
     return [_structured_tool(answering, tool, own_loop) for tool in answering.definitions]
 

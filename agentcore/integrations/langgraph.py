@@ -92,11 +92,10 @@ class _Held:
 
 
 class AgentCoreStore(BaseStore):
-    """A store for `compile(store=...)` over any `MemoryApi`, within `scope`.
+    """A store for `compile(store=...)` over any `MemoryApi`; `fields`: paths to index if a put names none.
 
-    `fields` are the paths of a value to index if a put names none. The sync methods require that the memory's event
-    loop, `loop` or the one running at creation, runs in another thread. Over a memory that fails open, reads are
-    empty while it is unavailable; a put always raises.
+    The sync methods require that `loop`, or the one running at creation, runs in another thread. Over a memory that
+    fails open, reads are empty while it is unavailable; a put raises.
     """
 
     supports_ttl = True
@@ -198,10 +197,7 @@ class AgentCoreStore(BaseStore):
         return sorted(matching)[op.offset : op.offset + op.limit]
 
     async def _held(self, namespace: Namespace, key: str) -> list[_Held]:
-        """Returns the memories of one item: several after concurrent first puts, or after an import.
-
-        Sorted by id, so that concurrent callers agree on the first, which is the one to keep.
-        """
+        """Returns the memories of one item: several after concurrent first puts. The first by id is kept."""
         page = await self._memory.list(
             ListParams(session_id=session_of(namespace, key), tags=[tag_of(())], consistent=True, **self._scope)
         )
@@ -289,7 +285,7 @@ def _must_be_json(op: PutOp) -> None:
 
 
 def _items(memories: Iterable[MemoryRecord | MemorySummary]) -> list[_Held]:
-    """Returns the items in memories; skips memories that have an item's tag but no item."""
+    """Skips memories that have an item's tag but no item."""
     items: list[_Held] = []
     for memory in memories:
         kept = item_in(memory.metadata)

@@ -52,7 +52,6 @@ class KeptItem:
 
 
 def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
-    """Returns the item in a memory's metadata; None if there is no valid one."""
     try:
         told = json.loads(metadata[KEPT])
         kept = KeptItem(**{each.name: told[each.name] for each in fields(KeptItem)})
@@ -81,7 +80,7 @@ def lines_of(value: Any, name: str = "") -> list[str]:
 
 
 def tags_of(namespace: Namespace, *, searched: bool) -> list[str]:
-    """Returns one tag for each prefix of the namespace. Raises ValueError if it is too deep."""
+    """Returns one tag for each prefix of the namespace. Raises ValueError."""
     if len(namespace) > DEEPEST:
         raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {DEEPEST} is the most")
     prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
@@ -93,7 +92,6 @@ def tag_of(prefix: Namespace, *, searched: bool = False) -> str:
 
 
 def session_of(namespace: Namespace, key: str) -> str:
-    """Returns the session id of this item's memory, unique to it, for an exact lookup."""
     return _bounded(f"{KEPT}:", f"{_path(namespace)}?{_quoted(key)}")
 
 

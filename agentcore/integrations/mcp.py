@@ -1,4 +1,4 @@
-"""The memory as a Model Context Protocol server: its tools, its memories as resources, one prompt."""
+"""The memory as a Model Context Protocol server."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def memory_server(
     offered: Sequence[str] = ALL_TOOLS,
     template: WorkingTemplate | None = None,
 ) -> Server[Any]:
-    """Creates an MCP server over one agent's memory, or a scope of it, for any transport of the SDK.
+    """Creates an MCP server over one agent's memory, for any transport of the SDK.
 
     Lists the tools in `offered`; a call of another one returns the error for the scope that the token lacks.
     """
@@ -101,7 +101,6 @@ def memory_server(
 
 
 async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> None:
-    """Serves on standard input and output until the input ends."""
     server = memory_server(memory, scope)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
@@ -110,10 +109,7 @@ async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> No
 async def answer(
     memory: MemoryApi, key: bytes, scopes: Collection[str], scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Answers one HTTP message, statelessly, for the agent of `memory`, whose token has these `scopes`.
-
-    `key` is a secret for this caller: it makes a confirmation valid in the next message, in any process.
-    """
+    """Answers one HTTP message, statelessly. `key`: makes a confirmation valid in the next message, in any process."""
     server = memory_server(memory, confirmations=Confirmations(key), offered=tools_within(scopes))
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
     async with manager.run():

@@ -1,4 +1,4 @@
-"""Memory as a session of the OpenAI Agents SDK, each item a memory, and the memory tools as its function tools."""
+"""Memory as a session of the OpenAI Agents SDK, and the memory tools as its function tools."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ OTHER_IMPORTANCE = 0.1
 
 
 class AgentCoreSession(SessionABC):
-    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`, in any process.
+    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, in any process.
 
-    Over a memory that fails open, new items stay pending in this object, in order, until a later call succeeds;
-    removals (`pop_item`, `clear_session`) raise.
+    Over a memory that fails open, new items stay pending in this object, in order, until a later call succeeds.
     """
 
     def __init__(
@@ -65,7 +64,6 @@ class AgentCoreSession(SessionABC):
         self._adding = asyncio.Lock()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Returns the items in order; with a limit (default: that of the settings) only the last ones."""
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
@@ -106,11 +104,7 @@ class AgentCoreSession(SessionABC):
             self._waiting.clear()
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends the conversation: its summary is for other sessions; None if a memory that fails open is
-        unavailable.
-
-        Raises Conflict if the session contains memories outside the scope.
-        """
+        """Ends the conversation with a summary. Raises Conflict if it contains memories outside the scope."""
         return await if_answered(self._memory, "the end of an Agents SDK session", None, self._ended(summarize))
 
     async def _ended(self, summarize: bool) -> EndSessionResult | None:

@@ -24,7 +24,7 @@ from agentcore.errors import (
     NotAuthorised,
     NotFound,
 )
-from agentcore.memory.api import METHODS, MemoryApi
+from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
@@ -122,11 +122,6 @@ async def test_the_named_methods_of_the_specification_work_on_the_client(memory:
     [summary] = await memory.retrieve_memories("green tea", k=3, session_id="monday")
     assert summary.memory_id == stored.memory_id
     assert TEA in await memory.get_relevant_context("green tea", max_tokens=300)
-
-
-async def test_every_method_of_the_contract_is_one_of_the_clients() -> None:
-    async with MemoryClient("http://memory.example", "t.o.k") as client:
-        assert [method.name for method in METHODS if not callable(getattr(client, method.attribute))] == []
 
 
 async def test_the_same_key_stores_once_and_another_body_is_a_conflict(memory: MemoryClient) -> None:

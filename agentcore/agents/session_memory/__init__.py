@@ -1,4 +1,4 @@
-"""Session memory of an agent framework: in this process, in Redis, in the service, or in tiers."""
+"""Session memory of an agent framework."""
 
 from collections.abc import Mapping
 

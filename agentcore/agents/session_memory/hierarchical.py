@@ -41,8 +41,6 @@ Size = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
 class HierarchyConfig(Strict):
-    """Sizes of the tiers, per session."""
-
     working_capacity: Size = Field(10, description="Messages in working memory: the last stored.")
     short_term_capacity: Size = Field(100, description="Messages in short-term memory: the last used.")
     short_term_ttl_seconds: Size = Field(3_600, description="Seconds a message stays in short-term memory.")
@@ -51,7 +49,7 @@ class HierarchyConfig(Strict):
 
 
 class HierarchicalSessionMemory(VerbatimSessionMemory):
-    """Working and short-term memory in this process; important messages also in `long_term`, any session memory.
+    """Two tiers in this process; important messages also in `long_term`, any session memory.
 
     A message that both tiers evicted and that was not important enough is lost.
     """
@@ -98,9 +96,7 @@ class HierarchicalSessionMemory(VerbatimSessionMemory):
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
-        """Scores a message 1 / its better rank: among near messages by words, or in long-term memory, whose scores
-        are not comparable.
-        """
+        """Scores a message 1 / its rank: near by words or in long-term memory, the better of both."""
         asked = options.asking(query)
         near = scored_by_words(matching(self._near(session_id), asked), query)[: asked.limit]
         for tier in (self._working, self._short_term):
@@ -161,7 +157,6 @@ class HierarchicalSessionMemory(VerbatimSessionMemory):
         return bool(newest) and not lies_behind((said_at(newest[0]), session_id), place_of(after))
 
     async def usage(self) -> MemoryUsage:
-        """Counts each message once."""
         tiers = {name: await tier.usage() for name, tier in self._tiers.items()}
         near = [message for held in self._all_near().values() for message in held]
         lasting = tiers.get("long_term")
@@ -205,10 +200,7 @@ class HierarchicalSessionMemory(VerbatimSessionMemory):
 
 
 def _merged(tiers: Iterable[Sequence[SessionMessage]]) -> list[SessionMessage]:
-    """Merges the messages of tiers, each newest first; returns each once, newest first.
-
-    Short-term memory comes last: it has the exact storage order of messages with equal timestamps.
-    """
+    """Merges tiers, newest first; the last one has the exact storage order of equal timestamps."""
     found: dict[str | None, SessionMessage] = {}
     for messages in tiers:
         for message in reversed(messages):

@@ -62,7 +62,7 @@ class Held:
 
 
 class InMemorySessionMemory(VerbatimSessionMemory):
-    """Evicts the least recently used messages of a session, and sessions; listing and counting are no use.
+    """Evicts the least recently used messages and sessions; listing and counting are no use.
 
     `by_use=False`: evicts the message that was stored first. `ttl_seconds` starts when a message is stored.
     """
@@ -140,7 +140,6 @@ class InMemorySessionMemory(VerbatimSessionMemory):
         }
 
     def keep(self, session_id: str, message: SessionMessage, vector: Vectors | None = None) -> SessionMessage:
-        """Stores a completed message; returns the stored one if its id exists."""
         session = self._session(session_id, make=True)
         self._sessions.move_to_end(session_id)
         message_id = message.message_id or ""
@@ -157,7 +156,6 @@ class InMemorySessionMemory(VerbatimSessionMemory):
         return message
 
     def held(self, session_id: str) -> list[SessionMessage]:
-        """Returns all messages of the session, newest first; does not count as use."""
         in_order = sorted(self._session(session_id).values(), key=lambda held: held.place)
         return newest_first(held.message for held in in_order)
 
@@ -193,9 +191,7 @@ MAX_SESSIONS = 100
 
 
 class InMemoryVectorSessionMemory(InMemorySessionMemory):
-    """Searches by the cosine, the score, with every message of the session; a message that cannot be embedded is
-    not stored.
-    """
+    """Searches by the cosine, the score, with every message of the session."""
 
     def __init__(
         self,

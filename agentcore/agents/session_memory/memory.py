@@ -34,26 +34,20 @@ DEFAULT_SUMMARIZE = SummarizeOptions()
 
 @runtime_checkable
 class BasicSessionMemory(Protocol):
-    """The five operations of every session memory, also of one that compresses its messages.
-
-    A session id is any text of up to 1,024 characters. Raises InvalidParams, ValidationError, and
-    DependencyUnavailable.
-    """
+    """The five operations of every session memory, also of one that compresses its messages."""
 
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
-        """Stores a message; returns it as stored. `metadata` may contain its `importance` and `tags`."""
+        """Stores a message; `metadata` may contain its `importance` and `tags`."""
         ...
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        """Returns at most `limit` messages; with a query those that match it."""
-        ...
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]: ...
 
     async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary: ...
 
     async def clear(self, session_id: str) -> int | None:
-        """Deletes the session; returns the number of messages deleted, None if unknown."""
+        """Returns the number of messages deleted, None if unknown."""
         ...
 
     def capabilities(self) -> tuple[Capability, ...]: ...
@@ -67,9 +61,7 @@ class SessionMemory(BasicSessionMemory, Protocol):
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
-    ) -> list[ScoredMessage]:
-        """Returns the best matches, best first."""
-        ...
+    ) -> list[ScoredMessage]: ...
 
     async def clear(self, session_id: str) -> int: ...
 
@@ -78,17 +70,13 @@ class SessionMemory(BasicSessionMemory, Protocol):
     async def sessions(
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """Lists at most 200 sessions, newest message first, after the last listing of a page. An empty list ends it."""
+        """Lists sessions, newest message first, after the last listing of a page."""
         ...
 
-    async def usage(self) -> MemoryUsage:
-        """Returns the size of all sessions, and the limits."""
-        ...
+    async def usage(self) -> MemoryUsage: ...
 
 
 class VerbatimSessionMemory(ABC):
-    """Implements `retrieve` and `summarize` with two other operations."""
-
     @abstractmethod
     async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
         """Returns the newest messages that match all options but the query."""
@@ -122,8 +110,6 @@ DEFAULT_STRATEGY = SlidingWindow()
 
 
 class SessionContext(Strict):
-    """Selected messages in chronological order, after a summary of earlier ones if there is one."""
-
     messages: list[SessionMessage]
     token_count: int = Field(
         description="Total tokens of the messages: content, name and per-message overhead, by `count`."
@@ -140,9 +126,9 @@ async def session_context(
     strategy: SelectionStrategy = DEFAULT_STRATEGY,
     message_tokens: int = 0,
 ) -> SessionContext:
-    """Selects messages from the newest `strategy.looks_at` of the session, at most `max_tokens` tokens.
+    """Selects messages by a strategy, at most `max_tokens` tokens by `count`.
 
-    `count` counts tokens as the model does; `message_tokens` is its overhead per message. Raises InvalidParams.
+    `message_tokens`: overhead of each message in the model's format. Raises InvalidParams.
     """
     if max_tokens < 1 or message_tokens < 0:
         raise InvalidParams("max_tokens needs 1 or more, message_tokens 0 or more")

@@ -35,7 +35,7 @@ SummaryStyle = Literal["brief", "detailed"]
 
 
 class SessionMessage(Strict):
-    """One message of a session. A stored one has an id, a timestamp and an importance."""
+    """One message; a stored one has an id, a timestamp and an importance."""
 
     content: FilledText
     role: Identifier = Field("user", description="user, assistant, agent, system, tool ...")
@@ -67,8 +67,6 @@ class TimeRange(Strict):
 
 
 class RetrieveOptions(Strict):
-    """Filters of messages: all given must match; of the tags any."""
-
     query: Query | None = Field(None, description="What they are about; absent: the newest.")
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_LIMIT)] = Field(
         DEFAULT_LIMIT, description=f"At most; with a query {MAX_SEARCHED} is the most."
@@ -126,7 +124,7 @@ class MemoryUsage(Strict):
 
 
 def completed(message: SessionMessage, metadata: Mapping[str, Any] | None, *, now: datetime) -> SessionMessage:
-    """Returns the message with all defaults filled in; `metadata` may contain `importance` and `tags`."""
+    """Returns the message with all defaults filled in."""
     beside = dict(metadata or {})
     importance = beside.pop("importance", message.importance)
     tags = beside.pop("tags", message.tags)
@@ -155,5 +153,4 @@ def checked_session_id(session_id: str) -> str:
 
 
 def session_key(session_id: str) -> str:
-    """Returns the session id as a unique segment of a key. Raises InvalidParams."""
     return encode_segment(checked_session_id(session_id))

@@ -1,4 +1,4 @@
-"""Session memory in Redis: a sorted set for each session, a TTL, and published events."""
+"""Session memory in Redis."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class SessionEvent(Strict):
 class RedisSessionMemory(VerbatimSessionMemory):
     """Sessions of one agent in a Redis shared by its processes; the caller closes its client.
 
-    A session expires `ttl_seconds` after its last message (0: never) and keeps its `max_messages` newest.
+    A session expires `ttl_seconds` after its last message (0: never).
     """
 
     def __init__(

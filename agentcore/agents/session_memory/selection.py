@@ -41,7 +41,7 @@ def said_at(message: SessionMessage) -> datetime:
 
 
 def newest_first(messages: Iterable[SessionMessage]) -> list[SessionMessage]:
-    """Sorts messages in storage order by timestamp, newest first; of equal ones the later stored first."""
+    """Sorts messages given in storage order; of equal timestamps the later stored comes first."""
     latest_stored_first = list(messages)[::-1]
     return sorted(latest_stored_first, key=said_at, reverse=True)
 
@@ -67,7 +67,7 @@ def said_words(message: SessionMessage) -> frozenset[str]:
 
 
 def scored_by_words(messages: Sequence[SessionMessage], query: str) -> list[ScoredMessage]:
-    """Scores messages by the share of the query's terms that they contain, weighted by idf; omits those without any."""
+    """Scores messages by the share of the query's terms in them, weighted by idf."""
     said = [said_words(message) for message in messages]
     frequencies = Counter(term for each in said for term in each)
     weights = {term: idf(frequencies[term], len(messages)) for term in terms(query)}
@@ -98,10 +98,7 @@ def first_places(newest: Mapping[str, datetime], limit: int, after: Place | None
 
 
 def merged_places(near: Mapping[str, datetime], listed: Sequence[SessionListing], after: Place | None) -> list[Place]:
-    """Merges near sessions with a page of another memory; returns the places after `after`, in order.
-
-    Stops at the page's last place, after which the other memory may list more.
-    """
+    """Merges near sessions with a page of another memory, up to the page's last place, after which it may list more."""
     newest = dict(near)
     for each in listed:
         newest[each.session_id] = max(each.newest, near.get(each.session_id, each.newest))
@@ -119,17 +116,13 @@ USUAL_CHARS: Mapping[SummaryStyle, int] = {"brief": 400, "detailed": 2_000}
 
 
 def summary_of(messages: Sequence[SessionMessage], options: SummarizeOptions) -> SessionSummary:
-    """Returns an extractive summary of messages, given newest first."""
     longest = options.max_length or USUAL_CHARS[options.style]
     text = summed_up(messages, longest, len, named=options.style == "detailed")
     return SessionSummary(content=text, message_count=len(messages), style=options.style)
 
 
 def summed_up(messages: Sequence[SessionMessage], longest: int, measure: Callable[[str], int], *, named: bool) -> str:
-    """Returns the most informative sentences in chronological order, up to `longest` by `measure`.
-
-    Messages are given newest first. If no sentence is usable, it is the newest message, truncated.
-    """
+    """Returns the best sentences of messages, given newest first, up to `longest` by `measure`."""
     sources = [
         Source(
             UUID(int=place),
@@ -192,7 +185,7 @@ class SlidingWindow(Strict):
 
 
 class ImportanceWeighting(Strict):
-    """Selects the newest messages, then the others by importance and recency; skips those that do not fit.
+    """Selects the newest messages, then the others by importance and recency.
 
     The weight of message i of n, 0 being the newest, is its importance + `recency_weight` * (1 - i / n).
     """
@@ -226,7 +219,7 @@ class ImportanceWeighting(Strict):
 
 
 class Summarization(Strict):
-    """Selects the newest messages verbatim, after one message that summarizes all others, if there are any."""
+    """Selects the newest messages, after one message that summarizes the others."""
 
     recent: Count = Field(10, description="Messages that are given as they are, at most.")
     summary_share: Share = Field(0.25, description="The share of the tokens that a summary may take.")

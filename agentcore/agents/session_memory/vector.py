@@ -1,4 +1,4 @@
-"""Session memory in the service: verbatim, or compressed within a token budget (`EndlessSessionMemory`)."""
+"""Session memory in the service, verbatim or compressed."""
 
 from __future__ import annotations
 
@@ -62,10 +62,9 @@ _TICK = timedelta(microseconds=1)
 
 
 class VectorSessionMemory(VerbatimSessionMemory):
-    """An agent's sessions as memories in a namespace of their own, over any `MemoryApi`.
+    """An agent's sessions as memories in a namespace of their own, never deduplicated, merged or superseded.
 
-    Messages are never deduplicated, merged or superseded. `ttl_seconds` starts when a message is stored. Over a
-    memory that fails open, reads are empty; counting and listing raise, since an empty list means the end.
+    Over a memory that fails open, reads are empty; listing raises, since an empty list means the end.
     """
 
     def __init__(self, memory: MemoryApi, *, namespace: str = NAMESPACE, ttl_seconds: int | None = None) -> None:
@@ -193,7 +192,7 @@ class VectorSessionMemory(VerbatimSessionMemory):
         ]
 
     async def _newest_of_each(self, limit: int, after: Place | None) -> dict[str, datetime]:
-        """Returns newest timestamps of `limit` sessions after that place, and of ties with the last one."""
+        """Returns newest timestamps of `limit` sessions, and of ties with the last one."""
         until = {} if after is None else {"before": after[0] + _TICK}
         found: dict[str, datetime] = {}
         seen = set[str]()
@@ -271,15 +270,13 @@ WHOLE_SESSION = "What was said, decided and left open so far?"
 
 
 class CompressedContextProvider(Protocol):
-    """Stores messages and returns a compressed context: any compressing store can implement it."""
+    """Any store that compresses what it keeps."""
 
     async def store_context(
         self, session_id: str, messages: Sequence[SessionMessage], metadata: Mapping[str, Any]
     ) -> None: ...
 
-    async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
-        """Returns the compressed context for the query, in at most `limit` messages."""
-        ...
+    async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]: ...
 
     async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str: ...
 
@@ -333,7 +330,7 @@ class MemoryContextProvider:
 
 
 class EndlessSessionMemory:
-    """The essential operations over a provider: returns compressed context, not the original messages."""
+    """Returns compressed context, not the original messages."""
 
     def __init__(self, provider: CompressedContextProvider) -> None:
         self._provider = provider
