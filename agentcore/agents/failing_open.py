@@ -63,36 +63,27 @@ def must_be_asked(receipt: Receipt) -> None:
         raise NotAsked
 
 
-class Patience:
-    """The seconds that the calls of one step share."""
-
-    def __init__(self, memory: MemoryApi) -> None:
-        seconds = memory.fails_open_after_seconds
-        self._ends = None if seconds is None else asyncio.get_running_loop().time() + seconds
-
-    def left(self) -> float | None:
-        """Returns the seconds left; None if the memory does not fail open."""
-        return None if self._ends is None else max(0.0, self._ends - asyncio.get_running_loop().time())
-
-    def half_of_what_is_left(self) -> float | None:
-        left = self.left()
-        return None if left is None else left / 2
+def deadline(memory: MemoryApi) -> float | None:
+    """Returns the time of the event loop when calls from now on must end; None if the memory does not fail open."""
+    seconds = memory.fails_open_after_seconds
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
 async def if_answered(
-    memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *, within: float | None = None
+    memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *, until: float | None = None
 ) -> AnswerT:
-    """Awaits an answer within the time of a memory that fails open; else logs a warning and returns `otherwise`."""
-    patience = memory.fails_open_after_seconds if within is None else within
-    if patience is None:
+    """Awaits an answer until the deadline of a memory that fails open; else logs a warning, returns `otherwise`."""
+    until = deadline(memory) if until is None else until
+    if until is None:
         return await answer
+    seconds = until - asyncio.get_running_loop().time()
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout_at(until):
             return await answer
-    except NotAsked:
+    except NotAsked:  # logged where it was raised
         return otherwise
     except TimeoutError:
-        reason = f"It did not answer within {round(patience, 2):g} s."
+        reason = f"It did not answer within {max(0.0, round(seconds, 2)):g} s."
     except UNAVAILABLE as failure:
         reason = failure.message
     logger.warning("%s goes without memory: %s", use, reason)

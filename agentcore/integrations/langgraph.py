@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
-from agentcore.agents.failing_open import Patience, if_answered, must_be_asked
+from agentcore.agents.failing_open import deadline, if_answered, must_be_asked
 from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
@@ -132,15 +132,15 @@ class AgentCoreStore(BaseStore):
         return results
 
     async def _read(self, op: Op) -> Result:
-        patience = Patience(self._memory)
+        until = deadline(self._memory)
         match op:
             case GetOp():
                 held = await if_answered(self._memory, "a get of LangGraph's store", [], self._get(op))
-                await self._renew(held if op.refresh_ttl else [], patience)
+                await self._renew(held if op.refresh_ttl else [], until)
                 return held[0].item() if held else None
             case SearchOp():
                 held = await if_answered(self._memory, "a search of LangGraph's store", [], self._search(op))
-                await self._renew(held if op.refresh_ttl else [], patience)
+                await self._renew(held if op.refresh_ttl else [], until)
                 return [each.found() for each in held]
             case ListNamespacesOp():
                 return await if_answered(self._memory, "a list of LangGraph's namespaces", [], self._namespaces(op))
@@ -248,7 +248,7 @@ class AgentCoreStore(BaseStore):
         if items:
             await self._memory.delete(DeleteParams(memory_ids=[each.memory_id for each in items]))
 
-    async def _renew(self, items: Sequence[_Held], patience: Patience) -> None:
+    async def _renew(self, items: Sequence[_Held], until: float | None) -> None:
         now = datetime.now(UTC)
 
         async def renewed(each: _Held) -> None:
@@ -256,9 +256,7 @@ class AgentCoreStore(BaseStore):
                 await self._memory.update(UpdateParams(memory_id=each.memory_id, updates=Updates(renew=True)))
 
         worn = [each for each in items if each.is_worn(now)]
-        await if_answered(
-            self._memory, "a renewal in LangGraph's store", [], _each(renewed, worn), within=patience.left()
-        )
+        await if_answered(self._memory, "a renewal in LangGraph's store", [], _each(renewed, worn), until=until)
 
     def _text(self, op: PutOp) -> str:
         if op.index is False:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from agentcore.agents.ending import end_session
-from agentcore.agents.failing_open import Patience, if_answered
+from agentcore.agents.failing_open import deadline, if_answered
 from agentcore.agents.openai_tools import response_tools
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
@@ -67,12 +67,11 @@ class AgentCoreSession(SessionABC):
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
-        patience = Patience(self._memory)
+        until = deadline(self._memory)
         if self._waiting:
-            await if_answered(
-                self._memory, NEW_ITEMS_WAIT, None, self._add_waiting(), within=patience.half_of_what_is_left()
-            )
-        records = await if_answered(self._memory, "an Agents SDK session", [], self._last(most), within=patience.left())
+            half = None if until is None else (asyncio.get_running_loop().time() + until) / 2
+            await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting(), until=half)
+        records = await if_answered(self._memory, "an Agents SDK session", [], self._last(most), until=until)
         stored = {record.metadata[KEPT].get("key") for record in records}
         # An item may be stored although the response was lost: deduplicate by key.
         waiting = (each for added in self._waiting for each in added if each.metadata[KEPT]["key"] not in stored)

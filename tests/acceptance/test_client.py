@@ -11,7 +11,6 @@ from secrets import token_hex
 from typing import Any
 from uuid import UUID, uuid4
 
-import httpx
 import pytest
 
 from agentcore.auth import mint_token
@@ -42,7 +41,7 @@ from agentcore.memory.params.memories import (
     StoreParams,
 )
 from agentcore.runtime import Runtime
-from agentcore.server import create_app
+from tests.fixtures.memory_faces import FACES
 from tests.fixtures.serving import Serving
 
 WITHOUT_LOGGING = """
@@ -107,11 +106,7 @@ async def test_a_memory_lives_its_whole_life_over_http(memory: MemoryClient) -> 
 
 
 async def test_the_same_life_over_the_application_in_this_process(runtime: Runtime, agent_id: str) -> None:
-    secret = runtime.settings.jwt_secret_key
-    assert secret is not None
-    token = mint_token(secret.get_secret_value(), agent_id, ["memory:read", "memory:write"], 60)
-    transport = httpx.ASGITransport(create_app(runtime))
-    async with MemoryClient("http://in-process", token, transport=transport) as memory:
+    async with FACES["in-process client"](runtime, agent_id) as memory:
         await live_a_little(memory)
         assert (await memory.count(CountParams())).count == 0
 
