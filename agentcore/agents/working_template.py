@@ -81,7 +81,7 @@ class WorkingTemplate:
 
     async def text(self) -> str:
         """Returns the template as Markdown, empty fields with their descriptions."""
-        return self._text(await self.values())
+        return "\n".join(self._lines(await self.values()))
 
     async def prompt(self) -> str:
         return fenced(self._lines(await self.values()))
@@ -101,7 +101,10 @@ class WorkingTemplate:
             others = {name: value for name, value in fields.items() if name not in self.fields}
             # If another process changed it concurrently, retry and merge its fields.
             with suppress(Conflict, NotFound):
-                await self._write(kept, filled | others)
+                if kept is None:
+                    await self._create(filled | others)
+                else:
+                    await self._change(kept.memory_id, kept.version, filled | others)
                 return filled
         raise Conflict("The template changes faster than it can be filled in: try again.")
 
@@ -130,12 +133,6 @@ class WorkingTemplate:
     async def _read(self) -> MemoryRecord | None:
         page = await self._memory.list(ListParams(namespace=self._namespace, descending=False, consistent=True))
         return next(iter(page.memories), None)
-
-    async def _write(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
-        if kept is None:
-            await self._create(values)
-        else:
-            await self._change(kept.memory_id, kept.version, values)
 
     async def _create(self, values: dict[str, str]) -> None:
         """Creates one memory, also concurrently, by an idempotency key; a key whose memory was cleared is followed
@@ -168,9 +165,6 @@ class WorkingTemplate:
 
     def _known(self, fields: Mapping[str, str]) -> dict[str, str]:
         return {name: fields[name] for name in self.fields if fields.get(name)}
-
-    def _text(self, values: Mapping[str, str]) -> str:
-        return "\n".join(self._lines(values))
 
     def _lines(self, values: Mapping[str, str]) -> list[str]:
         return [

@@ -11,14 +11,14 @@ from uuid import UUID
 
 from agentcore.agents.ending import end_session
 from agentcore.agents.failing_open import if_answered
-from agentcore.agents.recordable import searchable
+from agentcore.agents.recordable import holdable, searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definition_of, definitions_of
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import JsonRpcErrorCode, NotFound
 from agentcore.integrations import listed, not_installed, store_all
-from agentcore.limits import MAX_PAGE, MAX_TEXT_CHARS
+from agentcore.limits import MAX_PAGE
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary, MemoryType
 from agentcore.memory.params.memories import DeleteParams, GetParams, RetrieveParams, StoreParams
@@ -240,7 +240,7 @@ def _entry(memory: MemorySummary) -> MemoryEntry:
 def _text(content: types.Content | None) -> str:
     parts = (content.parts if content is not None else None) or []
     said = " ".join(part.text for part in parts if part.text and not part.thought)
-    return said.replace("\x00", " ").strip()[:MAX_TEXT_CHARS]
+    return holdable(said).strip()
 
 
 def _speaking(role: str, author: str | None) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from agentcore.limits import MAX_ID_CHARS, MAX_TEXT_CHARS
+from agentcore.agents.recordable import holdable
+from agentcore.limits import MAX_ID_CHARS
 
 KEPT = "langgraph"
 NOT_SEARCHED = "(not searched)"
@@ -62,7 +63,7 @@ def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
 
 
 def searched_text(lines: Sequence[str]) -> str:
-    said = "\n".join(lines).replace("\x00", " ").encode(errors="replace").decode()[:MAX_TEXT_CHARS]
+    said = holdable("\n".join(lines))
     return said if said.strip() else ""
 
 

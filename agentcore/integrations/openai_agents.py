@@ -12,12 +12,13 @@ from typing import Any, cast
 from agentcore.agents.ending import end_session
 from agentcore.agents.failing_open import deadline, if_answered
 from agentcore.agents.openai_tools import response_tools
+from agentcore.agents.recordable import holdable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
 from agentcore.agents.working_template import PLACEHOLDER_CONTENT, WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
 from agentcore.integrations import listed, not_installed, store_all
-from agentcore.limits import MAX_BATCH_ITEMS, MAX_PAGE, MAX_TEXT_CHARS
+from agentcore.limits import MAX_BATCH_ITEMS, MAX_PAGE
 from agentcore.memory.api import UNAVAILABLE, MemoryApi
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.memories import DeleteParams, StoreParams
@@ -202,7 +203,7 @@ def _speaker(item: Mapping[str, Any]) -> str:
 
 def _said(item: Mapping[str, Any]) -> str:
     said = " ".join(_texts(item.get("content") or "")) if "role" in item else ""
-    return said.replace("\x00", " ").encode(errors="replace").decode().strip()[:MAX_TEXT_CHARS]
+    return holdable(said).strip()
 
 
 def _texts(content: Any) -> Iterable[str]:

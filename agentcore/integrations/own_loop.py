@@ -70,11 +70,7 @@ def memory_in_thread(
         retriever = MemoryRetriever(memory=memory, loop=loop)
     """
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as memory:
-        yield memory, portal.call(_this_loop)
-
-
-async def _this_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.get_running_loop()
+        yield memory, portal.call(asyncio.get_running_loop)
 
 
 def _running() -> asyncio.AbstractEventLoop | None:
