@@ -239,9 +239,7 @@ class AgentMemory:
         return stored
 
     async def note(self, text: str, task_id: str, *, importance: float | None = None) -> StoreResult | None:
-        """Stores a note in the task's working memory; one of the conversation ends with it below an importance of
-        0.7.
-        """
+        """Stores a note in the task's working memory."""
         turn = self._turn()
         if (turn is not None and not turn.remembers) or not searchable(text):
             return None
@@ -269,7 +267,6 @@ class AgentMemory:
 
     async def complete_task(self, task_id: str) -> int:
         """Ends a task; returns the number of memories cleared."""
-
         done = await self._in_time("complete_task", None, self.api.complete_task(CompleteTaskParams(task_id=task_id)))
         return 0 if done is None else done.cleared_count
 

@@ -187,7 +187,7 @@ class InMemorySessionMemory(VerbatimSessionMemory):
 
 
 # A vector of 384 dimensions takes 1.5 KB: all sessions full is about 150 MB.
-MAX_SESSIONS = 100
+MAX_VECTOR_SESSIONS = 100
 
 
 class InMemoryVectorSessionMemory(InMemorySessionMemory):
@@ -199,7 +199,7 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
         *,
         least_similarity: float = LEAST_SIMILARITY,
         max_messages: int = MAX_MESSAGES,
-        max_sessions: int = MAX_SESSIONS,
+        max_sessions: int = MAX_VECTOR_SESSIONS,
         ttl_seconds: int = 0,
         by_use: bool = True,
         now: Callable[[], datetime] = utc_now,
