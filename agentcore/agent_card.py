@@ -1,7 +1,4 @@
-"""The agent card: describes the service to other agents, in the A2A protocol's format.
-
-The methods are the service's own, not A2A's messages, so the card names its own binding.
-"""
+"""The A2A agent card of the service. It names the service's own binding, since A2A's messages are not supported."""
 
 from __future__ import annotations
 
@@ -16,28 +13,24 @@ _JSON = "application/json"
 _SKILLS = (
     (
         "remember",
-        "Remember",
         "Store interactions and facts, one by one or a whole conversation.",
         ["memory", "store"],
         "memory.store, memory.store_batch, memory.add_session",
     ),
     (
         "recall",
-        "Recall",
         "Find what matters for a query, or a context for a prompt within a token budget.",
         ["memory", "search", "context"],
         "memory.retrieve, memory.get_context",
     ),
     (
         "correct",
-        "Correct",
         "Change a memory and keep what it was; take a change back.",
         ["memory", "history"],
         "memory.update, memory.history, memory.revert",
     ),
     (
         "forget",
-        "Forget",
         "Delete, prune with a dry run, restore what was archived.",
         ["memory", "forgetting"],
         "memory.delete, memory.prune, memory.restore",
@@ -46,6 +39,7 @@ _SKILLS = (
 
 
 def agent_card(url: str, version: str) -> dict[str, Any]:
+    """Returns the card of a service at `url`; callers need their own token."""
     return {
         "name": "AgentCore Memory",
         "description": "The lasting memory of an agent: whoever calls with a JWT acts on the memory of the "
@@ -79,7 +73,7 @@ def agent_card(url: str, version: str) -> dict[str, Any]:
         "defaultInputModes": [_JSON],
         "defaultOutputModes": [_JSON],
         "skills": [
-            {"id": name, "name": title, "description": said, "tags": tags, "examples": [methods]}
-            for name, title, said, tags, methods in _SKILLS
+            {"id": name, "name": name.title(), "description": said, "tags": tags, "examples": [methods]}
+            for name, said, tags, methods in _SKILLS
         ],
     }

@@ -1,12 +1,11 @@
-"""An A2A agent that remembers across conversations: what it is told it keeps, what it is asked it looks up.
+"""An A2A agent that remembers across conversations, without a language model.
 
-Its memory is its own, by its token for the memory service. Who calls it has another kind of token: one made
-for this agent alone, with this agent's own secret, which opens no memory; each caller is a user in its
-memory. No language model: the answer is the memory that fits best. With the service running:
+Its own token opens its memory. Callers have tokens that this agent made, which open no memory; each caller is a
+user in its memory. With the service running:
 
     export LIBRARIAN_SECRET=$(openssl rand -hex 32)
     export AGENTCORE_TOKEN=$(agentcore token --agent librarian)
-    python examples/a2a_agent.py --token-for planner    # what planner calls it with
+    python examples/a2a_agent.py --token-for planner    # the token of planner
     python examples/a2a_agent.py --port 9000
 """
 
@@ -54,13 +53,13 @@ from agentcore.params import RetrieveParams, StoreParams
 from agentcore.server import bound
 
 NAME = "librarian"
-# Made by this agent for calls of this agent: a token made for anything else is none, however it is signed.
+# Only tokens that this agent made for its own calls are valid.
 RULES = TokenRules("HS256", issuer=NAME, audience=NAME)
 CALLER_SECONDS = 24 * 3_600
 
 
 class Librarian(AgentExecutor):
-    """Keeps statements, answers questions from what it keeps; a goodbye ends the conversation."""
+    """Stores statements, answers questions from memory; a goodbye ends the conversation."""
 
     def __init__(self, memory: MemoryClient) -> None:
         self._memory = memory
@@ -69,7 +68,7 @@ class Librarian(AgentExecutor):
         caller = context.call_context.user.user_name
         memory = self._memory.traced(
             traceparent=context.call_context.state["headers"].get("traceparent"),
-            # What the caller tells of itself is kept too; who it is, its token says.
+            # Stored with the memory; the token identifies the caller.
             a2a_context={
                 **context.metadata.get(A2A_CONTEXT, {}),
                 "source_agent": caller,
@@ -95,7 +94,7 @@ class Librarian(AgentExecutor):
 
 
 class Callers(AuthenticationBackend):
-    """Who calls: the subject of a JWT that was made for this agent."""
+    """Authenticates a caller by a JWT that was made for this agent."""
 
     def __init__(self, verifier: TokenVerifier) -> None:
         self._verifier = verifier
@@ -150,7 +149,6 @@ def card(url: str) -> AgentCard:
 
 
 def application(url: str, memory: MemoryClient, verifier: TokenVerifier) -> Starlette:
-    """The agent: its card for everyone, its messages for callers with a token."""
     handler = DefaultRequestHandler(Librarian(memory), InMemoryTaskStore(), card(url))
     return Starlette(
         routes=[*create_agent_card_routes(card(url)), *create_jsonrpc_routes(handler, "/")],
@@ -159,7 +157,7 @@ def application(url: str, memory: MemoryClient, verifier: TokenVerifier) -> Star
 
 
 def own_secret() -> str:
-    """What signs the callers' tokens; the memory service's secret is not for agents."""
+    """Returns the secret that signs the callers' tokens."""
     secret = os.environ.get("LIBRARIAN_SECRET")
     if secret is None:
         raise SystemExit("Set LIBRARIAN_SECRET: openssl rand -hex 32 makes one.")
@@ -167,7 +165,6 @@ def own_secret() -> str:
 
 
 def token_for(caller: str) -> str:
-    """A token that calls this agent for a day, and does nothing else anywhere."""
     return mint_token(own_secret(), caller, (), CALLER_SECONDS, issuer=RULES.issuer, audience=RULES.audience)
 
 

@@ -1,11 +1,8 @@
-"""An agent that calls the librarian of a2a_agent.py; each run is a new conversation, of all that it says.
+"""An agent that calls the librarian of a2a_agent.py; each run is a new conversation.
 
-It calls with a JWT that the librarian made for it. Its own memory's token it gives to nobody: who has it has
-the memory.
-
-    export LIBRARIAN_TOKEN=$(python examples/a2a_agent.py --token-for planner)
-    python examples/a2a_caller.py http://127.0.0.1:9000 "I love African Grey parrots"
-    python examples/a2a_caller.py http://127.0.0.1:9000 "What bird did I like?"
+export LIBRARIAN_TOKEN=$(python examples/a2a_agent.py --token-for planner)
+python examples/a2a_caller.py http://127.0.0.1:9000 "I love African Grey parrots"
+python examples/a2a_caller.py http://127.0.0.1:9000 "What bird did I like?"
 """
 
 from __future__ import annotations
@@ -26,7 +23,6 @@ from agentcore.agent_card import A2A_CONTEXT
 
 
 async def ask(url: str, token: str, texts: Sequence[str]) -> str:
-    """What the agent at `url` answers, line by line."""
     headers = {"Authorization": f"Bearer {token}", HTTP_EXTENSION_HEADER: A2A_CONTEXT}
     async with httpx.AsyncClient(headers=headers) as http:
         agent = await create_client(url, ClientConfig(streaming=False, httpx_client=http))

@@ -1,7 +1,7 @@
-"""An agent that remembers from one conversation to the next. It needs no key: its model is a few lines.
+"""An agent that remembers from one conversation to the next, with a scripted model.
 
-Usage: agent.py "I love African Grey parrots"      and, in another process: agent.py "What bird did I like?"
-With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+Usage: agent.py "I love African Grey parrots" and, in another process: agent.py "What bird did I like?" With
+AGENTCORE_TOKEN set it uses the service at AGENTCORE_URL, else a memory in this process.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ QUOTED = re.compile(r"^\d+\. (?:User: )?(.*?)(?: Agent: .*)?$", re.MULTILINE)
 
 
 class Assistant(MemoryEnabledAgent):
-    """Everything that makes it remember is its base class."""
-
     async def process_query(self, query: str, task_id: str) -> str:
         return scripted_model(self.prompt(query), query)
 
 
 def scripted_model(prompt: str, query: str) -> str:
-    """Stands where yours asks a model: a question is answered with what is quoted and fits it best."""
+    """Replaces your model: answers a question with the best line of the context."""
     if not query.endswith("?"):
         return "Noted."
     quoted = [line for line in QUOTED.findall(prompt) if not line.endswith("?")]

@@ -1,7 +1,7 @@
-"""A google-adk agent that remembers from one session to the next. It needs no key: its model is a few lines.
+"""A google-adk agent that remembers from one session to the next, with a scripted model.
 
-Usage: google_adk_agent.py "I love African Grey parrots"  and, in another process: ... "What bird did I like?"
-With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+Usage: google_adk_agent.py "I love African Grey parrots" and, in another process: ... "What bird did I like?" With
+AGENTCORE_TOKEN set it uses the service at AGENTCORE_URL, else a memory in this process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ QUOTED = re.compile(r"^user: (.*[^?])$", re.MULTILINE)
 
 
 class ScriptedModel(BaseLlm):
-    """Stands where yours is: a question is answered with the first that ADK quotes from memory, the best."""
+    """Replaces your model: answers a question with the first line that ADK quotes from memory."""
 
     async def generate_content_async(
         self, llm_request: LlmRequest, stream: bool = False
@@ -45,7 +45,7 @@ class ScriptedModel(BaseLlm):
 
 
 async def keep(callback_context: CallbackContext) -> None:
-    """After each turn; what was kept before is not kept again."""
+    """Stores each turn once."""
     await callback_context.add_session_to_memory()
 
 

@@ -1,7 +1,7 @@
-"""A LangChain chain that remembers from one run to the next. It needs no key: its model is a few lines.
+"""A LangChain chain that remembers from one run to the next, with a scripted model.
 
-Usage: langchain_agent.py "I love African Grey parrots"   and, in another process: ... "What bird did I like?"
-With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+Usage: langchain_agent.py "I love African Grey parrots" and, in another process: ... "What bird did I like?" With
+AGENTCORE_TOKEN set it uses the service at AGENTCORE_URL, else a memory in this process.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.integrations.langchain import MemoryRetriever, memory_tools
 from agentcore.memory.contexts.fencing import fenced
 
-# What memory holds is data in the user's turn, never a system message.
+# Text from memory is data in the user's turn, never a system message.
 PROMPT = ChatPromptTemplate([("user", "{known}\n\n{said}")])
 
 
 def scripted_model(prompt: PromptValue) -> AIMessage:
-    """Stands where yours is: a question is answered with what fits best; what it is told, a tool saves."""
+    """Replaces your model: answers a question with the best line; saves a statement with a tool."""
     told, _, user = prompt.to_string().rpartition("\n\n")
     if not user.endswith("?"):
         call = {"name": "save_memory", "args": {"content": user}, "id": "call-1", "type": "tool_call"}
         return AIMessage("Noted.", tool_calls=[call])
-    known = told.splitlines()[2:-1]  # between the fence's marks, below its notice
+    known = told.splitlines()[2:-1]  # between the fence's marks
     return AIMessage(f"You told me: {known[0]}" if known else "I do not know.")
 
 

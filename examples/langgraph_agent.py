@@ -1,7 +1,7 @@
-"""A LangGraph graph that remembers from one thread to the next. It needs no key: its model is a few lines.
+"""A LangGraph graph that remembers from one thread to the next, with a scripted model.
 
-Usage: langgraph_agent.py "I love African Grey parrots"   and, in another process: ... "What bird did I like?"
-With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+Usage: langgraph_agent.py "I love African Grey parrots" and, in another process: ... "What bird did I like?" With
+AGENTCORE_TOKEN set it uses the service at AGENTCORE_URL, else a memory in this process.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from agentcore.integrations.langgraph import AgentCoreStore
 
 @dataclass
 class Asker:
-    """Who asks: from your own sign-in, never from the model."""
+    """The user: from your own sign-in, never from the model."""
 
     user_id: str
 
 
 async def answer(state: MessagesState, runtime: Runtime[Asker]) -> dict[str, Any]:
-    """Stands where yours asks a model: what it is told it keeps, a question it answers from that."""
+    """Replaces your model: stores statements, answers questions from the store."""
     store, said = get_store(), str(state["messages"][-1].content)
     mine = ("memories", runtime.context.user_id)
     if not said.endswith("?"):

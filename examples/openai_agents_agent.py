@@ -1,7 +1,7 @@
-"""An agent of the OpenAI Agents SDK that remembers. It needs no key: its model is a few lines.
+"""An agent of the OpenAI Agents SDK that remembers, with a scripted model.
 
-Usage: openai_agents_agent.py "I love African Grey parrots"  and, in another process: "What bird did I like?"
-With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process.
+Usage: openai_agents_agent.py "I love African Grey parrots" and, in another process: "What bird did I like?" With
+AGENTCORE_TOKEN set it uses the service at AGENTCORE_URL, else a memory in this process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from agentcore.integrations.openai_agents import AgentCoreSession, memory_tools
 
 
 class ScriptedModel(Model):
-    """Stands where yours is: it saves what it is told, recalls what it is asked, and says what it finds."""
+    """Replaces your model: saves statements, recalls for questions, and answers with the result."""
 
     async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> ModelResponse:
         last = input[-1]

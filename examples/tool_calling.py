@@ -1,8 +1,8 @@
-"""A model that calls the memory tools itself, in OpenAI's form. It needs no key: the model is scripted.
+"""A model that calls the memory tools itself, in OpenAI's format; the model is scripted.
 
-With AGENTCORE_TOKEN set it asks the service at AGENTCORE_URL, else it opens a memory in this process. Put
-`(await client.chat.completions.create(model=..., messages=messages, tools=tools)).choices[0].message` of the
-`openai` package where `scripted_model` is called, and it is the real thing.
+With AGENTCORE_TOKEN set it uses the service at AGENTCORE_URL, else a memory in this process. For a real model
+replace `scripted_model` by `(await client.chat.completions.create(model=..., messages=messages,
+tools=tools)).choices[0].message` of the `openai` package.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ BUDGET = "The budget for the Hawaii trip is 10,000 dollars."
 
 
 def scripted_model(messages: list[dict[str, Any]], tools: list[Any]) -> dict[str, Any]:
-    """Stands where yours asks a model: it saves the budget, recalls it, and answers with what it is told."""
+    """Replaces your model: saves the budget, recalls it, and answers with the result."""
     last = messages[-1]
     if last["role"] == "tool":
         memories = json.loads(last["content"]).get("memories")
         return {"role": "assistant", "content": memories[0]["content"] if memories else "Saved."}
-    words = last["content"].rpartition(CLOSING)[2].strip()  # below what memory holds for them
+    words = last["content"].rpartition(CLOSING)[2].strip()  # below the context
     name, argument = ("recall_memory", "query") if words.endswith("?") else ("save_memory", "content")
     function = {"name": name, "arguments": json.dumps({argument: words})}
     return {
@@ -39,7 +39,7 @@ def scripted_model(messages: list[dict[str, Any]], tools: list[Any]) -> dict[str
 
 
 async def conversation(memory: MemoryApi, words: str) -> str:
-    """One conversation: memory's block once at its start, then the model until it calls no tool."""
+    """Prefetches memory once, then calls the model until it calls no tool."""
     tools = MemoryTools(memory)
     messages = await with_memory(
         memory, [{"role": "system", "content": memory_instructions(USUAL_TOOLS)}, {"role": "user", "content": words}]

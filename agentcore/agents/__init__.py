@@ -1,1 +1,1 @@
-"""Memory for agents: tools for the model, prefetch for the first turn, and a base class to subclass."""
+"""Memory for agents."""

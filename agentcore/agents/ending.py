@@ -1,4 +1,4 @@
-"""Ends a conversation: promotes or clears its working memory and stores its summary."""
+"""Ends a conversation."""
 
 from __future__ import annotations
 
@@ -20,10 +20,7 @@ OTHERS_SPEAK = (
 async def end_session(
     memory: MemoryApi, session_id: str, scope: MemoryScope | None = None, *, summarize: bool = True
 ) -> EndSessionResult:
-    """Ends a session and returns the result of `memory.end_session`.
-
-    Raises Conflict if the session contains memories outside the scope.
-    """
+    """Ends a session. Raises Conflict if it contains memories outside the scope."""
     scope = scope or MemoryScope()
     filters = scope.filters()
     if filters:

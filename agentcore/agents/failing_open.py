@@ -1,4 +1,4 @@
-"""A wrapper that makes any memory fail open: reads return empty results while the memory is unavailable."""
+"""Memory that fails open: reads return empty results while it is unavailable."""
 
 from __future__ import annotations
 
@@ -49,59 +49,41 @@ class _FailingOpen(MemoryApi):
 
 
 def failing_open(memory: MemoryApi, *, timeout_seconds: float = 30.0) -> MemoryApi:
-    """Wraps a memory so that it fails open, like `fail_open` of a client.
-
-    A search, context or summary that fails or exceeds `timeout_seconds` is empty, with a warning and a
-    receipt that says so. Writes, invalid params and refused tokens still raise.
-    """
+    """Wraps a memory so that searches, contexts and summaries fail open."""
     return _FailingOpen(memory, timeout_seconds)
 
 
 class NotAsked(DependencyUnavailable):
-    """Memory is unavailable: the result is empty because no search was made."""
+    """An empty result of a memory that failed open."""
 
 
 def must_be_asked(receipt: Receipt) -> None:
-    """Raises NotAsked for the empty result of a memory that failed open: it does not mean "no match"."""
+    """Raises NotAsked for an empty result that does not mean "no match"."""
     if was_not_asked(receipt):
         raise NotAsked
 
 
-class Patience:
-    """Time budget of one step, shared by its calls to a memory that fails open; starts when created."""
-
-    def __init__(self, memory: MemoryApi) -> None:
-        seconds = memory.fails_open_after_seconds
-        self._ends = None if seconds is None else asyncio.get_running_loop().time() + seconds
-
-    def left(self) -> float | None:
-        """Returns the seconds left, at least 0; None if the memory does not fail open."""
-        return None if self._ends is None else max(0.0, self._ends - asyncio.get_running_loop().time())
-
-    def half_of_what_is_left(self) -> float | None:
-        """Returns half of the remaining seconds, for a call that another call follows."""
-        left = self.left()
-        return None if left is None else left / 2
+def deadline(memory: MemoryApi) -> float | None:
+    """Returns the time of the event loop when calls from now on must end; None if the memory does not fail open."""
+    seconds = memory.fails_open_after_seconds
+    return None if seconds is None else asyncio.get_running_loop().time() + seconds
 
 
 async def if_answered(
-    memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *, within: float | None = None
+    memory: MemoryApi, use: str, otherwise: AnswerT, answer: Awaitable[AnswerT], *, until: float | None = None
 ) -> AnswerT:
-    """Awaits an answer of several calls; returns `otherwise` if a memory that fails open is unavailable.
-
-    All calls share one timeout: the memory's own, or `within` seconds. Logs one warning that names the `use`;
-    a NotAsked was logged where it was raised.
-    """
-    patience = memory.fails_open_after_seconds if within is None else within
-    if patience is None:
+    """Awaits an answer until the deadline of a memory that fails open; else logs a warning, returns `otherwise`."""
+    until = deadline(memory) if until is None else until
+    if until is None:
         return await answer
+    seconds = until - asyncio.get_running_loop().time()
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout_at(until):
             return await answer
-    except NotAsked:
+    except NotAsked:  # logged where it was raised
         return otherwise
     except TimeoutError:
-        reason = f"It did not answer within {round(patience, 2):g} s."
+        reason = f"It did not answer within {max(0.0, round(seconds, 2)):g} s."
     except UNAVAILABLE as failure:
         reason = failure.message
     logger.warning("%s goes without memory: %s", use, reason)

@@ -53,7 +53,7 @@ from agentcore.memory.params.sessions import EndSessionResult
 
 @dataclass(frozen=True)
 class Storing:
-    """A store of an interaction of a turn; retries send it unchanged: a key is valid for one request."""
+    """A store of a turn; retries send it unchanged, since a key is valid for one request."""
 
     interaction: Interaction
     task_id: str | None
@@ -62,16 +62,9 @@ class Storing:
 
 @dataclass
 class AgentTurn:
-    """Input, context, output and stored result of one turn.
+    """One turn. `within`: the turn of another agent that called this one.
 
-    - `owner`: the memory it uses; `within`: the turn of another agent that called this one.
-    - `history`: earlier turns of the conversation.
-    - `context`: None until retrieved; its line n quotes memory `memory_ids[n - 1]`; `receipt` explains the
-      search.
-    - `memory_id`: None until stored; `answers`: responses stored under other queries.
-    - `problems`: failures of memory; `refused`: its refusal of the token.
-    - `patience_seconds`: remaining time that an unavailable memory may delay the turn.
-    - `ends`: only the store remains.
+    Line n of `context` quotes memory `memory_ids[n - 1]`. `answers`: responses stored under other queries.
     """
 
     owner: object
@@ -100,27 +93,13 @@ class AgentTurn:
     patience_seconds: float = math.inf
     ends: bool = False
 
-    def stored_as_answered(self) -> StoreResult | None:
-        """Returns the result of storing the response in the turn's task under another query, if any.
 
-        None if actions or an outcome were recorded: they are stored with the turn's own query only.
-        """
-        whole = not self.actions and self.outcome is None
-        return self.answers.get(self.response) if whole and self.response else None
-
-    def holds(self, query: str, task_id: str | None) -> bool:
-        """Whether this is the turn's own query, in its own task."""
-        return (query, task_id) == (self.query, self.task_id)
-
-
-# An agent may run several turns concurrently: each belongs to the asyncio task that runs it. Why no argument
-# carries it: docs/decisions/0034.
+# An agent may run several turns concurrently, each in its own asyncio task (docs/decisions/0034).
 _CURRENT: ContextVar[AgentTurn | None] = ContextVar("agentcore_turn", default=None)
 
 
 @contextmanager
 def running(turn: AgentTurn) -> Iterator[None]:
-    """Makes the turn current in this asyncio task until the block ends."""
     turn.within = _CURRENT.get()
     token = _CURRENT.set(turn)
     try:
@@ -130,7 +109,7 @@ def running(turn: AgentTurn) -> Iterator[None]:
 
 
 def running_turn(owner: object) -> AgentTurn | None:
-    """Returns the innermost running turn of this memory; None if only turns of other agents run."""
+    """Returns the innermost running turn of this memory."""
     turn = _CURRENT.get()
     while turn is not None and turn.owner is not owner:
         turn = turn.within
@@ -154,10 +133,9 @@ logger = logging.getLogger(__name__)
 
 
 class AgentMemory:
-    """The memory of one agent. Reads and writes fail open with a warning.
+    """The memory of one agent, which fails open with a warning; `api` is the memory without this behavior.
 
-    Errors of the caller (params, token, scope) raise the classes of `agentcore.errors`. Stores within a turn
-    never raise, so that its answer is not lost. `api` is the underlying memory, without this behavior.
+    Errors of the caller (params, token, scope) raise, except for stores within a turn.
     """
 
     def __init__(self, api: MemoryApi, settings: AgentSettings, session_id: str | None = None) -> None:
@@ -168,17 +146,15 @@ class AgentMemory:
     async def get_relevant_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
     ) -> str:
-        """Returns a context for the prompt, the task's working memory first; empty if memory is unavailable.
-
-        For the query of the running turn it returns the turn's own context, without a second search.
-        """
+        """Returns a context; for the query of the running turn without a second search."""
         turn = self._turn()
-        own = turn is not None and turn.holds(query, task_id) and max_tokens is None and not options
+        own = turn is not None and (query, task_id) == (turn.query, turn.task_id) and not (max_tokens or options)
         if turn is None or not (turn.recalls and own):
-            return _context(await self.get_context(query, task_id, max_tokens, **options))
+            built = await self.get_context(query, task_id, max_tokens, **options)
+            return "" if built is None else built.context
         if turn.context is None:
             built = await self.get_context(query, task_id, history=list(turn.history))
-            turn.context = _context(built)
+            turn.context = "" if built is None else built.context
             if built is not None:
                 turn.memory_ids, turn.receipt = tuple(built.memory_ids), built.receipt
         return turn.context
@@ -186,10 +162,7 @@ class AgentMemory:
     async def get_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
     ) -> GetContextResult | None:
-        """Returns the context with its metadata: line n quotes memory `memory_ids[n - 1]`.
-
-        Always searches. None if memory is unavailable, recall is off for the turn, or the query is blank.
-        """
+        """Searches, with metadata; None if memory is unavailable or not to be searched."""
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return None
@@ -207,7 +180,7 @@ class AgentMemory:
         )
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
-        """Returns the `k` best memories, best first; empty if memory is unavailable."""
+        """Returns the best memories, best first; empty if memory is unavailable."""
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return ()
@@ -225,10 +198,7 @@ class AgentMemory:
         outcome: Any = None,
         **options: Any,
     ) -> StoreResult | None:
-        """Stores an interaction, at most once in a turn; returns None if it was not stored.
-
-        Values that memory cannot store are converted or truncated. `options` are those of `memory.store`.
-        """
+        """Stores an interaction, at most once in a turn; None if it was not stored."""
         turn = self._turn()
         if turn is None:
             return await self._stored(_interaction(query, response, actions, outcome), task_id, options)
@@ -243,8 +213,8 @@ class AgentMemory:
     async def _stored_beside(
         self, turn: AgentTurn, other: Interaction, task_id: str | None, options: Mapping[str, Any]
     ) -> StoreResult | None:
-        """Stores an interaction under another query; its answer is then not stored again with the turn."""
-        key = _key_within(turn, other)
+        content = json.dumps(other.model_dump(mode="json"), sort_keys=True)
+        key = f"{_key(turn)}:{hashlib.sha256(content.encode()).hexdigest()[:16]}"
         stored = await self._attempted(turn, Storing(other, task_id, {"idempotency_key": key, **options}))
         in_its_task = task_id in (None, turn.task_id)
         if in_its_task and stored is not None and stored.success and other.response is not None:
@@ -252,26 +222,24 @@ class AgentMemory:
         return stored
 
     async def store_turn(self, turn: AgentTurn) -> StoreResult | None:
-        """Stores the turn's own interaction unless it is stored; retries once a store that got no answer."""
+        """Stores the turn; sends a store that got no answer once more."""
         if turn.stored or not turn.remembers or turn.refused is not None:
             return None
-        if (answered := turn.stored_as_answered()) is not None:
-            turn.stored, turn.memory_id = True, answered.memory_id
-            return answered
-        if turn.storing is None:
-            own = _interaction(turn.query, turn.response, turn.actions, turn.outcome, turn)
-            turn.storing = Storing(own, turn.task_id, {"idempotency_key": _key(turn), "session_id": turn.session_id})
-        stored = await self._attempted(turn, turn.storing)
+        stored = None
+        if turn.response and not turn.actions and turn.outcome is None:
+            stored = turn.answers.get(turn.response)
+        if stored is None:
+            if turn.storing is None:
+                own = _interaction(turn.query, turn.response, turn.actions, turn.outcome, turn)
+                options = {"idempotency_key": _key(turn), "session_id": turn.session_id}
+                turn.storing = Storing(own, turn.task_id, options)
+            stored = await self._attempted(turn, turn.storing)
         if stored is not None:
             turn.stored, turn.memory_id = True, stored.memory_id
         return stored
 
     async def note(self, text: str, task_id: str, *, importance: float | None = None) -> StoreResult | None:
-        """Stores a note in the task's working memory, which `complete_task` clears.
-
-        A note of the conversation itself (no other task) ends with it; at an importance of 0.7 or more it is
-        kept.
-        """
+        """Stores a note in the task's working memory."""
         turn = self._turn()
         if (turn is not None and not turn.remembers) or not searchable(text):
             return None
@@ -298,24 +266,17 @@ class AgentMemory:
         )
 
     async def complete_task(self, task_id: str) -> int:
-        """Ends a task: clears its working memory, keeps other memories; returns the number cleared."""
-
-        async def completed() -> int:
-            return (await self.api.complete_task(CompleteTaskParams(task_id=task_id))).cleared_count
-
-        return await self._in_time("complete_task", 0, completed())
+        """Ends a task; returns the number of memories cleared."""
+        done = await self._in_time("complete_task", None, self.api.complete_task(CompleteTaskParams(task_id=task_id)))
+        return 0 if done is None else done.cleared_count
 
     async def end_session(self, session_id: str, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends a conversation: promotes or clears its notes and summarizes it; None if memory is unavailable.
-
-        Raises Conflict if the session contains memories of users outside the scope.
-        """
+        """Ends a conversation. Raises Conflict if it contains memories outside the scope."""
         return await self._in_time(
             "end_session", None, end_session(self.api, session_id, self._settings.scope, summarize=summarize)
         )
 
     async def template_prompt(self, template: WorkingTemplate) -> str:
-        """Returns the working template, fenced as data; empty if memory is unavailable."""
         return await self._in_time("template", "", template.prompt())
 
     async def _stored(
@@ -379,10 +340,6 @@ def _told(failure: BaseException) -> str:
     return type(failure).__name__
 
 
-def _context(built: GetContextResult | None) -> str:
-    return "" if built is None else built.context
-
-
 def _given(**values: Any) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
@@ -403,11 +360,6 @@ def _key(turn: AgentTurn) -> str:
     return f"turn:{turn.turn_id}"
 
 
-def _key_within(turn: AgentTurn, other: Interaction) -> str:
-    said = json.dumps(other.model_dump(mode="json"), sort_keys=True)
-    return f"{_key(turn)}:{hashlib.sha256(said.encode()).hexdigest()[:16]}"
-
-
 # Number of latest messages that may complete a vague query.
 MOST_SAID = 6
 
@@ -415,11 +367,9 @@ MOST_SAID = 6
 class MemoryEnabledAgent(ABC):
     """An agent with memory: retrieves context before it processes a query, stores the interaction after it.
 
-    One object is one conversation; `end`, or the end of an `async with`, ends it. Several may share a memory.
-    `run` drives a turn. A `process_query` that gets its context and stores its interaction itself may also be
-    called directly, and is stored once either way. If memory is unavailable, the context is empty and a
-    warning is logged. A failed store never loses an answer; if the token was refused, the next `run` raises
-    that error. With `settings.template` the agent has a working template, `self.template`.
+    One object is one conversation; `end`, or the end of an `async with`, ends it. If memory is unavailable, the
+    context is empty and a warning is logged. A failed store never loses an answer; after a refused token the next
+    `run` raises.
     """
 
     def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None) -> None:
@@ -442,7 +392,6 @@ class MemoryEnabledAgent(ABC):
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends the conversation if the agent remembers; an error of the block takes precedence."""
         if not self.settings.remember:
             return
         try:
@@ -454,15 +403,12 @@ class MemoryEnabledAgent(ABC):
 
     @abstractmethod
     async def process_query(self, query: str, task_id: str) -> str:
-        """Answers the query: the agent's own work. `self.prompt(query)` is the query with its context."""
+        """Answers the query. `self.prompt(query)` is the query with its context."""
 
     async def run(
         self, query: str, task_id: str | None = None, *, recall: bool | None = None, remember: bool | None = None
     ) -> str:
-        """Answers a query with memory: retrieves context, processes the query, stores the interaction.
-
-        `recall=False` and `remember=False` switch retrieval and storing off for this turn.
-        """
+        """Answers a query with memory. `recall` and `remember` override the settings for this turn."""
         turn = await self.run_turn(query, task_id, recall=recall, remember=remember)
         return turn.response or ""
 
@@ -497,49 +443,41 @@ class MemoryEnabledAgent(ABC):
         return turn
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends the conversation: promotes or clears its notes and keeps a summary for later conversations.
-
-        Returns the result of `memory.end_session`; None, with a warning, if memory is unavailable.
-        Idempotent: the summary stays the same unless more was said.
-        """
+        """Ends the conversation; None if memory is unavailable. Idempotent."""
         return await self.memory.end_session(self.session_id, summarize=summarize)
 
     @property
     def turn(self) -> AgentTurn:
-        """Returns the running turn with its context. Raises RuntimeError outside `process_query`."""
+        """The running turn. Raises RuntimeError outside `process_query`."""
         turn = running_turn(self.memory)
         if turn is None:
             raise RuntimeError("no turn is running: call this within process_query, driven by run()")
         return turn
 
     def prompt(self, query: str) -> str:
-        """Returns the query below the template and the context of the running turn, both fenced as data."""
+        """Returns the query below the template and the context, both fenced as data."""
         turn = running_turn(self.memory)
         return query if turn is None else above(turn.template or "", above(turn.context or "", query))
 
     def record_action(self, action: Any) -> None:
-        """Records an action of the running turn, a text or an object; it is stored with the interaction.
-
-        Values without a JSON form are recorded as text, up to 16,384 characters.
-        """
+        """Records an action of the running turn as JSON, or as truncated text."""
         self.turn.actions.append(recordable(action))
 
     def record_outcome(self, outcome: Any) -> None:
-        """Records the outcome of the running turn, like an action; it is stored with the interaction."""
+        """Records the outcome of the running turn, like an action."""
         self.turn.outcome = recordable(outcome)
 
     @property
     def instructions(self) -> str:
-        """Returns the instructions for a model that reads `prompt` and has the `tools`."""
+        """The instructions for a model that reads `prompt` and has the `tools`."""
         told = memory_instructions(tool.name for tool in self.tools().definitions)
         return told if self.template is None else f"{told}\n{self.template.instructions()}"
 
     def tools(self, names: Sequence[str] = USUAL_TOOLS, *, confirmations: Confirmations | None = None) -> MemoryTools:
-        """Returns the memory tools for this agent's scope and session, and `fill_template` for its template.
+        """Returns the memory tools for this agent's scope and session.
 
-        A server that creates an agent for each request passes the same `confirmations` to all of them, and
-        the session in `settings.scope`. Otherwise the next agent cannot confirm what an earlier call proposed
-        to forget.
+        A server with an agent for each request passes the same `confirmations` and session, so that the next
+        request can confirm what one proposed to forget.
         """
         scope = self.settings.scope.model_copy(update={"session_id": self.session_id, "task_id": None})
         return MemoryTools(
@@ -566,7 +504,6 @@ class MemoryEnabledAgent(ABC):
         )
 
     async def _answer(self, turn: AgentTurn) -> str:
-        """Returns the answer of `process_query` as text; stores its failure as the outcome and raises it."""
         try:
             answer = await self.process_query(turn.query, turn.task_id)
         except BaseException as error:
@@ -575,16 +512,14 @@ class MemoryEnabledAgent(ABC):
                 turn.outcome, turn.ends = error_words(error, whole=self.settings.whole_errors), True
                 await self.memory.store_turn(turn)
             raise
-        return answer if isinstance(answer, str) else _as_text(answer)
+        if isinstance(answer, str):
+            return answer
+        return "" if answer is None else said(answer)
 
     def _raise_refusal(self) -> None:
         refused, self._refused = self._refused, None
         if refused is not None:
             raise refused
-
-
-def _as_text(answer: Any) -> str:
-    return "" if answer is None else said(answer)
 
 
 def _earlier(role: str, text: str) -> Turn:

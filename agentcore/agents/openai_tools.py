@@ -1,8 +1,4 @@
-"""Memory tools and answers in the formats of OpenAI's API. Needs no OpenAI package.
-
-Chat completions and responses use different formats; both are supported. Values are JSON, loosely typed:
-OpenAI's types need OpenAI's package.
-"""
+"""Memory tools and answers in the formats of OpenAI's API, without its package."""
 
 from __future__ import annotations
 
@@ -30,28 +26,26 @@ def response_tools(definitions: Iterable[ToolDefinition], *, strict: bool = Fals
 
 
 async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[Any]:
-    """Returns `tool` messages for the memory calls among `tool_calls`; skips calls of other tools.
-
-    `message.tool_calls` is None if the model calls no tool: the result is empty.
-    """
-    own = [call for call in map(_plain, calls or ()) if tools.has(str(_member(call, "function", "name")))]
-    texts = await asyncio.gather(
-        *(tools.call(call["function"]["name"], call["function"].get("arguments")) for call in own)
-    )
+    """Returns `tool` messages for the memory calls among `message.tool_calls`."""
+    asked = [(call["id"], call.get("function")) for call in map(_plain, calls or ())]
     return [
-        {"role": "tool", "tool_call_id": call["id"], "content": text} for call, text in zip(own, texts, strict=True)
+        {"role": "tool", "tool_call_id": call_id, "content": text} for call_id, text in await _answers(tools, asked)
     ]
 
 
 async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[Any]:
-    """Returns `function_call_output` items for the memory calls in `output`; skips all other items."""
-    calls = [item for item in map(_plain, output) if item.get("type") == "function_call"]
-    own = [item for item in calls if tools.has(str(item.get("name")))]
-    texts = await asyncio.gather(*(tools.call(item["name"], item.get("arguments")) for item in own))
+    """Returns `function_call_output` items for the memory calls in `output`."""
+    asked = [(item["call_id"], item) for item in map(_plain, output) if item.get("type") == "function_call"]
     return [
-        {"type": "function_call_output", "call_id": item["call_id"], "output": text}
-        for item, text in zip(own, texts, strict=True)
+        {"type": "function_call_output", "call_id": call_id, "output": text}
+        for call_id, text in await _answers(tools, asked)
     ]
+
+
+async def _answers(tools: MemoryTools, asked: Iterable[tuple[str, Any]]) -> list[tuple[str, str]]:
+    own = [(call_id, call) for call_id, call in asked if isinstance(call, Mapping) and tools.has(str(call.get("name")))]
+    texts = await asyncio.gather(*(tools.call(call["name"], call.get("arguments")) for _, call in own))
+    return [(call_id, text) for (call_id, _), text in zip(own, texts, strict=True)]
 
 
 def _described(tool: ToolDefinition, strict: bool) -> dict[str, Any]:
@@ -80,15 +74,10 @@ def _nullable(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _known(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the schema without the keywords that strict mode refuses; the call still validates lengths."""
+    """Returns the schema without the keywords that strict mode refuses."""
     known = {name: value for name, value in schema.items() if name not in NOT_STRICT}
     return {**known, "items": _known(known["items"])} if "items" in known else known
 
 
 def _plain(call: Any) -> dict[str, Any]:
     return dict(call if isinstance(call, Mapping) else call.model_dump())
-
-
-def _member(call: Mapping[str, Any], part: str, name: str) -> Any:
-    inner = call.get(part)
-    return inner.get(name) if isinstance(inner, Mapping) else None

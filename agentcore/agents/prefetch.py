@@ -1,8 +1,4 @@
-"""Prefetches memory for a conversation: once, for the first user turn, fenced as data.
-
-The context is put above the user's words in the user's own message. It is never an instruction (a system
-message) and never a turn of its own.
-"""
+"""Prefetches memory for the first user turn of a conversation, fenced as data above the user's words."""
 
 from __future__ import annotations
 
@@ -23,24 +19,19 @@ _INSTRUCTIONS = ("system", "developer")
 
 
 class Chat(list[dict[str, Any]]):
-    """The messages of a chat; line n of the prefetched context quotes memory `memory_ids[n - 1]`."""
+    """The messages of a chat; line n of the context quotes memory `memory_ids[n - 1]`."""
 
     memory_ids: Sequence[UUID] = ()
 
 
 def above(context: str, words: str) -> str:
-    """Returns the words below their context."""
     return f"{context.strip()}\n\n{words}" if context.strip() else words
 
 
 async def prefetched(
     memory: MemoryApi, message: str, scope: MemoryScope | None = None, *, max_tokens: int = PREFETCHED_TOKENS
 ) -> GetContextResult | None:
-    """Returns the fenced context for a first message; the context is empty if no memory matches.
-
-    None if the message is blank. The service searches a long message sentence by sentence. `max_tokens`
-    includes the fence.
-    """
+    """Returns the fenced context for a first message; None if the message is blank."""
     if not (asked := searchable(message)):
         return None
     scope = scope or MemoryScope()
@@ -56,10 +47,9 @@ async def with_memory(
     *,
     max_tokens: int = PREFETCHED_TOKENS,
 ) -> Chat:
-    """Returns the messages of a chat with prefetched context in the first user turn; unchanged later.
+    """Returns the messages of a chat with a context in the first user turn; unchanged later or without memory.
 
-    The block precedes the user's words. It is for the model only: do not store it as the user's text. If
-    memory is unavailable, the messages stay unchanged and a warning is logged.
+    Do not store the block as the user's text.
     """
     chat = Chat(dict(message) for message in messages)
     first = first_user_text(chat)
@@ -77,7 +67,7 @@ async def with_memory(
 
 
 def first_user_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Returns the text of the only user turn if it has no answer yet; else None."""
+    """Returns the text of the only user turn if it has no answer yet."""
     turns = [message for message in messages if message.get("role") not in _INSTRUCTIONS]
     if len(turns) != 1 or turns[0].get("role") != "user":
         return None
@@ -89,7 +79,6 @@ def first_user_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
 
 
 def _opened(content: str | list[Any], block: str) -> str | list[Any]:
-    """Returns the content with the block first; in a list it becomes a text part of the same type."""
     if isinstance(content, str):
         return above(block, content)
     kind = next(part.get("type", "text") for part in content if isinstance(part, Mapping) and "text" in part)

@@ -1,4 +1,4 @@
-"""Converts queries, answers, actions and errors of an agent into a form that memory can store. Pure."""
+"""Converts queries, answers, actions and errors of an agent into storable form. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from agentcore.memory.models import Interaction, JsonValue
 
 
 def holdable(text: str, most_chars: int = MAX_TEXT_CHARS) -> str:
-    """Truncates the text and replaces NUL and unpaired surrogates."""
     return text.replace("\x00", " ").encode(errors="replace").decode()[:most_chars]
 
 
@@ -38,10 +37,7 @@ _JSON = TypeAdapter[Any](JsonValue)
 
 
 def interaction_of(query: str, response: Any, actions: Sequence[Any], outcome: Any) -> tuple[Interaction, int]:
-    """Returns the interaction, truncated to fit one memory, and the number of omitted actions.
-
-    A response that is not text is converted to text.
-    """
+    """Returns the interaction, truncated to fit one memory, and the number of omitted actions."""
     kept, left_out = recordable_actions(actions)
     ended = recordable(outcome)
     asked, answer = holdable(query), None if response is None else said(response)
@@ -53,7 +49,7 @@ def interaction_of(query: str, response: Any, actions: Sequence[Any], outcome: A
 
 
 def recordable(value: Any) -> Any:
-    """Returns the value as JSON: as text if it has no JSON form, as truncated text if it is too large."""
+    """Returns the value as JSON, or as text without a JSON form or if too large."""
     values = itertools.count()
     plain = _plain(value, DEEPEST, values)
     written = json.dumps(plain, ensure_ascii=False)
@@ -67,10 +63,7 @@ def recordable(value: Any) -> Any:
 
 
 def recordable_actions(actions: Sequence[Any]) -> tuple[list[Any], int]:
-    """Returns the first actions that fit in one interaction, and the number omitted.
-
-    If some are omitted, the last one kept says so.
-    """
+    """Returns the first actions that fit in one interaction, and the number omitted."""
     kept: list[Any] = []
     room = MOST_ACTIONS_CHARS
     for action in actions[:MOST_ACTIONS]:
@@ -107,7 +100,7 @@ def _plain(value: Any, depth: int, values: Iterator[int]) -> Any:
 
 
 def said(value: Any) -> str:
-    """Returns the value as text, or its type if `str` fails: it raises, is too deep, has too many digits."""
+    """Returns the value as text, or its type if `str` fails."""
     text = f"({type(value).__name__})"
     with suppress(Exception):  # a foreign object may raise anything; a turn is not lost for it
         text = holdable(str(value))
@@ -150,13 +143,12 @@ _OPAQUE_SEGMENT = re.compile(r"(?<=[/:])(?=[\w+=.~-]*[a-z])(?=[\w+=.~-]*\d)[\w+=
 
 
 def error_words(error: BaseException, *, whole: bool = False) -> str:
-    """Returns the outcome of a failed turn, truncated; `whole`: without redacting the error's message."""
+    """Returns the outcome of a failed turn, truncated, and redacted unless `whole`."""
     words = said(error)[:MOST_RECORDED_CHARS]
     return f"failed: {type(error).__name__}: {words if whole else discreet(words)}"[:MOST_ERROR_CHARS]
 
 
 def discreet(text: str) -> str:
-    """Redacts queries and user info of URLs, keys, tokens and passwords."""
     text = _ADDRESS.sub(_address, text)
     text = _BEARER.sub(rf"\1 {HIDDEN}", text)
     text = _NAMED.sub(rf"\1{HIDDEN}", text)

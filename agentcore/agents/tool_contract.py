@@ -1,8 +1,4 @@
-"""Arguments of each memory tool, the JSON Schema for the model, and the answers. Pure.
-
-The docstring of a model class is the tool's description: product text, read by models. Answers are compact
-JSON with a limit on characters, without nulls.
-"""
+"""Arguments, JSON Schema and answers of the memory tools. The docstrings of the models are their descriptions."""
 
 from __future__ import annotations
 
@@ -161,15 +157,11 @@ class MemorySession(Strict):
 
 
 def description_of(arguments: type[Strict]) -> str:
-    """Returns the tool's description: the docstring as one paragraph."""
     return " ".join((arguments.__doc__ or "").split())
 
 
 def schema_of(arguments: type[Strict]) -> dict[str, Any]:
-    """Returns the JSON Schema of a tool's arguments in the basic form that every framework accepts.
-
-    No references, no titles, no unions with null: a nullable argument is optional.
-    """
+    """Returns the JSON Schema of the arguments without references, titles or unions with null."""
     schema = arguments.model_json_schema()
     return {name: value for name, value in _plain(schema).items() if name != "description"}
 
@@ -208,7 +200,6 @@ def compact(answer: Any) -> str:
 
 
 def told(memory: MemorySummary | MemoryRecord, *, score: float | None = None) -> dict[str, Any]:
-    """Returns a memory in the form for a model."""
     return {
         "memory_id": str(memory.memory_id),
         "content": _shortened(memory),
@@ -230,7 +221,7 @@ def _outdated_by(memory: MemorySummary | MemoryRecord) -> str | None:
 
 
 def bounded(memories: Sequence[dict[str, Any]], room: int = MOST_MEMORIES_CHARS) -> dict[str, Any]:
-    """Returns the first memories that fit in `room` characters; `left_out` is the number of the others."""
+    """Returns the first memories that fit in `room` characters; `left_out` counts the others."""
     taken: list[dict[str, Any]] = []
     for memory in memories:
         room -= len(compact(memory)) + 1
@@ -241,7 +232,6 @@ def bounded(memories: Sequence[dict[str, Any]], room: int = MOST_MEMORIES_CHARS)
 
 
 def moment(when: datetime) -> str:
-    """Formats a time in UTC, to the minute."""
     return f"{when.astimezone(UTC):%Y-%m-%dT%H:%MZ}"
 
 

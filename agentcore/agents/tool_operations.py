@@ -1,4 +1,4 @@
-"""Operations of the memory tools; the heuristic for what to propose to forget, and its confirmation."""
+"""Operations of the memory tools, and the confirmation of what to forget."""
 
 from __future__ import annotations
 
@@ -41,10 +41,9 @@ MARK_CHARS = 6
 
 
 class Confirmations:
-    """Issues confirmations for memories at their current versions, and validates them.
+    """Confirmations of memories at their current versions, within a scope.
 
-    Processes with the same `key` (bytes of a secret) accept each other's; without a key only this object's
-    are valid. A confirmation is valid only within the `scope` that it was issued for.
+    Processes with the same `key` accept each other's; without a key only this object's are valid.
     """
 
     def __init__(
@@ -59,13 +58,13 @@ class Confirmations:
         self._now = now
 
     def given(self, versions: Mapping[UUID, int], scope: Strict) -> str:
-        """Returns a confirmation of these memories at these versions, valid for any subset."""
+        """Returns a confirmation of these memories, valid for any subset."""
         expires = int(self._now().timestamp()) + self._seconds
         marks = (self._mark(expires, *named, scope) for named in sorted(versions.items()))
         return f"{expires:x}-{''.join(marks)}"
 
     def problem(self, confirmation: str, versions: Mapping[UUID, int], scope: Strict) -> str | None:
-        """Returns why the confirmation is invalid for these current versions; None if it is valid."""
+        """Returns why the confirmation is invalid; None if it is valid."""
         stamp, _, marks = confirmation.strip().partition("-")
         try:
             expires = int(stamp, 16)
@@ -96,7 +95,7 @@ _NOT_OF_THE_MATCH = ("recency", "frequency", "importance", "repetition", "freshn
 
 
 def surely_meant(found: Sequence[MemorySummary]) -> list[MemorySummary]:
-    """Returns the unambiguous hits of a search with `explain`, in its order; often empty."""
+    """Returns the unambiguous hits of a search with `explain`."""
     matches = [_match(memory) for memory in found]
     if not matches or not _stands(sorted(matches, reverse=True)):
         return []
@@ -139,8 +138,6 @@ MOST_PROPOSED = 25
 
 
 class ToolOperations:
-    """The tools' operations on one memory, within one scope."""
-
     def __init__(self, memory: MemoryApi, scope: MemoryScope, confirmations: Confirmations) -> None:
         self._memory = memory
         self._scope = scope
@@ -148,13 +145,11 @@ class ToolOperations:
         self._said: Collection[str] = ()
 
     def apart_from(self, said: Collection[str]) -> Self:
-        """Returns a copy whose recall omits these texts, which the host stores before the answer."""
         view = copy.copy(self)
         view._said = frozenset(said)
         return view
 
     async def save(self, asked: SaveMemory) -> dict[str, Any]:
-        """Stores the sentence; returns the outcome."""
         given: dict[str, Any] = {} if asked.importance is None else {"importance": asked.importance}
         stored = await self._memory.store(
             StoreParams(
@@ -174,7 +169,6 @@ class ToolOperations:
         }
 
     async def recall(self, asked: RecallMemory) -> dict[str, Any]:
-        """Returns the best matches, best first."""
         given = asked.model_dump(include={"after", "before", "tags", "memory_types"}, exclude_none=True)
         spare = MOST_REPEATED if self._said else 0
         found = await self._memory.retrieve(
@@ -189,7 +183,6 @@ class ToolOperations:
         return bounded(memories) if memories else {"note": NOTHING_FITS}
 
     async def prefetch(self, asked: PrefetchMemory) -> str | dict[str, Any]:
-        """Returns the fenced context for a first message, and the memory id of each line."""
         built = await prefetched(self._memory, asked.message, self._scope)
         if built is not None:
             must_be_asked(built.receipt)
@@ -199,14 +192,12 @@ class ToolOperations:
         return f"{built.context.strip()}\n\n{LINES_OF}: {named}"
 
     async def update(self, asked: UpdateMemory) -> dict[str, Any]:
-        """Corrects or extends a memory."""
         await self._record(asked.memory_id)
         updates = asked.model_dump(exclude={"memory_id"}, exclude_none=True)
         changed = await self._memory.update(UpdateParams(memory_id=asked.memory_id, updates=Updates(**updates)))
         return {"status": "updated", "memory_id": str(changed.memory_id), "version": changed.version}
 
     async def forget(self, asked: ForgetMemory) -> dict[str, Any]:
-        """Proposes memories to delete; with a confirmation deletes the proposed ones."""
         wanted = list(dict.fromkeys(asked.memory_ids or ()))
         if asked.confirmation is not None:
             return await self._forgotten(wanted, asked.confirmation)
@@ -216,7 +207,6 @@ class ToolOperations:
         return self._proposal(await self._those_there(list(scores)), scores)
 
     async def session(self, asked: MemorySession) -> dict[str, Any]:
-        """Returns a memory with adjacent ones of its session or task and its sources, or a session's end."""
         if asked.memory_id is None:
             return await self._last_of(asked.session_id)
         record = await self._record(asked.memory_id)
@@ -236,7 +226,6 @@ class ToolOperations:
         return {"memories": last["memories"][::-1], "next": EARLIER if earlier else None}
 
     async def _record(self, memory_id: UUID) -> MemoryRecord:
-        """Returns a memory of the scope. Raises NotFound for one outside it."""
         record = (await self._memory.get(GetParams(memory_id=memory_id, consistent=True))).memory
         if not self._scope.holds(record) or is_template(record.namespace):
             raise NotFound

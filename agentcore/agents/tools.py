@@ -1,17 +1,10 @@
-"""The memory tools: a model calls them to save, recall, correct, forget and drill down.
-
-`TOOLS` is the only definition: each `ToolDefinition` has `name`, `description`, `parameters` (a JSON Schema
-object: no references, no titles, no unions), `reads_only` and `destructive`. A framework's binding passes
-these on and forwards calls:
+"""The memory tools, which a model calls to save, recall, correct, forget and drill down.
 
     tools = MemoryTools(memory, MemoryScope(user_id="ada"))     # memory: any MemoryApi
-    tools.definitions                                           # pass these to the framework
+    tools.definitions                                           # name, description, parameters (JSON Schema) ...
     answer = await tools.answer(name, arguments)                # ToolAnswer(text, failed)
-    text = await tools.call(name, arguments)                    # the text alone; arguments: an object or JSON
 
-A call never raises for errors of the model or the service: the text reports them as JSON, `{"error": "..."}`.
-A server that creates `MemoryTools` for each request passes one `Confirmations` to all of them (with a key if
-there are several processes), so that a confirmation of one request is valid in the next.
+A call never raises for errors of the model or the service: its text is JSON, `{"error": "..."}`.
 """
 
 from __future__ import annotations
@@ -53,10 +46,7 @@ WRITES = frozenset({"memory:write"})
 
 @dataclass(frozen=True)
 class ToolDefinition:
-    """One tool, independent of frameworks; `aliases` are other names of it.
-
-    `scopes` are those that a token needs for all its operations.
-    """
+    """One tool; `scopes` are those that a token needs for it."""
 
     name: str
     arguments: type[Strict]
@@ -93,17 +83,12 @@ _BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, *tool.aliases)}
 
 @dataclass(frozen=True)
 class ToolAnswer:
-    """The text for the model, and whether the call failed."""
-
     text: str
     failed: bool = False
 
 
 def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ...]:
-    """Returns the definitions of these tools, each under the requested name, which may be an alias.
-
-    Raises ValueError for an unknown name.
-    """
+    """Returns the definitions under these names or aliases. Raises ValueError."""
     for name in names:
         if name not in _BY_NAME:
             raise ValueError(f"{name!r} is no memory tool; there are {', '.join(_BY_NAME)}")
@@ -111,8 +96,6 @@ def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ..
 
 
 def definition_of(template: WorkingTemplate) -> ToolDefinition:
-    """Returns the tool that fills in this template; its description lists the fields."""
-
     async def fill(_: ToolOperations, asked: Any) -> dict[str, Any]:
         return {"status": "filled in", "fields": await template.fill(asked.fields)}
 
@@ -120,15 +103,11 @@ def definition_of(template: WorkingTemplate) -> ToolDefinition:
 
 
 def tools_within(scopes: Collection[str]) -> tuple[str, ...]:
-    """Returns the names of the tools that a token with these scopes can use."""
     return tuple(tool.name for tool in TOOLS if tool.scopes <= set(scopes))
 
 
 class MemoryTools:
-    """The tools over one memory: their definitions, and their calls.
-
-    With a `template` there is another one, `fill_template`.
-    """
+    """The tools over one memory; with a `template` also `fill_template`."""
 
     def __init__(
         self,
@@ -146,24 +125,20 @@ class MemoryTools:
         self._by_name = {tool.name: tool for tool in self.definitions}
 
     def apart_from(self, said: Collection[str]) -> Self:
-        """Returns a copy whose recall omits memories with exactly the texts in `said`.
-
-        For a host that stores the words of a turn before the model answers them.
-        """
+        """Returns a copy whose recall omits these texts, which a host stores before the model answers."""
         view = copy.copy(self)
         view._operations = self._operations.apart_from(said)
         return view
 
     def has(self, name: str) -> bool:
-        """Whether one of these tools has the name."""
         return name in self._by_name
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
-        """Calls a tool; returns its answer, or the error with its remedy, as JSON text for a model."""
+        """Returns the answer, or the error with its remedy, as text for a model."""
         return (await self.answer(name, arguments)).text
 
     async def answer(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
-        """Calls a tool; returns its answer and whether it failed. `arguments`: an object or JSON text."""
+        """Calls a tool. `arguments`: an object or JSON text."""
         tool = self._by_name.get(name)
         if tool is None:
             return _failed(f"There is no tool {name!r}; there are {', '.join(self._by_name)}.")
@@ -213,6 +188,6 @@ _ALIASES = {"load_memory": "recall_memory", "preload_memory": "prefetch_memory"}
 
 
 def memory_instructions(tools: Iterable[str] = ()) -> str:
-    """Returns the instruction text for a model that has these memory tools, under these names."""
+    """Returns the instruction text for a model that has these memory tools."""
     lines = [_BY_TOOL[_ALIASES.get(name, name)].format(name) for name in tools]
     return "\n".join([*_READING, *lines])

@@ -39,7 +39,6 @@ def namespace_of(scope: MemoryScope, name: str = DEFAULT_NAME) -> str:
 
 
 def is_template(namespace: str | None) -> bool:
-    """Whether the namespace is a template's, which tools neither find nor change."""
     return namespace is not None and namespace.startswith(f"{NAMESPACE}:")
 
 
@@ -54,10 +53,9 @@ class FillTemplate(Strict):
 
 
 class WorkingTemplate:
-    """Fields that an agent always has available for a user or session: up to 32 of 2,000 characters each.
+    """Up to 32 fields of 2,000 characters that an agent always has at hand; `fields` maps names to descriptions.
 
-    `fields` maps names to descriptions. The template belongs to the scope's user, namespace, session and
-    task; concurrent changes of different fields are merged. It is pinned: no rule forgets it.
+    It belongs to the scope's user, namespace, session and task, and is pinned. Concurrent changes are merged.
     """
 
     def __init__(
@@ -79,22 +77,19 @@ class WorkingTemplate:
         self._namespace = namespace_of(self._scope, name)
 
     async def values(self) -> dict[str, str]:
-        """Returns the filled fields, in the order of the fields."""
         return self._known(_stored(await self._read()))
 
     async def text(self) -> str:
         """Returns the template as Markdown, empty fields with their descriptions."""
-        return self._text(await self.values())
+        return "\n".join(self._lines(await self.values()))
 
     async def prompt(self) -> str:
-        """Returns the template for a prompt, fenced as data."""
         return fenced(self._lines(await self.values()))
 
     async def fill(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """Fills in fields (null or blank empties one); returns all filled fields.
 
-        Stored fields that this template does not have are kept: another process may have a newer version of it.
-        Raises InvalidParams for an unknown field or a value that is too long, Conflict if all retries fail.
+        Keeps stored fields of another version. Raises InvalidParams, or Conflict if all retries fail.
         """
         told = self._checked(values)
         for attempt in range(ATTEMPTS):
@@ -106,17 +101,18 @@ class WorkingTemplate:
             others = {name: value for name, value in fields.items() if name not in self.fields}
             # If another process changed it concurrently, retry and merge its fields.
             with suppress(Conflict, NotFound):
-                await self._write(kept, filled | others)
+                if kept is None:
+                    await self._create(filled | others)
+                else:
+                    await self._change(kept.memory_id, kept.version, filled | others)
                 return filled
         raise Conflict("The template changes faster than it can be filled in: try again.")
 
     def arguments(self) -> type[FillTemplate]:
-        """Returns the arguments of the tool that fills in this template."""
         fields = "; ".join(f"{name}: {meaning}" for name, meaning in self.fields.items())
         return create_model("FillTemplate", __base__=FillTemplate, __doc__=f"{FillTemplate.__doc__} {fields}.")
 
     def _checked(self, values: Mapping[str, str | None]) -> dict[str, str]:
-        """Returns the values by field, blank to empty one. Raises InvalidParams."""
         for name, value in values.items():
             if name not in self.fields:
                 raise InvalidParams(f"there is no field {name!r}; there are {', '.join(self.fields)}")
@@ -125,11 +121,9 @@ class WorkingTemplate:
         return {name: (value or "").strip() for name, value in values.items()}
 
     async def clear(self) -> None:
-        """Deletes all values."""
         await self._memory.delete(DeleteParams(namespace=self._namespace, confirm=True))
 
     def instructions(self) -> str:
-        """Returns the instructions for a model that fills in the template."""
         lines = "\n".join(f"- {name}: {meaning}" for name, meaning in self.fields.items())
         return (
             "You keep a working memory with these fields. Fill a field in as soon as you learn what belongs "
@@ -140,18 +134,9 @@ class WorkingTemplate:
         page = await self._memory.list(ListParams(namespace=self._namespace, descending=False, consistent=True))
         return next(iter(page.memories), None)
 
-    async def _write(self, kept: MemoryRecord | None, values: dict[str, str]) -> None:
-        """Writes the values to the one memory. Raises Conflict if it changed since it was read."""
-        if kept is None:
-            await self._create(values)
-        else:
-            await self._change(kept.memory_id, kept.version, values)
-
     async def _create(self, values: dict[str, str]) -> None:
-        """Creates the empty memory under an idempotency key, then fills it in unless it was changed before.
-
-        Concurrent calls create one memory. After `clear` the key names a deleted memory: then the next key is
-        used. So the first call after n deletions, in a new process, makes n + 1 attempts.
+        """Creates one memory, also concurrently, by an idempotency key; a key whose memory was cleared is followed
+        by the next.
         """
         while True:
             made = await self._memory.store(
@@ -180,9 +165,6 @@ class WorkingTemplate:
 
     def _known(self, fields: Mapping[str, str]) -> dict[str, str]:
         return {name: fields[name] for name in self.fields if fields.get(name)}
-
-    def _text(self, values: Mapping[str, str]) -> str:
-        return "\n".join(self._lines(values))
 
     def _lines(self, values: Mapping[str, str]) -> list[str]:
         return [

@@ -1,4 +1,4 @@
-"""The memory API over HTTP: `MemoryClient` for async code, `SyncMemoryClient` for other code."""
+"""The memory API over HTTP."""
 
 from agentcore.client.connection import ENDPOINT, TokenSource
 from agentcore.client.memory_client import MemoryClient

@@ -1,20 +1,15 @@
-"""Connection to one service: connection pool, one POST for each call, typed errors, and the bearer token.
-
-The token is fetched at the first call, and again when the service refuses it.
-"""
+"""Connection to one service, and the bearer token."""
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 import re
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
+from anyio import to_thread
 
 from agentcore.errors import (
     AgentCoreError,
@@ -36,16 +31,11 @@ _USER_INFO = re.compile(r"(\w+://)?[^/?#]*@")
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
-class Sender(Protocol):
-    """Sends a JSON-RPC request and returns its result."""
-
-    async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """Returns the request's `result`; raises its error."""
+# Sends a JSON-RPC request with a token and a traceparent; returns its `result` or raises its error.
+Send = Callable[[Body, str, str | None], Awaitable[Any]]
 
 
 class Connection:
-    """The endpoint of one service, with its connections."""
-
     def __init__(self, url: str, *, timeout_seconds: float, transport: httpx.AsyncBaseTransport | None = None) -> None:
         base = url.rstrip("/").removesuffix(ENDPOINT)
         if _USER_INFO.match(base):
@@ -65,16 +55,13 @@ class Connection:
             raise ConfigurationError([f"The service's URL {url!r} is not a URL: {cause}."]) from cause
 
     async def close(self) -> None:
-        """Closes the connections; later requests raise ClientClosed."""
         await self._http.aclose()
 
     def must_be_open(self) -> None:
-        """Raises ClientClosed if it is closed."""
         if self._http.is_closed:
             raise ClientClosed
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """Returns the result of one call; raises its error."""
         return result_of(await self.post(dict(body), token, traceparent), self.url)
 
     async def post(self, payload: Any, token: str, traceparent: str | None) -> httpx.Response:
@@ -111,7 +98,7 @@ _BY_STATUS: Mapping[int, type[AgentCoreError]] = {
 
 
 def result_of(response: httpx.Response, url: str) -> Any:
-    """Returns the `result` of a JSON-RPC response; raises its error, also if it is not JSON-RPC."""
+    """Returns the `result` of a response; raises its error, also if it is not JSON-RPC."""
     answer = _json(response)
     found = _outcome(answer if isinstance(answer, dict) else {}, response, url)
     if isinstance(found, AgentCoreError):
@@ -120,10 +107,7 @@ def result_of(response: httpx.Response, url: str) -> Any:
 
 
 def outcomes_of(response: httpx.Response, url: str, ids: Sequence[int]) -> list[Any]:
-    """Returns for each id of a batch the result, or the error, which is not raised here.
-
-    Raises the error if the batch as a whole failed.
-    """
+    """Returns for each id the result or the error. Raises the error of the whole batch."""
     answers = _json(response)
     if not isinstance(answers, list):
         raise_for = _outcome(answers if isinstance(answers, dict) else {}, response, url)
@@ -172,8 +156,6 @@ TokenSource = str | Callable[[], str | Awaitable[str]]
 
 
 class Credential:
-    """Provides the token; `renewable` if its source can be called again."""
-
     def __init__(self, source: TokenSource, timeout_seconds: float) -> None:
         if isinstance(source, str):
             _checked(source)
@@ -186,10 +168,9 @@ class Credential:
         self.renewable = callable(source)
 
     async def token(self, refused: str | None = None) -> str:
-        """Returns the token; `refused` is the one that the service refused, if any.
+        """Returns the token; `refused` is the one that the service refused.
 
-        Raises AuthenticationFailed for an invalid token, DependencyUnavailable if its source fails or exceeds
-        `timeout_seconds`.
+        Raises AuthenticationFailed, or DependencyUnavailable if its source fails.
         """
         if self._token is not None and self._token != refused:
             return self._token
@@ -220,7 +201,9 @@ class Credential:
     async def _fetch(self, source: Callable[[], Any]) -> str:
         try:
             async with asyncio.timeout(self._timeout_seconds) as patience:
-                return _checked(await _given(source))
+                # A source that is not async may block on I/O: it must not block the event loop.
+                given = await to_thread.run_sync(source, abandon_on_cancel=True)
+                return _checked(await given if inspect.isawaitable(given) else given)
         except TimeoutError as cause:
             if not patience.expired():  # raised by the source, not by this timeout
                 raise
@@ -228,40 +211,6 @@ class Credential:
 
     def _late(self) -> str:
         return f"The source of the token gave none within {self._timeout_seconds:g} s."
-
-
-async def _given(source: Callable[[], Any]) -> Any:
-    # A source that is not async may block on I/O: it must not block the event loop.
-    given = await _in_thread(source)
-    return await given if inspect.isawaitable(given) else given
-
-
-async def _in_thread(source: Callable[[], Any]) -> Any:
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[Any] = loop.create_future()
-
-    def settle(given: Any, failure: BaseException | None) -> None:
-        if answer.done():  # the caller was canceled
-            return
-        if failure is None:
-            answer.set_result(given)
-        else:
-            answer.set_exception(failure)
-
-    def call() -> None:
-        given: Any = None
-        failure: BaseException | None = None
-        try:
-            given = source()
-        except StopIteration as cause:  # a future refuses it
-            failure = RuntimeError(f"{type(cause).__name__}: it has no more to give")
-        except BaseException as cause:
-            failure = cause
-        with suppress(RuntimeError):  # the loop is closed
-            loop.call_soon_threadsafe(settle, given, failure)
-
-    threading.Thread(target=contextvars.copy_context().run, args=(call,), name="token", daemon=True).start()
-    return await answer
 
 
 def _checked(token: Any) -> str:

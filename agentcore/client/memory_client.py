@@ -1,7 +1,4 @@
-"""One agent's memory over HTTP: every method of `MemoryApi`, retried if that is safe.
-
-Errors are raised as the classes of `agentcore.errors`, as in-process.
-"""
+"""One agent's memory over HTTP: every method of `MemoryApi`, retried if that is safe."""
 
 from __future__ import annotations
 
@@ -18,9 +15,8 @@ import httpx
 import stamina
 from pydantic import ValidationError
 
-from agentcore.client.connection import NOT_SENT, Body, Connection, Credential, Sender, TokenSource, outcomes_of
+from agentcore.client.connection import NOT_SENT, Body, Connection, Credential, Send, TokenSource, outcomes_of
 from agentcore.errors import (
-    AgentCoreError,
     AuthenticationFailed,
     ConfigurationError,
     DependencyUnavailable,
@@ -63,17 +59,14 @@ AnswerT = TypeVar("AnswerT", StoreBatchResult, AddSessionResult)
 
 
 def checked_traceparent(traceparent: str | None) -> str | None:
-    """Returns it unchanged: the service ignores an invalid one, as W3C's recommendation requires.
-
-    Raises InvalidParams for characters that a header cannot contain.
-    """
+    """Raises InvalidParams for characters that a header cannot contain."""
     if traceparent is not None and not (traceparent.isascii() and traceparent.isprintable()):
         raise InvalidParams("traceparent: holds characters that no header carries")
     return traceparent
 
 
 def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Returns it as JSON, times as ISO 8601. Raises InvalidParams for values without a JSON form."""
+    """Returns it as JSON. Raises InvalidParams."""
     if a2a_context is None:
         return None
     try:
@@ -84,15 +77,11 @@ def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def sendable(items: Sequence[ItemT]) -> list[ItemT]:
-    """Returns the valid items, in order."""
     return [item for item in items if not isinstance(item, RefusedItem)]
 
 
 def whole(items: Sequence[object], answered: AnswerT) -> AnswerT:
-    """Adds the results of locally refused items to the service's answer; no success if one is refused.
-
-    Raises InternalError if the service returned fewer or more results than items sent.
-    """
+    """Adds the results of locally refused items to the service's answer."""
     sent = len(sendable(items))
     if len(answered.results) != sent:
         raise InternalError(f"The service answered {len(answered.results)} items of {sent}.")
@@ -111,7 +100,6 @@ class Batch:
         self._deliveries: set[asyncio.Task[None]] = set()
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
-        """Returns the call's result; raises its error, or the error of the whole batch."""
         self._connection.must_be_open()
         loop = asyncio.get_running_loop()
         waiting = self._waiting.setdefault((token, traceparent), [])
@@ -169,12 +157,7 @@ class Batch:
 def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
     if answer.done():  # its caller was canceled
         return
-    if isinstance(outcome, AgentCoreError):
-        # A copy for each caller: an exception raised twice would collect both tracebacks.
-        own = copy.copy(outcome)
-        own.__cause__ = outcome.__cause__
-        answer.set_exception(own)
-    elif isinstance(outcome, BaseException):
+    if isinstance(outcome, BaseException):
         answer.set_exception(outcome)
     else:
         answer.set_result(outcome)
@@ -183,11 +166,9 @@ def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
 class MemoryClient(MemoryApi):
     """One agent's memory over HTTP. Use it as an async context manager.
 
-    `token` is a JWT, or a callable that returns one. The callable is called once more if the service refuses
-    the token; if it is not async, it runs in a thread, limited to `timeout_seconds`. A call is retried only
-    if it cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a
-    search, context or summary is empty if the service does not answer within `timeout_seconds` in total: a
-    warning is logged, and the receipt says so. Bad params and tokens still raise.
+    `token` is a JWT, or a callable, called once more if the service refuses its token. A call is retried only if it
+    cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a search, context or
+    summary is empty, with a warning, if the service does not answer in that time in total.
     """
 
     def __init__(
@@ -207,7 +188,7 @@ class MemoryClient(MemoryApi):
             )
         self._connection = Connection(url, timeout_seconds=timeout_seconds, transport=transport)
         self.url = self._connection.url
-        self._sender: Sender = self._connection
+        self._send: Send = self._connection.send
         self._credential = Credential(token, timeout_seconds)
         self._timeout_seconds = timeout_seconds
         self._fail_open = fail_open
@@ -220,7 +201,7 @@ class MemoryClient(MemoryApi):
 
     @classmethod
     def in_process(cls, app: ASGIApp, token: TokenSource, **options: Any) -> Self:
-        """Returns a client of an application in this process (`create_app(runtime)`), without a socket."""
+        """Returns a client of an application in this process (`create_app(runtime)`)."""
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         return cls("http://in-process", token, transport=transport, **options)
 
@@ -242,19 +223,16 @@ class MemoryClient(MemoryApi):
         await self._connection.close()
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """Returns a view of the client whose calls carry a W3C `traceparent` and an `a2a_context`.
-
-        Shares the connections. Raises InvalidParams for values that a header or JSON cannot contain.
-        """
+        """Returns a view whose calls carry a W3C `traceparent` and an `a2a_context`. Raises InvalidParams."""
         view = copy.copy(self)
         view._traceparent = checked_traceparent(traceparent)
         view._a2a_context = checked_a2a_context(a2a_context)
         return view
 
     def batched(self) -> Self:
-        """Returns a view of the client that batches concurrent calls (`asyncio.gather`) as JSON-RPC."""
+        """Returns a view that sends concurrent calls (`asyncio.gather`) as one JSON-RPC batch."""
         view = copy.copy(self)
-        view._sender = Batch(self._connection)
+        view._send = Batch(self._connection).send
         return view
 
     async def call(self, method: Method[P, ParamsT, ResultT], params: ParamsT) -> ResultT:
@@ -310,12 +288,12 @@ class MemoryClient(MemoryApi):
     async def _authenticated(self, body: Body) -> Any:
         token = await self._credential.token()
         try:
-            return await self._sender.send(body, token, self._traceparent)
+            return await self._send(body, token, self._traceparent)
         except AuthenticationFailed:
             if not self._credential.renewable:
                 raise
         renewed = await self._credential.token(refused=token)
-        return await self._sender.send(body, renewed, self._traceparent)
+        return await self._send(body, renewed, self._traceparent)
 
 
 def _is_repeatable(method: Method[P, ParamsT, ResultT], params: Strict) -> bool:

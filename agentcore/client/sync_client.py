@@ -1,4 +1,4 @@
-"""The memory API for synchronous code: methods of `MemoryClient`, run on an event loop in a thread."""
+"""The memory API for synchronous code: a `MemoryClient` on an event loop in a thread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Concatenate, Generic, Self, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
@@ -16,7 +16,8 @@ from agentcore.client.connection import TokenSource
 from agentcore.client.memory_client import MemoryClient
 from agentcore.errors import ClientClosed
 from agentcore.memory.api import Call, MemoryApi, Method, P, ParamsT
-from agentcore.memory.models import Strict
+from agentcore.memory.models import Interaction, MemorySummary, Strict
+from agentcore.memory.params.memories import StoreResult
 
 HOLDS_LOOP_UP = (
     "This call waits, and would hold up the event loop that it is called on: use MemoryClient there, or a thread."
@@ -26,30 +27,7 @@ ResultT = TypeVar("ResultT")
 AnswerT = TypeVar("AnswerT", bound=Strict)
 
 
-class _Waiting(Generic[P, ResultT]):
-    def __init__(self, method: Callable[Concatenate[Any, P], Coroutine[Any, Any, ResultT]]) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    @overload
-    def __get__(self, owner: None, kind: type[SyncMemoryClient]) -> Self: ...
-
-    @overload
-    def __get__(self, owner: SyncMemoryClient, kind: type[SyncMemoryClient]) -> Callable[P, ResultT]: ...
-
-    def __get__(self, owner: SyncMemoryClient | None, kind: type[SyncMemoryClient]) -> Self | Callable[P, ResultT]:
-        if owner is None:
-            return self
-        asked = owner
-
-        def wait(*args: P.args, **kwargs: P.kwargs) -> ResultT:
-            return asked._run(lambda memory: self._method(memory, *args, **kwargs))
-
-        wait.__doc__ = self.__doc__
-        return wait
-
-
-class _WaitingCall(Generic[P, ParamsT, AnswerT]):
+class _Waiting(Generic[P, ParamsT, AnswerT]):
     def __init__(self, method: Method[P, ParamsT, AnswerT]) -> None:
         self._method = method
         self.__doc__ = method.__doc__
@@ -77,7 +55,7 @@ class _LoopThread:
             self._portal = self._stack.enter_context(start_blocking_portal())
 
     def close(self, last: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Runs a last call and stops the loop; pending calls raise ClientClosed. Idempotent."""
+        """Runs a last call and stops the loop; pending calls raise ClientClosed."""
         portal, self._portal = self._portal, None
         if portal is not None:
             portal.call(last)
@@ -111,11 +89,7 @@ def _in_event_loop() -> bool:
 
 
 class SyncMemoryClient:
-    """One agent's memory over HTTP, for synchronous code; threads may share one. Use it with `with`.
-
-    `options` are those of `MemoryClient`. Raises RuntimeError on a running event loop, which a call would
-    block: use `MemoryClient` there. `batched` and `in_process` exist only in `MemoryClient`.
-    """
+    """A `MemoryClient`, with its options, for synchronous code; threads may share one. Use it with `with`."""
 
     def __init__(self, url: str, token: TokenSource, **options: Any) -> None:
         self._memory = MemoryClient(url, token, **options)
@@ -131,11 +105,9 @@ class SyncMemoryClient:
         self.close()
 
     def close(self) -> None:
-        """Closes the connections and ends the thread; later calls, also of views, raise ClientClosed."""
         self._thread.close(self._memory.close)
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """Returns a view with the same connections and thread; see `MemoryClient.traced`."""
         view = copy.copy(self)
         view._memory = self._memory.traced(traceparent=traceparent, a2a_context=a2a_context)
         return view
@@ -143,32 +115,40 @@ class SyncMemoryClient:
     def _run(self, call: Callable[[MemoryClient], Coroutine[Any, Any, ResultT]]) -> ResultT:
         return self._thread.run(lambda: call(self._memory))
 
-    store = _WaitingCall(MemoryApi.store)
-    store_batch = _WaitingCall(MemoryApi.store_batch)
-    retrieve = _WaitingCall(MemoryApi.retrieve)
-    get_context = _WaitingCall(MemoryApi.get_context)
-    update = _WaitingCall(MemoryApi.update)
-    history = _WaitingCall(MemoryApi.history)
-    revert = _WaitingCall(MemoryApi.revert)
-    feedback = _WaitingCall(MemoryApi.feedback)
-    prune = _WaitingCall(MemoryApi.prune)
-    restore = _WaitingCall(MemoryApi.restore)
-    archived = _WaitingCall(MemoryApi.archived)
-    get = _WaitingCall(MemoryApi.get)
-    list = _WaitingCall(MemoryApi.list)
-    count = _WaitingCall(MemoryApi.count)
-    delete = _WaitingCall(MemoryApi.delete)
-    stats = _WaitingCall(MemoryApi.stats)
-    capabilities = _WaitingCall(MemoryApi.capabilities)
-    complete_task = _WaitingCall(MemoryApi.complete_task)
-    add_session = _WaitingCall(MemoryApi.add_session)
-    end_session = _WaitingCall(MemoryApi.end_session)
-    summarize = _WaitingCall(MemoryApi.summarize)
-    clear = _WaitingCall(MemoryApi.clear)
-    settings = _WaitingCall(MemoryApi.settings)
-    configure = _WaitingCall(MemoryApi.configure)
-    consolidate = _WaitingCall(MemoryApi.consolidate)
-    erase = _WaitingCall(MemoryApi.erase)
-    add_interaction = _Waiting(MemoryClient.add_interaction)
-    retrieve_memories = _Waiting(MemoryClient.retrieve_memories)
-    get_relevant_context = _Waiting(MemoryClient.get_relevant_context)
+    def add_interaction(self, /, interaction: Interaction, **options: Any) -> StoreResult:
+        return self._run(lambda memory: memory.add_interaction(interaction, **options))
+
+    def retrieve_memories(self, /, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
+        return self._run(lambda memory: memory.retrieve_memories(query, k, **options))
+
+    def get_relevant_context(
+        self, /, query: str, task_id: str | None = None, max_tokens: int = 2_000, **options: Any
+    ) -> str:
+        return self._run(lambda memory: memory.get_relevant_context(query, task_id, max_tokens, **options))
+
+    store = _Waiting(MemoryApi.store)
+    store_batch = _Waiting(MemoryApi.store_batch)
+    retrieve = _Waiting(MemoryApi.retrieve)
+    get_context = _Waiting(MemoryApi.get_context)
+    update = _Waiting(MemoryApi.update)
+    history = _Waiting(MemoryApi.history)
+    revert = _Waiting(MemoryApi.revert)
+    feedback = _Waiting(MemoryApi.feedback)
+    prune = _Waiting(MemoryApi.prune)
+    restore = _Waiting(MemoryApi.restore)
+    archived = _Waiting(MemoryApi.archived)
+    get = _Waiting(MemoryApi.get)
+    list = _Waiting(MemoryApi.list)
+    count = _Waiting(MemoryApi.count)
+    delete = _Waiting(MemoryApi.delete)
+    stats = _Waiting(MemoryApi.stats)
+    capabilities = _Waiting(MemoryApi.capabilities)
+    complete_task = _Waiting(MemoryApi.complete_task)
+    add_session = _Waiting(MemoryApi.add_session)
+    end_session = _Waiting(MemoryApi.end_session)
+    summarize = _Waiting(MemoryApi.summarize)
+    clear = _Waiting(MemoryApi.clear)
+    settings = _Waiting(MemoryApi.settings)
+    configure = _Waiting(MemoryApi.configure)
+    consolidate = _Waiting(MemoryApi.consolidate)
+    erase = _Waiting(MemoryApi.erase)

@@ -1,20 +1,18 @@
-"""Memory in other frameworks: each module needs the extra of its name, the service needs none of them.
-
-Shared code: the error for a missing extra, and storing all items that a framework passes.
-"""
+"""Memory in other frameworks: each module needs the extra of its name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from agentcore.errors import JsonRpcErrorCode, from_wire
 from agentcore.limits import MAX_BATCH_ITEMS
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.params.memories import StoreBatchParams, StoreParams
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.memories import ListParams, StoreBatchParams, StoreParams
 
 
 def not_installed(extra: str, cause: ImportError) -> ImportError:
-    """Returns the error for a missing extra, with the command that installs it."""
     return ModuleNotFoundError(
         f"This integration needs {extra}, which is not installed (there is no module {cause.name}): "
         f"pip install 'agentcore-memory[{extra}]'.",
@@ -22,13 +20,22 @@ def not_installed(extra: str, cause: ImportError) -> ImportError:
     )
 
 
+async def listed(memory: MemoryApi, **params: Any) -> AsyncIterator[MemoryRecord]:
+    """Yields all memories of `memory.list` with these params, page by page."""
+    cursor: str | None = None
+    while True:
+        page = await memory.list(ListParams(cursor=cursor, **params))
+        for record in page.memories:
+            yield record
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
 async def store_all(
     memory: MemoryApi, items: Sequence[StoreParams], *, pass_over: frozenset[JsonRpcErrorCode] = frozenset()
 ) -> None:
-    """Stores the items in order; skips those that are not worth storing.
-
-    Raises the error of the first that cannot be stored, unless its code is in `pass_over`.
-    """
+    """Stores the items in order. Raises the first error whose code is not in `pass_over`."""
     for start in range(0, len(items), MAX_BATCH_ITEMS):
         batch = StoreBatchParams(items=list(items[start : start + MAX_BATCH_ITEMS]))
         for result in (await memory.store_batch(batch)).results:

@@ -1,7 +1,4 @@
-"""Memory as google-adk's memory service, and the memory tools as ADK tools.
-
-An app is a namespace, its user a user within it: they are isolated from each other.
-"""
+"""Memory as google-adk's memory service, and the memory tools as ADK tools. An app is a namespace."""
 
 from __future__ import annotations
 
@@ -14,17 +11,17 @@ from uuid import UUID
 
 from agentcore.agents.ending import end_session
 from agentcore.agents.failing_open import if_answered
-from agentcore.agents.recordable import searchable
+from agentcore.agents.recordable import holdable, searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition, definition_of, definitions_of
 from agentcore.agents.working_template import WorkingTemplate
 from agentcore.errors import JsonRpcErrorCode, NotFound
-from agentcore.integrations import not_installed, store_all
-from agentcore.limits import MAX_PAGE, MAX_TEXT_CHARS
+from agentcore.integrations import listed, not_installed, store_all
+from agentcore.limits import MAX_PAGE
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemorySummary, MemoryType
-from agentcore.memory.params.memories import DeleteParams, GetParams, ListParams, RetrieveParams, StoreParams
+from agentcore.memory.params.memories import DeleteParams, GetParams, RetrieveParams, StoreParams
 from agentcore.memory.params.sessions import EndSessionResult
 
 try:
@@ -49,12 +46,9 @@ _KEPT_FIELDS = ("role", "author")
 class AgentCoreMemoryService(BaseMemoryService):
     """The `memory_service` of a Runner, over any `MemoryApi`. `limit`: the maximum of hits of a search.
 
-    Stores the text of an event. `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of
-    `memory.store`; its other fields are returned with the memory.
-
-    Over a memory that fails open, a failed `add_session_to_memory` logs a warning: ADK has the session, and
-    the next call stores all of it. Data that is passed only once (`add_events_to_memory`, `add_memory`) and
-    deletions raise.
+    `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of `memory.store`. Over a memory that
+    fails open, a failed `add_session_to_memory` logs a warning, since the next call stores all of it; other writes
+    raise.
     """
 
     def __init__(self, memory: MemoryApi, *, limit: int = 10) -> None:
@@ -69,10 +63,8 @@ class AgentCoreMemoryService(BaseMemoryService):
             self._memory,
             "an ADK session (the next call keeps it)",
             None,
-            (
-                self.add_events_to_memory(
-                    app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
-                )
+            self.add_events_to_memory(
+                app_name=session.app_name, user_id=session.user_id, events=session.events, session_id=session.id
             ),
         )
 
@@ -85,7 +77,6 @@ class AgentCoreMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Stores these events, each once; an event that was deleted is not stored again with its session."""
         own = MemoryScope(namespace=app_name, user_id=user_id, session_id=session_id)
         kept = self._kept.get(own, set())
         items = [
@@ -115,17 +106,13 @@ class AgentCoreMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Stores facts verbatim in the semantic layer. Raises Conflict if an id exists with another text."""
+        """Stores facts verbatim. Raises Conflict if an id exists with another text."""
         own = MemoryScope(namespace=app_name, user_id=user_id)
         items = [_of_entry(entry, own, custom_metadata or {}) for entry in memories]
         await store_all(self._memory, [item for item in items if item is not None])
 
     async def end_session(self, session: Session, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends a session that was added: stores a summary that later sessions of its user can find.
-
-        Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
-        Conflict if another user or app has a session of the same id.
-        """
+        """Ends a session with a summary. Raises Conflict if another user or app has a session of the same id."""
         own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
         return await if_answered(
             self._memory,
@@ -135,7 +122,6 @@ class AgentCoreMemoryService(BaseMemoryService):
         )
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """Returns the best matches, best first; may be empty."""
         if not (asked := searchable(query)):
             return SearchMemoryResponse()
         found = await self._memory.retrieve(
@@ -144,7 +130,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(memory) for memory in found.memories])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Deletes one memory by the id of its entry; ignores an id that this user does not own."""
+        """Deletes the memory of an entry; ignores an id that this user does not own."""
         with suppress(NotFound, ValueError):
             wanted = UUID(memory_id or "")
             record = (await self._memory.get(GetParams(memory_id=wanted, consistent=True))).memory
@@ -153,28 +139,13 @@ class AgentCoreMemoryService(BaseMemoryService):
 
     async def _known(self, own: MemoryScope, items: Iterable[StoreParams]) -> frozenset[str | None]:
         first = min(item.timestamp for item in items if item.timestamp is not None)
-        known: set[str | None] = set()
-        cursor: str | None = None
-        while True:
-            page = await self._memory.list(
-                ListParams(
-                    session_id=own.session_id,
-                    after=first,
-                    limit=MAX_PAGE,
-                    cursor=cursor,
-                    consistent=True,
-                    **own.filters(),
-                )
-            )
-            known |= {record.external_id for record in page.memories}
-            cursor = page.next_cursor
-            if cursor is None:
-                return frozenset(known)
+        records = listed(
+            self._memory, session_id=own.session_id, after=first, limit=MAX_PAGE, consistent=True, **own.filters()
+        )
+        return frozenset([record.external_id async for record in records])
 
 
 class AgentCoreTool(BaseTool):
-    """One memory tool as an ADK tool, scoped to the app and user of the call."""
-
     def __init__(
         self,
         memory: MemoryApi,
@@ -194,26 +165,24 @@ class AgentCoreTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
-        """Calls the tool; returns its answer as text for the model."""
         session = tool_context.session
         scope = MemoryScope(namespace=session.app_name, user_id=session.user_id, session_id=session.id)
-        if self._template is not None:
-            kept = MemoryScope(namespace=session.app_name, user_id=session.user_id)
-            tools = MemoryTools(
-                self._memory, scope, tools=(), template=WorkingTemplate(self._memory, self._template, kept)
-            )
-        else:
-            tools = MemoryTools(self._memory, scope, tools=(self.name,), confirmations=self._confirmations)
+        own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
+        template = None if self._template is None else WorkingTemplate(self._memory, self._template, own)
+        tools = MemoryTools(
+            self._memory,
+            scope,
+            tools=() if template else (self.name,),
+            confirmations=self._confirmations,
+            template=template,
+        )
         return await tools.call(self.name, args)
 
 
 def memory_tools(
     memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS, template: Mapping[str, str] | None = None
 ) -> list[BaseTool]:
-    """Returns the memory tools for an agent's `tools`.
-
-    With `template`, the fields of a `WorkingTemplate`, adds `fill_template`: one for each user of an app.
-    """
+    """Returns the memory tools; `template`: fields of one `WorkingTemplate` per user of an app."""
     confirmations = Confirmations()
     bound: list[BaseTool] = [AgentCoreTool(memory, each, confirmations) for each in definitions_of(tools)]
     if template is not None:
@@ -223,7 +192,6 @@ def memory_tools(
 
 
 def _of_event(event: Event, own: MemoryScope, custom: Mapping[str, object]) -> StoreParams | None:
-    """Returns the event as a store; None for a partial event or one without text."""
     text = "" if event.partial else _text(event.content)
     if not text:
         return None
@@ -272,7 +240,7 @@ def _entry(memory: MemorySummary) -> MemoryEntry:
 def _text(content: types.Content | None) -> str:
     parts = (content.parts if content is not None else None) or []
     said = " ".join(part.text for part in parts if part.text and not part.thought)
-    return said.replace("\x00", " ").strip()[:MAX_TEXT_CHARS]
+    return holdable(said).strip()
 
 
 def _speaking(role: str, author: str | None) -> dict[str, Any]:

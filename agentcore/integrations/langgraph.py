@@ -1,8 +1,4 @@
-"""Memory as LangGraph's store: each item is a memory of the agent, found by words and by vectors.
-
-Values are returned exactly as they were put. A put updates its memory, so that earlier values stay in its
-history. Items without a TTL are pinned.
-"""
+"""Memory as LangGraph's store: each item is a memory; a put updates it. Items without a TTL are pinned."""
 
 from __future__ import annotations
 
@@ -16,11 +12,11 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID
 
-from agentcore.agents.failing_open import Patience, if_answered, must_be_asked
+from agentcore.agents.failing_open import deadline, if_answered, must_be_asked
 from agentcore.agents.recordable import searchable
 from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
-from agentcore.integrations import not_installed, store_all
+from agentcore.integrations import listed, not_installed, store_all
 from agentcore.integrations.langgraph_items import (
     KEPT,
     KeptItem,
@@ -74,7 +70,6 @@ class _Held:
     ends_at: datetime | None = None
 
     def is_worn(self, now: datetime) -> bool:
-        """Whether a read may have to renew the TTL, because part of it has passed."""
         if self.kept.ttl is None:
             return False
         return self.ends_at is None or self.ends_at - now < timedelta(minutes=self.kept.ttl)
@@ -97,14 +92,10 @@ class _Held:
 
 
 class AgentCoreStore(BaseStore):
-    """A store for `compile(store=...)` over any `MemoryApi`, within `scope`.
+    """A store for `compile(store=...)` over any `MemoryApi`; `fields`: paths to index if a put names none.
 
-    `fields` are the paths of a value to index if a put names none; default: all of it. `ttl` is LangGraph's
-    own configuration. The sync methods require that the memory's event loop runs in another thread. `loop` is
-    that loop; default: the one running now.
-
-    Over a memory that fails open, reads are empty while it is unavailable. A put always raises, since no
-    other copy of the value exists.
+    The sync methods require that `loop`, or the one running at creation, runs in another thread. Over a memory that
+    fails open, reads are empty while it is unavailable; a put raises.
     """
 
     supports_ttl = True
@@ -130,7 +121,6 @@ class AgentCoreStore(BaseStore):
         return self._loop.waited(self._batch(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        """Runs `batch` asynchronously."""
         return await self._loop.awaited(self._batch(list(ops)))
 
     async def _batch(self, ops: Sequence[Op]) -> list[Result]:
@@ -142,15 +132,15 @@ class AgentCoreStore(BaseStore):
         return results
 
     async def _read(self, op: Op) -> Result:
-        patience = Patience(self._memory)
+        until = deadline(self._memory)
         match op:
             case GetOp():
                 held = await if_answered(self._memory, "a get of LangGraph's store", [], self._get(op))
-                await self._renew(held if op.refresh_ttl else [], patience)
+                await self._renew(held if op.refresh_ttl else [], until)
                 return held[0].item() if held else None
             case SearchOp():
                 held = await if_answered(self._memory, "a search of LangGraph's store", [], self._search(op))
-                await self._renew(held if op.refresh_ttl else [], patience)
+                await self._renew(held if op.refresh_ttl else [], until)
                 return [each.found() for each in held]
             case ListNamespacesOp():
                 return await if_answered(self._memory, "a list of LangGraph's namespaces", [], self._namespaces(op))
@@ -193,16 +183,9 @@ class AgentCoreStore(BaseStore):
             yield each
 
     async def _under(self, prefix: Namespace) -> AsyncIterator[_Held]:
-        cursor: str | None = None
-        while True:
-            page = await self._memory.list(
-                ListParams(tags=[tag_of(prefix)], descending=False, limit=PAGE, cursor=cursor, **self._scope)
-            )
-            for each in _items(page.memories):
+        async for record in listed(self._memory, tags=[tag_of(prefix)], descending=False, limit=PAGE, **self._scope):
+            for each in _items([record]):
                 yield each
-            cursor = page.next_cursor
-            if cursor is None:
-                return
 
     async def _namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         found = {tuple(each.kept.namespace) async for each in self._under(())}
@@ -214,10 +197,7 @@ class AgentCoreStore(BaseStore):
         return sorted(matching)[op.offset : op.offset + op.limit]
 
     async def _held(self, namespace: Namespace, key: str) -> list[_Held]:
-        """Returns the memories of one item: several after concurrent first puts, or after an import.
-
-        Sorted by id, so that concurrent callers agree on the first, which is the one to keep.
-        """
+        """Returns the memories of one item: several after concurrent first puts. The first by id is kept."""
         page = await self._memory.list(
             ListParams(session_id=session_of(namespace, key), tags=[tag_of(())], consistent=True, **self._scope)
         )
@@ -235,10 +215,7 @@ class AgentCoreStore(BaseStore):
         await _each(self._settle, [op for op, _ in fresh])
 
     async def _settle(self, op: PutOp) -> None:
-        """Merges the memories of concurrent first puts into one.
-
-        The last put to get here wins, as if the others had preceded it.
-        """
+        """Merges the memories of concurrent first puts into one; the last put to get here wins."""
         items = await self._held(op.namespace, op.key)
         if len(items) > 1:
             await self._put(op, items)
@@ -271,7 +248,7 @@ class AgentCoreStore(BaseStore):
         if items:
             await self._memory.delete(DeleteParams(memory_ids=[each.memory_id for each in items]))
 
-    async def _renew(self, items: Sequence[_Held], patience: Patience) -> None:
+    async def _renew(self, items: Sequence[_Held], until: float | None) -> None:
         now = datetime.now(UTC)
 
         async def renewed(each: _Held) -> None:
@@ -279,9 +256,7 @@ class AgentCoreStore(BaseStore):
                 await self._memory.update(UpdateParams(memory_id=each.memory_id, updates=Updates(renew=True)))
 
         worn = [each for each in items if each.is_worn(now)]
-        await if_answered(
-            self._memory, "a renewal in LangGraph's store", [], _each(renewed, worn), within=patience.left()
-        )
+        await if_answered(self._memory, "a renewal in LangGraph's store", [], _each(renewed, worn), until=until)
 
     def _text(self, op: PutOp) -> str:
         if op.index is False:
@@ -300,7 +275,6 @@ async def _each(do: Callable[[ItemT], Awaitable[ResultT]], items: Sequence[ItemT
 
 
 def _must_be_json(op: PutOp) -> None:
-    """Raises TypeError for a value that is not JSON, before any write of its batch."""
     try:
         json.dumps(op.value)
     except (TypeError, ValueError) as cause:
@@ -309,7 +283,7 @@ def _must_be_json(op: PutOp) -> None:
 
 
 def _items(memories: Iterable[MemoryRecord | MemorySummary]) -> list[_Held]:
-    """Returns the items in memories; skips memories that have an item's tag but no item."""
+    """Skips memories that have an item's tag but no item."""
     items: list[_Held] = []
     for memory in memories:
         kept = item_in(memory.metadata)

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from agentcore.limits import MAX_ID_CHARS, MAX_TEXT_CHARS
+from agentcore.agents.recordable import holdable
+from agentcore.limits import MAX_ID_CHARS
 
 KEPT = "langgraph"
 NOT_SEARCHED = "(not searched)"
@@ -41,7 +42,6 @@ class KeptItem:
         return datetime.fromisoformat(self.updated_at)
 
     def memory(self, text: str) -> dict[str, Any]:
-        """Returns the fields of its memory for a store; `text` is the searchable text."""
         return {
             "content": text or NOT_SEARCHED,
             "tags": tags_of(tuple(self.namespace), searched=bool(text)),
@@ -53,7 +53,6 @@ class KeptItem:
 
 
 def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
-    """Returns the item in a memory's metadata; None if there is no valid one."""
     try:
         told = json.loads(metadata[KEPT])
         kept = KeptItem(**{each.name: told[each.name] for each in fields(KeptItem)})
@@ -64,13 +63,11 @@ def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
 
 
 def searched_text(lines: Sequence[str]) -> str:
-    """Returns the lines as the searchable text of an item; empty if they are blank."""
-    said = "\n".join(lines).replace("\x00", " ").encode(errors="replace").decode()[:MAX_TEXT_CHARS]
+    said = holdable("\n".join(lines))
     return said if said.strip() else ""
 
 
 def lines_of(value: Any, name: str = "") -> list[str]:
-    """Returns a value as lines of text, each leaf with its name."""
     match value:
         case dict():
             return [
@@ -84,7 +81,7 @@ def lines_of(value: Any, name: str = "") -> list[str]:
 
 
 def tags_of(namespace: Namespace, *, searched: bool) -> list[str]:
-    """Returns one tag for each prefix of the namespace. Raises ValueError if it is too deep."""
+    """Returns one tag for each prefix of the namespace. Raises ValueError."""
     if len(namespace) > DEEPEST:
         raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {DEEPEST} is the most")
     prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
@@ -96,7 +93,6 @@ def tag_of(prefix: Namespace, *, searched: bool = False) -> str:
 
 
 def session_of(namespace: Namespace, key: str) -> str:
-    """Returns the session id of this item's memory, unique to it, for an exact lookup."""
     return _bounded(f"{KEPT}:", f"{_path(namespace)}?{_quoted(key)}")
 
 

@@ -1,8 +1,4 @@
-"""The memory as a Model Context Protocol server: its tools, its memories as resources, one prompt.
-
-`serve_stdio` serves one agent over stdio until the input closes. `answer` serves single HTTP messages, each
-with a new server: it is stateless, so any process may serve the next message.
-"""
+"""The memory as a Model Context Protocol server."""
 
 from __future__ import annotations
 
@@ -68,10 +64,9 @@ def memory_server(
     offered: Sequence[str] = ALL_TOOLS,
     template: WorkingTemplate | None = None,
 ) -> Server[Any]:
-    """Creates an MCP server over one agent's memory, or a scope of it, for any transport of the SDK.
+    """Creates an MCP server over one agent's memory, for any transport of the SDK.
 
-    Lists only the tools in `offered`, and the one that fills in a `template`. A call of another tool still
-    gets an answer: the error for the scope that the token lacks.
+    Lists the tools in `offered`; a call of another one returns the error for the scope that the token lacks.
     """
     tools = MemoryTools(memory, scope, tools=ALL_TOOLS, confirmations=confirmations, template=template)
     listed = [tool for tool in tools.definitions if tool.name in offered or tool.name not in ALL_TOOLS]
@@ -106,7 +101,6 @@ def memory_server(
 
 
 async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> None:
-    """Serves on standard input and output until the input ends; redirects stray prints to standard error."""
     server = memory_server(memory, scope)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())
@@ -115,10 +109,7 @@ async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> No
 async def answer(
     memory: MemoryApi, key: bytes, scopes: Collection[str], scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Answers one HTTP message for the agent of `memory`, whose token has these `scopes`.
-
-    `key` is a secret for this caller: it makes a confirmation valid in the next message, in any process.
-    """
+    """Answers one HTTP message, statelessly. `key`: makes a confirmation valid in the next message, in any process."""
     server = memory_server(memory, confirmations=Confirmations(key), offered=tools_within(scopes))
     manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
     async with manager.run():
@@ -190,7 +181,6 @@ def _pointer(record: MemoryRecord) -> Resource:
 
 
 def _id_in(uri: str) -> UUID:
-    """Returns the memory id of a resource URI. Raises NotFound for any other URI."""
     try:
         return UUID(uri.removeprefix(SCHEME))
     except ValueError as cause:

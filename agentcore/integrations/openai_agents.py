@@ -1,8 +1,4 @@
-"""Memory as a session of the OpenAI Agents SDK, and the memory tools as its function tools.
-
-Each item of a session is a memory: items are returned verbatim and in order, and the tools find the text of
-messages from other sessions.
-"""
+"""Memory as a session of the OpenAI Agents SDK, and the memory tools as its function tools."""
 
 from __future__ import annotations
 
@@ -14,17 +10,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from agentcore.agents.ending import end_session
-from agentcore.agents.failing_open import Patience, if_answered
+from agentcore.agents.failing_open import deadline, if_answered
 from agentcore.agents.openai_tools import response_tools
+from agentcore.agents.recordable import holdable
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import USUAL_TOOLS, MemoryTools, ToolDefinition
 from agentcore.agents.working_template import PLACEHOLDER_CONTENT, WorkingTemplate
 from agentcore.errors import AgentCoreError, AuthenticationFailed, NotAuthorised
-from agentcore.integrations import not_installed, store_all
-from agentcore.limits import MAX_BATCH_ITEMS, MAX_PAGE, MAX_TEXT_CHARS
+from agentcore.integrations import listed, not_installed, store_all
+from agentcore.limits import MAX_BATCH_ITEMS, MAX_PAGE
 from agentcore.memory.api import UNAVAILABLE, MemoryApi
 from agentcore.memory.models import MemoryRecord
-from agentcore.memory.params.memories import DeleteParams, ListParams, StoreParams
+from agentcore.memory.params.memories import DeleteParams, StoreParams
 from agentcore.memory.params.sessions import EndSessionResult
 
 try:
@@ -47,12 +44,9 @@ OTHER_IMPORTANCE = 0.1
 
 
 class AgentCoreSession(SessionABC):
-    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`.
+    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, in any process.
 
-    Sessions of the same id and scope are the same session, in any process.
-
-    Over a memory that fails open, a run continues while it is unavailable: new items stay pending in this
-    object, in order, until a later call succeeds. Removals (`pop_item`, `clear_session`) raise.
+    Over a memory that fails open, new items stay pending in this object, in order, until a later call succeeds.
     """
 
     def __init__(
@@ -71,16 +65,14 @@ class AgentCoreSession(SessionABC):
         self._adding = asyncio.Lock()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """Returns the items in order; with a limit (default: that of the settings) only the last ones."""
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
-        patience = Patience(self._memory)
+        until = deadline(self._memory)
         if self._waiting:
-            await if_answered(
-                self._memory, NEW_ITEMS_WAIT, None, self._add_waiting(), within=patience.half_of_what_is_left()
-            )
-        records = await if_answered(self._memory, "an Agents SDK session", [], self._last(most), within=patience.left())
+            half = None if until is None else (asyncio.get_running_loop().time() + until) / 2
+            await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting(), until=half)
+        records = await if_answered(self._memory, "an Agents SDK session", [], self._last(most), until=until)
         stored = {record.metadata[KEPT].get("key") for record in records}
         # An item may be stored although the response was lost: deduplicate by key.
         waiting = (each for added in self._waiting for each in added if each.metadata[KEPT]["key"] not in stored)
@@ -88,7 +80,6 @@ class AgentCoreSession(SessionABC):
         return items if most is None else items[-most:]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Appends items."""
         added = [self._stored(place, cast(Mapping[str, Any], item)) for place, item in enumerate(items)]
         if self._memory.fails_open_after_seconds is None:
             await store_all(self._memory, added)
@@ -97,7 +88,6 @@ class AgentCoreSession(SessionABC):
         await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting())
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Removes and returns the last item; None if there is none."""
         await self._add_waiting()
         for record in await self._last(1):
             gone = await self._memory.delete(DeleteParams(memory_ids=[record.memory_id]))
@@ -114,11 +104,7 @@ class AgentCoreSession(SessionABC):
             self._waiting.clear()
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends the conversation: stores a summary that other sessions can find; its items stay.
-
-        Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
-        Conflict if the session contains memories outside the scope.
-        """
+        """Ends the conversation with a summary. Raises Conflict if it contains memories outside the scope."""
         return await if_answered(self._memory, "the end of an Agents SDK session", None, self._ended(summarize))
 
     async def _ended(self, summarize: bool) -> EndSessionResult | None:
@@ -148,14 +134,12 @@ class AgentCoreSession(SessionABC):
 
     async def _last(self, most: int | None) -> list[MemoryRecord]:
         found: list[MemoryRecord] = []
-        cursor: str | None = None
-        while True:
-            wanted = MAX_PAGE if most is None else min(MAX_PAGE, most - len(found))
-            page = await self._memory.list(ListParams(limit=wanted, cursor=cursor, consistent=True, **self._own()))
-            found += [record for record in page.memories if KEPT in record.metadata]
-            cursor = page.next_cursor
-            if cursor is None or (most is not None and len(found) >= most):
-                return sorted(found, key=lambda record: (record.timestamp, record.metadata[KEPT]["place"]))
+        async for record in listed(self._memory, limit=min(MAX_PAGE, most or MAX_PAGE), consistent=True, **self._own()):
+            if KEPT in record.metadata:
+                found.append(record)
+            if most is not None and len(found) >= most:
+                break
+        return sorted(found, key=lambda record: (record.timestamp, record.metadata[KEPT]["place"]))
 
     def _stored(self, place: int, item: Mapping[str, Any]) -> StoreParams:
         speaker = _speaker(item)
@@ -184,7 +168,6 @@ def memory_tools(
     tools: Sequence[str] = USUAL_TOOLS,
     template: WorkingTemplate | None = None,
 ) -> list[FunctionTool]:
-    """Returns the memory tools for an agent's `tools`."""
     answering = MemoryTools(memory, scope, tools=tools, template=template)
     return [_function_tool(answering, tool) for tool in answering.definitions]
 
@@ -220,7 +203,7 @@ def _speaker(item: Mapping[str, Any]) -> str:
 
 def _said(item: Mapping[str, Any]) -> str:
     said = " ".join(_texts(item.get("content") or "")) if "role" in item else ""
-    return said.replace("\x00", " ").encode(errors="replace").decode().strip()[:MAX_TEXT_CHARS]
+    return holdable(said).strip()
 
 
 def _texts(content: Any) -> Iterable[str]:

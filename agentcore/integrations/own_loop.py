@@ -1,7 +1,4 @@
-"""Runs calls of a memory on the event loop that it was opened on, from any thread or loop.
-
-Frameworks call from worker threads, from loops of their own, and from synchronous code.
-"""
+"""Runs calls of a memory on the event loop that it was opened on, from any thread or loop."""
 
 from __future__ import annotations
 
@@ -30,13 +27,10 @@ TAKEN_UP_SECONDS = 5.0
 
 
 class OwnLoop:
-    """Runs calls on `loop`; default: the loop running at creation, or else the caller's."""
-
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop or _running()
 
     async def awaited(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
-        """Returns the call's result; may be awaited in any loop."""
         if self._loop is None or self._loop is _running():
             return await call
         if self._loop.is_closed():
@@ -76,11 +70,7 @@ def memory_in_thread(
         retriever = MemoryRetriever(memory=memory, loop=loop)
     """
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(opening) as memory:
-        yield memory, portal.call(_this_loop)
-
-
-async def _this_loop() -> asyncio.AbstractEventLoop:
-    return asyncio.get_running_loop()
+        yield memory, portal.call(asyncio.get_running_loop)
 
 
 def _running() -> asyncio.AbstractEventLoop | None:

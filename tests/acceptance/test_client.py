@@ -11,7 +11,6 @@ from secrets import token_hex
 from typing import Any
 from uuid import UUID, uuid4
 
-import httpx
 import pytest
 
 from agentcore.auth import mint_token
@@ -24,7 +23,7 @@ from agentcore.errors import (
     NotAuthorised,
     NotFound,
 )
-from agentcore.memory.api import METHODS, MemoryApi
+from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Interaction, MemoryType
 from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
@@ -42,7 +41,7 @@ from agentcore.memory.params.memories import (
     StoreParams,
 )
 from agentcore.runtime import Runtime
-from agentcore.server import create_app
+from tests.fixtures.memory_faces import FACES
 from tests.fixtures.serving import Serving
 
 WITHOUT_LOGGING = """
@@ -107,11 +106,7 @@ async def test_a_memory_lives_its_whole_life_over_http(memory: MemoryClient) -> 
 
 
 async def test_the_same_life_over_the_application_in_this_process(runtime: Runtime, agent_id: str) -> None:
-    secret = runtime.settings.jwt_secret_key
-    assert secret is not None
-    token = mint_token(secret.get_secret_value(), agent_id, ["memory:read", "memory:write"], 60)
-    transport = httpx.ASGITransport(create_app(runtime))
-    async with MemoryClient("http://in-process", token, transport=transport) as memory:
+    async with FACES["in-process client"](runtime, agent_id) as memory:
         await live_a_little(memory)
         assert (await memory.count(CountParams())).count == 0
 
@@ -122,11 +117,6 @@ async def test_the_named_methods_of_the_specification_work_on_the_client(memory:
     [summary] = await memory.retrieve_memories("green tea", k=3, session_id="monday")
     assert summary.memory_id == stored.memory_id
     assert TEA in await memory.get_relevant_context("green tea", max_tokens=300)
-
-
-async def test_every_method_of_the_contract_is_one_of_the_clients() -> None:
-    async with MemoryClient("http://memory.example", "t.o.k") as client:
-        assert [method.name for method in METHODS if not callable(getattr(client, method.attribute))] == []
 
 
 async def test_the_same_key_stores_once_and_another_body_is_a_conflict(memory: MemoryClient) -> None:

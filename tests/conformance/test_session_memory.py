@@ -250,16 +250,6 @@ async def test_a_list_of_no_or_too_many_sessions_is_refused(memory: SessionMemor
         await memory.sessions(limit)
 
 
-@pytest.mark.shows("issue6-4-ids")
-async def test_hostile_ids_of_sessions_meet_nobody(memory: SessionMemory) -> None:
-    for session_id in HOSTILE:
-        await memory.store(session_id, SessionMessage(content=f"This was said in {session_id[-40:]!r}."))
-    for session_id in HOSTILE:
-        assert await contents(memory, session_id) == [f"This was said in {session_id[-40:]!r}."]
-    assert await memory.clear("*") == 1
-    assert [await memory.session_count(each) for each in HOSTILE if each != "*"] == [1] * (len(HOSTILE) - 1)
-
-
 async def test_what_cannot_be_meant_is_refused(memory: SessionMemory) -> None:
     with pytest.raises(ValidationError, match="limit"):
         await memory.retrieve_with_scores("monday", "word", RetrieveOptions(limit=201))

@@ -70,13 +70,6 @@ async def test_a_summary_keeps_to_its_length_and_to_what_was_said(memory: BasicS
     assert (await memory.summarize("short", SummarizeOptions(max_length=3))).content == "Why"
 
 
-async def test_a_message_of_a_known_id_is_there_once(memory: BasicSessionMemory) -> None:
-    message = SessionMessage(content="The key lies under the mat.", message_id="m-1")
-    for _ in range(2):
-        await memory.store("monday", message)
-    assert (await said(memory, "monday")).count("under the mat") == 1
-
-
 @pytest.mark.shows("issue6-4-endless")
 async def test_a_cleared_message_can_be_stored_again_under_its_id(memory: BasicSessionMemory) -> None:
     message = SessionMessage(content="The key lies under the mat.", message_id="m-1")

@@ -9,7 +9,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from agentcore.auth import TokenVerifier, mint_token
+from agentcore.auth import TokenVerifier
 from agentcore.call_queue import CallQueue
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
@@ -22,6 +22,7 @@ from agentcore.memory.params.memories import ListParams
 from agentcore.runtime import Runtime
 from agentcore.server import ENDPOINT, create_app
 from agentcore.telemetry import Metrics
+from tests.fixtures.memory_faces import token_of
 
 
 class SpeakersParams(Strict):
@@ -86,22 +87,17 @@ class WiderRuntime:
 async def test_a_descriptor_and_an_operation_are_a_method_of_service_contract_and_client(runtime: Runtime) -> None:
     methods = memory_methods(methods_of(WiderApi))
     app = create_app(WiderRuntime(runtime), methods=methods)
-    secret = runtime.settings.jwt_secret_key
-    assert secret is not None
     agent_id = f"agent-{uuid4()}"
 
-    def token(*scopes: str) -> str:
-        return mint_token(secret.get_secret_value(), agent_id, scopes, 600)
-
     def client(*scopes: str) -> WiderClient:
-        return WiderClient("http://wider", token(*scopes), transport=httpx.ASGITransport(app))
+        return WiderClient("http://wider", token_of(runtime, agent_id, scopes), transport=httpx.ASGITransport(app))
 
     async with client("memory:read", "memory:write") as memory:
         await memory.store(content="The ferry leaves at nine.", speaker="Ada")
         assert (await memory.speakers(limit=5)).speakers == ["Ada"]
         with pytest.raises(InvalidParams, match="limit"):
             await memory.speakers(limit="many")
-    read = {"authorization": f"Bearer {token('memory:read')}"}
+    read = {"authorization": f"Bearer {token_of(runtime, agent_id, ['memory:read'])}"}
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://wider") as http:
         call = {"jsonrpc": "2.0", "id": 1, "method": "memory.speakers", "params": {"limit": "many"}}
         answer = (await http.post(ENDPOINT, json=call, headers=read)).json()

@@ -16,15 +16,13 @@ from agentcore.agents.prefetch import with_memory
 from agentcore.agents.scope import AgentSettings, MemoryScope
 from agentcore.agents.tool_operations import Confirmations
 from agentcore.agents.tools import MemoryTools
-from agentcore.auth import mint_token
-from agentcore.client import MemoryClient
 from agentcore.errors import NotAuthorised
-from agentcore.memory.api import Caller, MemoryApi, Scope
+from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.memories import ListParams, StoreParams, StoreResult
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
-from tests.fixtures.memory_faces import FACES, listening
+from tests.fixtures.memory_faces import FACES, reading
 
 HAWAII = "My budget for the Hawaii trip is 10,000 dollars."
 QUESTION = "What is my budget for the Hawaii trip?"
@@ -165,8 +163,7 @@ async def test_a_note_that_cannot_be_kept_costs_no_answer(
         assert await own.memory.note("The gate code is 4711.", own.task_id) is None
         return "Done."
 
-    reading = token_for(runtime, agent.agent_id, "memory:read")
-    async with listening(runtime) as url, MemoryClient(url, reading) as memory:
+    async with reading(runtime, agent.agent_id) as memory:
         own = Doing(memory, note)
         turn = await own.run_turn(QUESTION)
         assert turn.response == "Done."
@@ -269,19 +266,12 @@ async def test_what_an_agent_does_for_another_it_still_notes_in_its_own_turn(
 # --- refused and unanswered writes --------------------------------------------------------------------------
 
 
-def token_for(runtime: Runtime, agent_id: str, *scopes: Scope) -> str:
-    secret = runtime.settings.jwt_secret_key
-    assert secret is not None
-    return mint_token(secret.get_secret_value(), agent_id, scopes, 600)
-
-
 @pytest.mark.parametrize("kind", [Doing, ByItself])
 @pytest.mark.shows("issue6-2-answer-kept")
 async def test_a_token_that_may_not_store_costs_no_answer_and_is_raised_before_the_next(
     runtime: Runtime, agent: Agent, caplog: pytest.LogCaptureFixture, kind: type[MemoryEnabledAgent]
 ) -> None:
-    reading = token_for(runtime, agent.agent_id, "memory:read")
-    async with listening(runtime) as url, MemoryClient(url, reading) as memory:
+    async with reading(runtime, agent.agent_id) as memory:
         own = kind(memory)
         turn = await own.run_turn(QUESTION)
         assert turn.response in ("Done.", "I do not know.")
@@ -300,8 +290,7 @@ async def test_a_failure_of_the_agent_hides_no_refusal(runtime: Runtime, agent: 
     def fail(own: Doing) -> str:
         raise LookupError("no such airport")
 
-    reading = token_for(runtime, agent.agent_id, "memory:read")
-    async with listening(runtime) as url, MemoryClient(url, reading) as memory:
+    async with reading(runtime, agent.agent_id) as memory:
         own = Doing(memory, fail)
         with pytest.raises(LookupError):
             await own.run(QUESTION)
@@ -313,8 +302,7 @@ async def test_a_failure_of_the_agent_hides_no_refusal(runtime: Runtime, agent: 
 async def test_a_tool_that_is_refused_is_logged_with_its_code(
     runtime: Runtime, agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reading = token_for(runtime, agent.agent_id, "memory:read")
-    async with listening(runtime) as url, MemoryClient(url, reading) as memory:
+    async with reading(runtime, agent.agent_id) as memory:
         answer = await MemoryTools(memory).answer("save_memory", {"content": HAWAII})
     assert answer.failed
     [told] = [record.getMessage() for record in caplog.records if record.name == "agentcore.agents.tools"]

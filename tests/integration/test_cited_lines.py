@@ -10,7 +10,6 @@ import pytest
 
 from agentcore.agents.memory_enabled_agent import MemoryEnabledAgent
 from agentcore.agents.prefetch import with_memory
-from agentcore.client import MemoryClient
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.params.changes import FeedbackParams, HistoryParams
 from agentcore.memory.params.memories import DeleteParams
@@ -68,9 +67,3 @@ async def test_a_context_of_another_query_and_a_chat_name_their_memories_too(age
     chat = await with_memory(agent.memory, [{"role": "user", "content": QUESTION}])
     assert [*chat.memory_ids] == [memory_id]
     assert (await with_memory(agent.memory, [{"role": "user", "content": " "}])).memory_ids == ()
-
-
-async def test_without_memory_a_turn_names_no_lines() -> None:
-    async with MemoryClient("http://127.0.0.1:9", "t.o.k", max_attempts=1) as nobody:
-        turn = await Telling(nobody).run_turn(QUESTION)
-    assert (turn.context, turn.memory_ids, turn.receipt) == ("", (), None)

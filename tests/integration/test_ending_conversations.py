@@ -17,8 +17,6 @@ from agentcore.agents.open_memory import open_memory
 from agentcore.agents.scope import AgentSettings, MemoryScope
 from agentcore.agents.session_memory import SessionMessage
 from agentcore.agents.session_memory.vector import VectorSessionMemory
-from agentcore.auth import mint_token
-from agentcore.client import MemoryClient
 from agentcore.errors import Conflict, NotAuthorised
 from agentcore.integrations.google_adk import AgentCoreMemoryService
 from agentcore.integrations.openai_agents import AgentCoreSession
@@ -26,7 +24,7 @@ from agentcore.memory.models import MemoryRecord, MemoryType
 from agentcore.memory.params.memories import ListParams
 from agentcore.runtime import Runtime
 from tests.fixtures.memory import Agent
-from tests.fixtures.memory_faces import listening
+from tests.fixtures.memory_faces import reading
 
 FLOOD = "Our warehouse in Antwerp flooded on Friday, the claim is HX-2210."
 QUESTION = "Which claim is it about the flooded warehouse in Antwerp?"
@@ -113,10 +111,7 @@ async def test_a_conversation_whose_work_fails_is_ended_too(agent: Agent) -> Non
 
 
 async def test_an_agent_that_keeps_nothing_ends_nothing(runtime: Runtime, agent: Agent) -> None:
-    secret = runtime.settings.jwt_secret_key
-    assert secret is not None
-    reading = mint_token(secret.get_secret_value(), agent.agent_id, ("memory:read",), 600)
-    async with listening(runtime) as url, MemoryClient(url, reading) as memory:
+    async with reading(runtime, agent.agent_id) as memory:
         async with Noting(memory, AgentSettings(remember=False)) as silent:
             await silent.run(QUESTION)
         with pytest.raises(NotAuthorised):
@@ -126,10 +121,7 @@ async def test_an_agent_that_keeps_nothing_ends_nothing(runtime: Runtime, agent:
 async def test_a_refusal_to_end_is_raised_but_hides_no_other_error(
     runtime: Runtime, agent: Agent, caplog: pytest.LogCaptureFixture
 ) -> None:
-    secret = runtime.settings.jwt_secret_key
-    assert secret is not None
-    reading = mint_token(secret.get_secret_value(), agent.agent_id, ("memory:read",), 600)
-    async with listening(runtime) as url, MemoryClient(url, reading) as memory:
+    async with reading(runtime, agent.agent_id) as memory:
         with pytest.raises(NotAuthorised):
             async with Noting(memory):
                 pass

@@ -270,7 +270,7 @@ async def test_an_agent_called_within_anothers_turn_has_a_turn_of_its_own(
 async def test_memory_that_cannot_be_reached_holds_no_turn_up(caplog: pytest.LogCaptureFixture) -> None:
     async with MemoryClient("http://127.0.0.1:9", "t.o.k", max_attempts=1) as nobody:
         turn = await ByItself(nobody).run_turn(QUESTION, "trip")
-    assert (turn.response, turn.context, turn.memory_id) == ("I do not know.", "", None)
+    assert (turn.response, turn.context, turn.memory_id, turn.memory_ids) == ("I do not know.", "", None, ())
     assert [problem.partition(":")[0] for problem in turn.problems] == ["recall", "store", "store"]
     assert [record.levelno for record in caplog.records if record.name == "agentcore.agents.memory_enabled_agent"] == [
         logging.WARNING

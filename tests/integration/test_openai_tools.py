@@ -9,7 +9,7 @@ import pytest
 from openai import AsyncOpenAI
 
 from agentcore.agents.openai_tools import chat_answers, chat_tools, response_answers, response_tools
-from agentcore.agents.tools import ALL_TOOLS, MemoryTools
+from agentcore.agents.tools import MemoryTools
 from tests.fixtures.memory import Agent
 from tests.fixtures.scripted_http import Reply, scripted_http
 
@@ -136,17 +136,3 @@ async def test_what_strict_mode_makes_a_model_say_null_for_is_left_out(agent: Ag
         [answer] = await chat_answers(tools, [chat_call(number, tool, arguments)])
         assert "error" not in json.loads(answer["content"])
     assert json.loads(answer["content"])["memories"][0]["content"] == PARROTS
-
-
-@pytest.mark.shows("issue6-3-one-definition")
-def test_one_definition_gives_the_same_schema_in_every_form(agent: Agent) -> None:
-    definitions = MemoryTools(agent.memory, tools=ALL_TOOLS).definitions
-    chat = [tool["function"] for tool in chat_tools(definitions)]
-    response = [
-        {name: tool[name] for name in ("name", "description", "parameters")} for tool in response_tools(definitions)
-    ]
-    assert (
-        chat
-        == response
-        == [{"name": each.name, "description": each.description, "parameters": each.parameters} for each in definitions]
-    )

@@ -16,7 +16,6 @@ import pytest
 from agentcore.client import MemoryClient, SyncMemoryClient, TokenSource
 from agentcore.errors import (
     AgentCoreError,
-    AuthenticationFailed,
     ClientClosed,
     ConfigurationError,
     DependencyUnavailable,
@@ -239,13 +238,6 @@ async def test_a_batch_waits_no_longer_than_a_call() -> None:
     assert [answer.memories for answer in answers] == [[], []]
 
 
-async def test_a_closed_client_closes_its_batches() -> None:
-    async with client(Script()) as memory:
-        together = memory.batched()
-    with pytest.raises(ClientClosed):
-        await together.count(CountParams())
-
-
 # --- sync client --------------------------------------------------------------------------------------------
 
 
@@ -289,11 +281,6 @@ def test_outside_its_block_it_is_closed_and_its_thread_has_ended() -> None:
     assert own
     assert not any(thread.is_alive() for thread in own)
     with pytest.raises(ClientClosed):
-        memory.count(CountParams())
-
-
-def test_an_error_of_the_token_is_raised_where_the_call_waits() -> None:
-    with SyncMemoryClient("http://memory.test", lambda: "  ") as memory, pytest.raises(AuthenticationFailed):
         memory.count(CountParams())
 
 
@@ -373,7 +360,6 @@ def test_a_view_of_a_waiting_client_carries_its_trace_and_closes_with_it() -> No
 @pytest.mark.shows("issue6-1-sync")
 def test_every_method_of_the_contract_waits_too() -> None:
     assert {method.attribute for method in METHODS} <= set(vars(SyncMemoryClient))
-    assert SyncMemoryClient.get_relevant_context.__doc__ == MemoryClient.get_relevant_context.__doc__
 
 
 # --- in-process ---------------------------------------------------------------------------------------------
@@ -414,14 +400,6 @@ def test_a_client_that_could_never_ask_is_refused_at_once(options: dict[str, Any
         MemoryClient("http://127.0.0.1:9", TOKEN, **options)
 
 
-def test_a_token_that_cannot_be_one_is_refused_at_once() -> None:
-    with pytest.raises(AuthenticationFailed, match="empty"):
-        MemoryClient("http://127.0.0.1:9", "")
+def test_a_token_of_another_type_is_refused_at_once() -> None:
     with pytest.raises(TypeError, match="a JWT or a callable"):
         MemoryClient("http://127.0.0.1:9", None)  # type: ignore[arg-type]
-
-
-async def test_a_callable_that_gives_no_token_is_named() -> None:
-    async with MemoryClient("http://127.0.0.1:9", lambda: None) as memory:  # type: ignore[arg-type, return-value]
-        with pytest.raises(AuthenticationFailed, match="gave a NoneType"):
-            await memory.stats()

@@ -38,7 +38,6 @@ from agentcore.memory.params.changes import UpdateParams, Updates
 from agentcore.memory.params.memories import (
     CountParams,
     DeleteParams,
-    GetParams,
     PruneParams,
     RetrieveParams,
     StoreBatchParams,
@@ -365,7 +364,8 @@ async def test_a_closed_client_and_every_view_of_it_says_that_it_is_closed() -> 
     script = Script()
     async with client(script) as memory:
         view = memory.traced(a2a_context={"source_agent": "planner"})
-    for closed in (memory, view):
+        batched = memory.batched()
+    for closed in (memory, view, batched):
         with pytest.raises(ClientClosed, match="make a new MemoryClient"):
             await closed.count(CountParams())
         with pytest.raises(ClientClosed):
@@ -410,10 +410,3 @@ async def test_an_answer_for_fewer_items_than_were_sent_is_an_error() -> None:
     async with client(script) as memory:
         with pytest.raises(InternalError, match="answered 0 items of 1"):
             await memory.store_batch(StoreBatchParams(items=[KEYED]))
-
-
-async def test_a_silent_connection_names_the_service_in_its_error() -> None:
-    script = Script(httpx.ConnectError("[Errno 111] Connection refused"))
-    async with client(script, max_attempts=1) as memory:
-        with pytest.raises(DependencyUnavailable, match=r"http://memory\.test.*refused"):
-            await memory.get(GetParams(memory_id=UUID(MEMORY_ID)))

@@ -1,4 +1,4 @@
-"""Session memory of an agent framework: in this process, in Redis, in the service, or in tiers."""
+"""Session memory of an agent framework."""
 
 from collections.abc import Mapping
 
@@ -36,9 +36,6 @@ SESSION_MEMORIES: Mapping[str, str] = {
 
 
 def open_session_memory(name: str, parts: SessionParts | None = None) -> SessionMemory:
-    """Creates the session memory of this name or path `module:class`, with default limits.
-
-    Raises ConfigurationError if the name is unknown, or if a required part is missing.
-    """
+    """Creates the session memory of this name or path `module:class`. Raises ConfigurationError."""
     made: SessionMemory = resolve(name, SESSION_MEMORIES, kind="session memory").over(parts or SessionParts())
     return made

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
 from pydantic import Field
 
 from agentcore.agents.session_memory.in_memory import InMemorySessionMemory, utc_now
-from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionMemory, SessionParts
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, SessionMemory, SessionParts, VerbatimSessionMemory
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
-    MAX_LIMIT,
     MAX_PAGE_SIZE,
     Capability,
     MemoryUsage,
@@ -20,8 +19,6 @@ from agentcore.agents.session_memory.messages import (
     ScoredMessage,
     SessionListing,
     SessionMessage,
-    SessionSummary,
-    SummarizeOptions,
     completed,
 )
 from agentcore.agents.session_memory.selection import (
@@ -33,7 +30,6 @@ from agentcore.agents.session_memory.selection import (
     place_of,
     said_at,
     scored_by_words,
-    summary_of,
 )
 from agentcore.agents.session_memory.vector import VectorSessionMemory
 from agentcore.memory.models import Flag, Share, Strict
@@ -45,8 +41,6 @@ Size = Annotated[int, Field(strict=True, ge=1, le=100_000)]
 
 
 class HierarchyConfig(Strict):
-    """Sizes of the tiers, per session."""
-
     working_capacity: Size = Field(10, description="Messages in working memory: the last stored.")
     short_term_capacity: Size = Field(100, description="Messages in short-term memory: the last used.")
     short_term_ttl_seconds: Size = Field(3_600, description="Seconds a message stays in short-term memory.")
@@ -54,11 +48,10 @@ class HierarchyConfig(Strict):
     enable_long_term: Flag = True
 
 
-class HierarchicalSessionMemory:
-    """Stores messages in working and short-term memory of this process, important ones also in long-term.
+class HierarchicalSessionMemory(VerbatimSessionMemory):
+    """Two tiers in this process; important messages also in `long_term`, any session memory.
 
-    `long_term` is any other session memory; default: one in this process. The first two tiers keep up to
-    1,000 sessions. A message that both tiers evicted and that was not important enough is lost.
+    A message that both tiers evicted and that was not important enough is lost.
     """
 
     def __init__(
@@ -80,7 +73,6 @@ class HierarchicalSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> HierarchicalSessionMemory:
-        """Uses the agent's memory as the long-term tier, if there is one."""
         if parts.memory is None:
             return cls()
         return cls(VectorSessionMemory(parts.memory, namespace=LONG_TERM_NAMESPACE))
@@ -98,25 +90,13 @@ class HierarchicalSessionMemory:
         await self._working.store(session_id, kept)
         return kept
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        if options.query is not None:
-            found = await self.retrieve_with_scores(session_id, options.query, options)
-            return [each.message for each in found]
-        held: dict[str | None, SessionMessage] = {}
-        # Short-term memory comes last: it has the exact storage order of messages with equal timestamps.
-        for tier in sorted(self._tiers.values(), key=lambda tier: tier is self._short_term):
-            for message in reversed(await tier.retrieve(session_id, options)):
-                held.pop(message.message_id, None)
-                held[message.message_id] = message
-        return newest_first(held.values())[: options.limit]
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
+        return _merged([await tier.retrieve(session_id, options) for tier in self._tiers.values()])[: options.limit]
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
-        """Scores each message 1 / its better rank: among near messages (by words), or in long-term memory.
-
-        Scores of long-term memory are not comparable: only its order is used.
-        """
+        """Scores a message 1 / its rank: near by words or in long-term memory, the better of both."""
         asked = options.asking(query)
         near = scored_by_words(matching(self._near(session_id), asked), query)[: asked.limit]
         for tier in (self._working, self._short_term):
@@ -128,9 +108,6 @@ class HierarchicalSessionMemory:
         for place, each in sorted([*enumerate(near, 1), *enumerate(lasting, 1)], key=lambda found: found[0]):
             best.setdefault(each.message.message_id, ScoredMessage(message=each.message, score=1 / place))
         return list(best.values())[: options.limit]
-
-    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
     async def clear(self, session_id: str) -> int:
         count = await self.session_count(session_id)
@@ -156,7 +133,7 @@ class HierarchicalSessionMemory:
     async def sessions(
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """Lists sessions as in the interface; a page may be shorter than `limit` although more follow."""
+        """Lists sessions; a page may be shorter than `limit` although more follow."""
         checked_limit(limit)
         near = {session_id: max(map(said_at, held)) for session_id, held in self._all_near().items()}
         lasting = [] if self._long_term is None else await self._long_term.sessions(limit, after)
@@ -180,7 +157,6 @@ class HierarchicalSessionMemory:
         return bool(newest) and not lies_behind((said_at(newest[0]), session_id), place_of(after))
 
     async def usage(self) -> MemoryUsage:
-        """Counts each message once; `sessions` is None if long-term memory does not count its sessions."""
         tiers = {name: await tier.usage() for name, tier in self._tiers.items()}
         near = [message for held in self._all_near().values() for message in held]
         lasting = tiers.get("long_term")
@@ -217,12 +193,17 @@ class HierarchicalSessionMemory:
         return {session_id: list(held.values()) for session_id, held in found.items()}
 
     def _near(self, session_id: str) -> list[SessionMessage]:
-        held: dict[str | None, SessionMessage] = {}
-        for tier in (self._working, self._short_term):
-            for message in reversed(tier.held(session_id)):
-                held.pop(message.message_id, None)
-                held[message.message_id] = message
-        return newest_first(held.values())
+        return _merged([tier.held(session_id) for tier in (self._working, self._short_term)])
 
     def _lasts(self, message: SessionMessage) -> bool:
         return (message.importance or 0.0) >= self._config.long_term_min_importance
+
+
+def _merged(tiers: Iterable[Sequence[SessionMessage]]) -> list[SessionMessage]:
+    """Merges tiers, newest first; the last one has the exact storage order of equal timestamps."""
+    found: dict[str | None, SessionMessage] = {}
+    for messages in tiers:
+        for message in reversed(messages):
+            found.pop(message.message_id, None)
+            found[message.message_id] = message
+    return newest_first(found.values())

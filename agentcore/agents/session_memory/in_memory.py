@@ -10,7 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionParts
+from agentcore.agents.session_memory.memory import (
+    DEFAULT_RETRIEVE,
+    DEFAULT_SUMMARIZE,
+    SessionParts,
+    VerbatimSessionMemory,
+)
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
     MAX_LIMIT,
@@ -48,7 +53,7 @@ def utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A stored message with its position in storage order, its expiry and its vector (None: no embedder)."""
+    """A stored message with its position in storage order."""
 
     message: SessionMessage
     place: int
@@ -56,11 +61,10 @@ class Held:
     vector: Vectors | None = None
 
 
-class InMemorySessionMemory:
-    """Evicts the least recently used first: messages of a session, and sessions.
+class InMemorySessionMemory(VerbatimSessionMemory):
+    """Evicts the least recently used messages and sessions; listing and counting are no use.
 
-    Storing and retrieving use a message (`by_use=False`: the first stored is evicted first) and its session;
-    counting and listing do not. `ttl_seconds` starts when a message is stored; 0: no expiry.
+    `by_use=False`: evicts the message that was stored first. `ttl_seconds` starts when a message is stored.
     """
 
     def __init__(
@@ -80,7 +84,6 @@ class InMemorySessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> InMemorySessionMemory:
-        """Creates it; needs no part."""
         return cls()
 
     async def store(
@@ -88,11 +91,8 @@ class InMemorySessionMemory:
     ) -> SessionMessage:
         return self.keep(session_id, completed(message, metadata, now=self._now()))
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        if options.query is not None:
-            found = await self.retrieve_with_scores(session_id, options.query, options)
-            return [each.message for each in found]
-        newest = matching(self._newest(session_id), options)[: options.limit]
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
+        newest = matching(self.held(session_id), options)[: options.limit]
         self.use(session_id, newest)
         return newest
 
@@ -100,13 +100,13 @@ class InMemorySessionMemory:
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
-        found = scored_by_words(matching(self._newest(session_id), asked), query)[: asked.limit]
+        found = scored_by_words(matching(self.held(session_id), asked), query)[: asked.limit]
         self.use(session_id, [each.message for each in found])
         return found
 
     async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
         self.use(session_id, ())
-        return summary_of(self._newest(session_id)[:MAX_LIMIT], options)
+        return summary_of(self.held(session_id)[:MAX_LIMIT], options)
 
     async def clear(self, session_id: str) -> int:
         count = len(self._session(session_id))
@@ -134,14 +134,12 @@ class InMemorySessionMemory:
         return MemoryUsage(messages=sum(map(len, held.values())), sessions=len(held), limits=dict(self._limits))
 
     def everything(self) -> dict[str, list[SessionMessage]]:
-        """Returns the messages of each session that has any; does not count as use."""
         living = {session_id: self._living(session) for session_id, session in self._sessions.items()}
         return {
             session_id: [held.message for held in session.values()] for session_id, session in living.items() if session
         }
 
     def keep(self, session_id: str, message: SessionMessage, vector: Vectors | None = None) -> SessionMessage:
-        """Stores a completed message; returns the stored one if its id exists."""
         session = self._session(session_id, make=True)
         self._sessions.move_to_end(session_id)
         message_id = message.message_id or ""
@@ -158,11 +156,11 @@ class InMemorySessionMemory:
         return message
 
     def held(self, session_id: str) -> list[SessionMessage]:
-        """Returns all messages of the session, newest first; does not count as use."""
-        return self._newest(session_id)
+        in_order = sorted(self._session(session_id).values(), key=lambda held: held.place)
+        return newest_first(held.message for held in in_order)
 
     def use(self, session_id: str, messages: Sequence[SessionMessage]) -> None:
-        """Marks the session and these messages, best first, as used now; ignores unknown messages."""
+        """Marks the session and these messages, best first, as used now."""
         session = self._session(session_id)
         if session_id in self._sessions:
             self._sessions.move_to_end(session_id)
@@ -187,21 +185,13 @@ class InMemorySessionMemory:
                 del session[name]
         return session
 
-    def _newest(self, session_id: str) -> list[SessionMessage]:
-        in_order = sorted(self._session(session_id).values(), key=lambda held: held.place)
-        return newest_first(held.message for held in in_order)
-
 
 # A vector of 384 dimensions takes 1.5 KB: all sessions full is about 150 MB.
-MAX_SESSIONS = 100
+MAX_VECTOR_SESSIONS = 100
 
 
 class InMemoryVectorSessionMemory(InMemorySessionMemory):
-    """In-process session memory that compares a query with every message of the session by cosine.
-
-    The score is the cosine; hits need at least `least_similarity`. `store` raises DependencyUnavailable if
-    the embedder is unavailable: the message is then not stored.
-    """
+    """Searches by the cosine, the score, with every message of the session."""
 
     def __init__(
         self,
@@ -209,7 +199,7 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
         *,
         least_similarity: float = LEAST_SIMILARITY,
         max_messages: int = MAX_MESSAGES,
-        max_sessions: int = MAX_SESSIONS,
+        max_sessions: int = MAX_VECTOR_SESSIONS,
         ttl_seconds: int = 0,
         by_use: bool = True,
         now: Callable[[], datetime] = utc_now,
@@ -222,7 +212,6 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
 
     @classmethod
     def over(cls, parts: SessionParts) -> InMemoryVectorSessionMemory:
-        """Creates it with an embedder."""
         if parts.embedder is None:
             raise ConfigurationError(["Session memory with vectors in this process needs an embedder."])
         return cls(parts.embedder)
@@ -244,7 +233,7 @@ class InMemoryVectorSessionMemory(InMemorySessionMemory):
         asked = options.asking(query)
         [sought] = await self._embedder.embed([query], "query")
         session = self._session(session_id)
-        messages = matching(self._newest(session_id), asked)
+        messages = matching(self.held(session_id), asked)
         vectors = [session[each.message_id or ""].vector for each in messages]
         cosines = np.array(vectors, np.float32).reshape(len(messages), len(sought)) @ sought
         # Stable sort: of messages with equal cosine the newer ranks first.

@@ -1,7 +1,8 @@
-"""The interface of session memory, its dependencies, and the context built from it."""
+"""The interface of session memory, and the context built from it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
@@ -11,6 +12,7 @@ from redis.asyncio import Redis
 
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
+    MAX_LIMIT,
     Capability,
     MemoryUsage,
     RetrieveOptions,
@@ -20,7 +22,7 @@ from agentcore.agents.session_memory.messages import (
     SessionSummary,
     SummarizeOptions,
 )
-from agentcore.agents.session_memory.selection import SelectionStrategy, SlidingWindow, TokenBudget
+from agentcore.agents.session_memory.selection import SelectionStrategy, SlidingWindow, TokenBudget, summary_of
 from agentcore.errors import InvalidParams
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.embeddings import Embedder
@@ -32,77 +34,71 @@ DEFAULT_SUMMARIZE = SummarizeOptions()
 
 @runtime_checkable
 class BasicSessionMemory(Protocol):
-    """The five operations of every session memory, also of one that compresses its messages.
-
-    Sessions are isolated from each other. A session id is any text of up to 1,024 characters. Raises
-    InvalidParams, pydantic's ValidationError, and DependencyUnavailable if a part is unavailable.
-    """
+    """The five operations of every session memory, also of one that compresses its messages."""
 
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
-        """Stores a message; returns it as stored. `metadata` may contain its `importance` and `tags`."""
+        """Stores a message; `metadata` may contain its `importance` and `tags`."""
         ...
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        """Returns at most `limit` messages of the session; with a query those that match it."""
-        ...
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]: ...
 
-    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        """Returns an extractive summary of the session."""
-        ...
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary: ...
 
     async def clear(self, session_id: str) -> int | None:
-        """Deletes the session permanently; returns the number of messages deleted, None if unknown."""
+        """Returns the number of messages deleted, None if unknown."""
         ...
 
-    def capabilities(self) -> tuple[Capability, ...]:
-        """Returns the capabilities of this memory."""
-        ...
+    def capabilities(self) -> tuple[Capability, ...]: ...
 
 
 @runtime_checkable
 class SessionMemory(BasicSessionMemory, Protocol):
-    """A memory that keeps messages verbatim: they can be scored, counted and listed."""
+    """A memory that keeps messages verbatim: newest first, or the best matches of a query."""
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        """Returns messages, newest first; with a query the best matches, best first."""
-        ...
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]: ...
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
-    ) -> list[ScoredMessage]:
-        """Returns the best matches, best first, each with its score."""
-        ...
+    ) -> list[ScoredMessage]: ...
 
-    async def clear(self, session_id: str) -> int:
-        """Deletes the session permanently; returns the number of messages deleted."""
-        ...
+    async def clear(self, session_id: str) -> int: ...
 
-    async def session_count(self, session_id: str) -> int:
-        """Returns the number of messages in the session."""
-        ...
+    async def session_count(self, session_id: str) -> int: ...
 
     async def sessions(
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """Lists at most 200 sessions, newest message first; `after` is the last listing of a page.
-
-        An empty list means that no more follow. A session with a new message moves to the front.
-        """
+        """Lists sessions, newest message first, after the last listing of a page."""
         ...
 
-    async def usage(self) -> MemoryUsage:
-        """Returns the size of all sessions, and the limits."""
-        ...
+    async def usage(self) -> MemoryUsage: ...
+
+
+class VerbatimSessionMemory(ABC):
+    @abstractmethod
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
+        """Returns the newest messages that match all options but the query."""
+
+    @abstractmethod
+    async def retrieve_with_scores(
+        self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
+    ) -> list[ScoredMessage]: ...
+
+    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
+        if options.query is None:
+            return await self.newest(session_id, options)
+        found = await self.retrieve_with_scores(session_id, options.query, options)
+        return [each.message for each in found]
+
+    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
+        return summary_of(await self.newest(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
 
 @dataclass(frozen=True)
 class SessionParts:
-    """Dependencies of a session memory; `agent_id` is the owner of the keys in Redis.
-
-    The embedder is open; the caller closes it.
-    """
+    """Dependencies of a session memory; `agent_id` owns the keys in Redis. The caller closes them."""
 
     memory: MemoryApi | None = None
     redis: Redis | None = None
@@ -114,8 +110,6 @@ DEFAULT_STRATEGY = SlidingWindow()
 
 
 class SessionContext(Strict):
-    """Selected messages in chronological order, after a summary of earlier messages if there is one."""
-
     messages: list[SessionMessage]
     token_count: int = Field(
         description="Total tokens of the messages: content, name and per-message overhead, by `count`."
@@ -132,11 +126,9 @@ async def session_context(
     strategy: SelectionStrategy = DEFAULT_STRATEGY,
     message_tokens: int = 0,
 ) -> SessionContext:
-    """Selects messages from the newest `strategy.looks_at` of the session (10 by default).
+    """Selects messages by a strategy, at most `max_tokens` tokens by `count`.
 
-    Together they have at most `max_tokens` tokens.
-    `count` counts tokens as the model does, such as `TokenCounter.count`. `message_tokens` is the overhead of
-    each message in the model's format (3 or 4 for OpenAI). Raises InvalidParams for numbers out of range.
+    `message_tokens`: overhead of each message in the model's format. Raises InvalidParams.
     """
     if max_tokens < 1 or message_tokens < 0:
         raise InvalidParams("max_tokens needs 1 or more, message_tokens 0 or more")

@@ -1,4 +1,4 @@
-"""Types of session memory: messages, options to retrieve and summarize, results. Validation only."""
+"""Types of session memory: messages, options, results."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SummaryStyle = Literal["brief", "detailed"]
 
 
 class SessionMessage(Strict):
-    """One message of a session. A stored one has an id, a timestamp and an importance."""
+    """One message; a stored one has an id, a timestamp and an importance."""
 
     content: FilledText
     role: Identifier = Field("user", description="user, assistant, agent, system, tool ...")
@@ -52,7 +52,7 @@ class SessionMessage(Strict):
 
 
 class TimeRange(Strict):
-    """Half-open interval: `start` inclusive, `end` exclusive; one of them may be absent."""
+    """Half-open interval; one end may be absent."""
 
     start: Moment | None = None
     end: Moment | None = None
@@ -67,8 +67,6 @@ class TimeRange(Strict):
 
 
 class RetrieveOptions(Strict):
-    """Filters of messages: all given must match; of the tags any."""
-
     query: Query | None = Field(None, description="What they are about; absent: the newest.")
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_LIMIT)] = Field(
         DEFAULT_LIMIT, description=f"At most; with a query {MAX_SEARCHED} is the most."
@@ -84,13 +82,10 @@ class RetrieveOptions(Strict):
         return self
 
     def asking(self, query: str) -> RetrieveOptions:
-        """Returns these options with another query. Raises ValidationError."""
         return RetrieveOptions.model_validate({**dict(self), "query": query})
 
 
 class SummarizeOptions(Strict):
-    """Length and style of a summary."""
-
     max_length: Annotated[int, Field(strict=True, ge=1, le=MAX_SUMMARY_CHARS)] | None = Field(
         None, description="In characters; 400 brief, 2,000 detailed if absent."
     )
@@ -105,8 +100,6 @@ class ScoredMessage(Strict):
 
 
 class SessionSummary(Strict):
-    """An extractive summary of a session; empty if the session is empty."""
-
     role: str = QUOTED_ROLE
     content: str
     message_count: int | None = Field(
@@ -116,16 +109,12 @@ class SessionSummary(Strict):
 
 
 class SessionListing(Strict):
-    """A session that contains messages."""
-
     session_id: str
     message_count: int
     newest: Moment = Field(description="When its newest message was said.")
 
 
 class MemoryUsage(Strict):
-    """Size and limits of a session memory."""
-
     messages: int = Field(description="Each once, in however many tiers it is.")
     sessions: int | None = Field(description="null where that is not known.")
     limits: dict[str, int] = Field(description="0 means unlimited.")
@@ -135,7 +124,7 @@ class MemoryUsage(Strict):
 
 
 def completed(message: SessionMessage, metadata: Mapping[str, Any] | None, *, now: datetime) -> SessionMessage:
-    """Returns the message with all defaults filled in; `metadata` may contain `importance` and `tags`."""
+    """Returns the message with all defaults filled in."""
     beside = dict(metadata or {})
     importance = beside.pop("importance", message.importance)
     tags = beside.pop("tags", message.tags)
@@ -154,7 +143,6 @@ def completed(message: SessionMessage, metadata: Mapping[str, Any] | None, *, no
 
 
 def checked_session_id(session_id: str) -> str:
-    """Returns the session id. Raises InvalidParams if it is invalid."""
     if not 1 <= len(session_id) <= MAX_SESSION_ID_CHARS:
         raise InvalidParams(f"session_id: needs 1 to {MAX_SESSION_ID_CHARS} characters")
     try:
@@ -165,5 +153,4 @@ def checked_session_id(session_id: str) -> str:
 
 
 def session_key(session_id: str) -> str:
-    """Returns the session id as a unique segment of a key. Raises InvalidParams."""
     return encode_segment(checked_session_id(session_id))

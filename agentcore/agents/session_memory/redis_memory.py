@@ -1,4 +1,4 @@
-"""Session memory in Redis: a sorted set for each session, a TTL, and published events."""
+"""Session memory in Redis."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from typing import Any, Literal, cast
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionParts
+from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, SessionParts, VerbatimSessionMemory
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
-    MAX_LIMIT,
     Capability,
     MemoryUsage,
     RetrieveOptions,
     ScoredMessage,
     SessionListing,
     SessionMessage,
-    SessionSummary,
-    SummarizeOptions,
     completed,
     session_key,
 )
@@ -32,7 +29,6 @@ from agentcore.agents.session_memory.selection import (
     matching,
     place_of,
     scored_by_words,
-    summary_of,
 )
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.memory.keys import encode_segment
@@ -94,16 +90,14 @@ return count
 
 
 class SessionEvent(Strict):
-    """A change of a session; `message` is the stored one."""
-
     event: Literal["stored", "cleared"]
     message: SessionMessage | None = None
 
 
-class RedisSessionMemory:
-    """Sessions of one agent in a Redis shared by its processes; the caller closes a client that it passes.
+class RedisSessionMemory(VerbatimSessionMemory):
+    """Sessions of one agent in a Redis shared by its processes; the caller closes its client.
 
-    A session expires `ttl_seconds` after its last message (0: never) and keeps its `max_messages` newest.
+    A session expires `ttl_seconds` after its last message (0: never).
     """
 
     def __init__(
@@ -124,7 +118,6 @@ class RedisSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> RedisSessionMemory:
-        """Creates it with a Redis client and an agent id."""
         if parts.redis is None or parts.agent_id is None:
             raise ConfigurationError(["Session memory in Redis needs a Redis client and an agent_id."])
         return cls(parts.redis, parts.agent_id)
@@ -140,7 +133,7 @@ class RedisSessionMemory:
         max_messages: int = MAX_MESSAGES,
         prefix: str = PREFIX,
     ) -> AsyncIterator[RedisSessionMemory]:
-        """Opens a client for the block and closes it. Raises ConfigurationError for an invalid URL."""
+        """Opens a client for the block. Raises ConfigurationError for an invalid URL."""
         try:
             redis = Redis.from_url(url)
         except ValueError as cause:
@@ -173,12 +166,9 @@ class RedisSessionMemory:
             )
         return kept if held is None else _message(held)
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        if options.query is not None:
-            fitting = await self.retrieve_with_scores(session_id, options.query, options)
-            return [each.message for each in fitting]
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
         found: list[SessionMessage] = []
-        async for page in self._newest(session_id, options):
+        async for page in self._pages(session_id, options):
             found += matching(page, options)
             if len(found) >= options.limit:
                 break
@@ -188,11 +178,8 @@ class RedisSessionMemory:
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
     ) -> list[ScoredMessage]:
         asked = options.asking(query)
-        messages = [message async for page in self._newest(session_id, asked) for message in page]
+        messages = [message async for page in self._pages(session_id, asked) for message in page]
         return scored_by_words(matching(messages, asked), query)[: asked.limit]
-
-    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
     async def clear(self, session_id: str) -> int:
         event = SessionEvent(event="cleared").model_dump_json()
@@ -239,7 +226,7 @@ class RedisSessionMemory:
 
     @asynccontextmanager
     async def listening(self, session_id: str) -> AsyncIterator[AsyncIterator[SessionEvent]]:
-        """Subscribes to the session's events of all processes. Earlier events are not delivered."""
+        """Subscribes to the session's later events of all processes."""
         async with self._redis.pubsub() as channel:
             with _translated():
                 await channel.subscribe(self._channel(session_id))
@@ -259,8 +246,8 @@ class RedisSessionMemory:
     def _channel(self, session_id: str) -> str:
         return f"{self._place}:{session_key(session_id)}:events"
 
-    async def _newest(self, session_id: str, options: RetrieveOptions) -> AsyncIterator[list[SessionMessage]]:
-        """Yields pages of messages in the time range, newest first, without duplicates despite new stores."""
+    async def _pages(self, session_id: str, options: RetrieveOptions) -> AsyncIterator[list[SessionMessage]]:
+        """Yields pages, newest first, without duplicates despite new stores."""
         within, seen = options.time_range, set[str | None]()
         # Scores beyond 2^53 are rounded: the bounds are widened, `matching` filters exactly.
         high = "+inf" if within is None or within.end is None else str(_microseconds(within.end) + 64)

@@ -37,18 +37,16 @@ _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 
 def said_at(message: SessionMessage) -> datetime:
-    """Returns the message's timestamp; the earliest possible time if it is not stored yet."""
     return message.timestamp or _BEFORE_ALL
 
 
 def newest_first(messages: Iterable[SessionMessage]) -> list[SessionMessage]:
-    """Sorts messages in storage order by timestamp, newest first; of equal ones the later stored first."""
+    """Sorts messages given in storage order; of equal timestamps the later stored comes first."""
     latest_stored_first = list(messages)[::-1]
     return sorted(latest_stored_first, key=said_at, reverse=True)
 
 
 def matching(messages: Iterable[SessionMessage], options: RetrieveOptions) -> list[SessionMessage]:
-    """Filters messages by all options except query and limit; keeps the order."""
     return [message for message in messages if _is_meant(message, options)]
 
 
@@ -65,16 +63,11 @@ def _is_meant(message: SessionMessage, options: RetrieveOptions) -> bool:
 
 
 def said_words(message: SessionMessage) -> frozenset[str]:
-    """Returns the searchable terms of a message: of its content and its speaker."""
     return frozenset(terms(f"{message.name or ''} {message.content}"))
 
 
 def scored_by_words(messages: Sequence[SessionMessage], query: str) -> list[ScoredMessage]:
-    """Scores messages, given newest first, by terms of the query; best first, of equal ones the newer.
-
-    The score is the share of the query's distinct terms in the message, weighted by idf. Messages without any
-    are omitted.
-    """
+    """Scores messages by the share of the query's terms in them, weighted by idf."""
     said = [said_words(message) for message in messages]
     frequencies = Counter(term for each in said for term in each)
     weights = {term: idf(frequencies[term], len(messages)) for term in terms(query)}
@@ -92,26 +85,20 @@ Place = tuple[datetime, str]
 
 
 def place_of(listing: SessionListing | None) -> Place | None:
-    """Returns the sort key of a listing."""
     return None if listing is None else (listing.newest, listing.session_id)
 
 
 def lies_behind(place: Place, after: Place | None) -> bool:
-    """Whether a place is listed after another; always true for None."""
     return after is None or place < after
 
 
 def first_places(newest: Mapping[str, datetime], limit: int, after: Place | None) -> list[Place]:
-    """Returns the first `limit` sessions after `after`, in listing order."""
     places = ((moment, session_id) for session_id, moment in newest.items())
     return sorted((place for place in places if lies_behind(place, after)), reverse=True)[:limit]
 
 
 def merged_places(near: Mapping[str, datetime], listed: Sequence[SessionListing], after: Place | None) -> list[Place]:
-    """Merges near sessions with a page of another memory; returns the places after `after`, in order.
-
-    Stops at the page's last place: the other memory may list more sessions, or newer messages, after it.
-    """
+    """Merges near sessions with a page of another memory, up to the page's last place, after which it may list more."""
     newest = dict(near)
     for each in listed:
         newest[each.session_id] = max(each.newest, near.get(each.session_id, each.newest))
@@ -120,7 +107,6 @@ def merged_places(near: Mapping[str, datetime], listed: Sequence[SessionListing]
 
 
 def checked_limit(limit: int) -> int:
-    """Returns the limit. Raises InvalidParams if it is out of range."""
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise InvalidParams(f"limit: needs 1 to {MAX_PAGE_SIZE} sessions")
     return limit
@@ -130,18 +116,13 @@ USUAL_CHARS: Mapping[SummaryStyle, int] = {"brief": 400, "detailed": 2_000}
 
 
 def summary_of(messages: Sequence[SessionMessage], options: SummarizeOptions) -> SessionSummary:
-    """Returns an extractive summary of messages, given newest first, in chronological order."""
     longest = options.max_length or USUAL_CHARS[options.style]
     text = summed_up(messages, longest, len, named=options.style == "detailed")
     return SessionSummary(content=text, message_count=len(messages), style=options.style)
 
 
 def summed_up(messages: Sequence[SessionMessage], longest: int, measure: Callable[[str], int], *, named: bool) -> str:
-    """Returns the most informative sentences in chronological order, up to `longest` by `measure`.
-
-    Messages are given newest first. If no sentence is usable, it is the newest message, truncated. `named`:
-    each sentence is prefixed with the name or role of its speaker.
-    """
+    """Returns the best sentences of messages, given newest first, up to `longest` by `measure`."""
     sources = [
         Source(
             UUID(int=place),
@@ -163,34 +144,28 @@ Count: TypeAlias = Annotated[int, Field(strict=True, ge=1, le=MAX_LIMIT)]
 
 @dataclass(frozen=True)
 class TokenBudget:
-    """A token budget and the cost of messages in it.
-
-    `count` counts tokens as the model does; `message_tokens` is the overhead of each message.
-    """
+    """`count` counts tokens as the model does; `message_tokens` is the overhead of each message."""
 
     max_tokens: int
     count: Callable[[str], int]
     message_tokens: int = 0
 
     def cost(self, message: SessionMessage) -> int:
-        """Returns the tokens of a message: content, speaker's name and overhead."""
         named = 0 if message.name is None else self.count(message.name)
         return self.count(message.content) + named + self.message_tokens
 
 
 class SelectionStrategy(Protocol):
-    """Selects the messages of a model's context."""
+    """Selects the messages of a model's context, from the `looks_at` newest."""
 
     @property
-    def looks_at(self) -> int:
-        """Returns the number of newest messages that it selects from."""
-
+    def looks_at(self) -> int: ...
     def select(self, messages: Sequence[SessionMessage], budget: TokenBudget) -> list[SessionMessage]:
-        """Returns the selected messages in chronological order, within the budget; given newest first."""
+        """Returns messages in chronological order, within the budget; given newest first."""
 
 
 class SlidingWindow(Strict):
-    """Selects the newest messages without a gap: stops before the first that exceeds the budget."""
+    """Selects the newest messages without a gap."""
 
     window: Count = Field(10, description="Messages at most.")
 
@@ -210,10 +185,9 @@ class SlidingWindow(Strict):
 
 
 class ImportanceWeighting(Strict):
-    """Selects a few newest messages, then the others by importance and recency.
+    """Selects the newest messages, then the others by importance and recency.
 
-    The weight of message i of n, 0 being the newest, is its importance + `recency_weight` * (1 - i / n). A
-    message that exceeds the remaining budget is skipped in favor of lighter ones.
+    The weight of message i of n, 0 being the newest, is its importance + `recency_weight` * (1 - i / n).
     """
 
     threshold: Share = Field(0.5, description="Those less important are left out, but for the newest few.")
@@ -245,11 +219,7 @@ class ImportanceWeighting(Strict):
 
 
 class Summarization(Strict):
-    """Selects the newest messages verbatim, after one message that summarizes all others.
-
-    The summary has the role `memory` and is extractive. It also covers recent messages that are too long.
-    There is none if no message is omitted.
-    """
+    """Selects the newest messages, after one message that summarizes the others."""
 
     recent: Count = Field(10, description="Messages that are given as they are, at most.")
     summary_share: Share = Field(0.25, description="The share of the tokens that a summary may take.")
@@ -280,7 +250,6 @@ class Summarization(Strict):
 def _fitting(
     places: Iterable[int], messages: Sequence[SessionMessage], budget: TokenBudget, max_tokens: int
 ) -> set[int]:
-    """Returns the places whose messages fit in the budget, in order; skips those that do not."""
     chosen: set[int] = set()
     room = max_tokens
     for place in places:

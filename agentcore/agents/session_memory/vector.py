@@ -1,7 +1,4 @@
-"""Durable session memory in the service: searched by vectors and words, one memory for each message.
-
-`EndlessSessionMemory` keeps sessions of unlimited length: a provider compresses them within a budget.
-"""
+"""Session memory in the service, verbatim or compressed."""
 
 from __future__ import annotations
 
@@ -14,7 +11,12 @@ from uuid import UUID
 
 from agentcore.agents.failing_open import if_answered
 from agentcore.agents.scope import SESSION_MESSAGES
-from agentcore.agents.session_memory.memory import DEFAULT_RETRIEVE, DEFAULT_SUMMARIZE, SessionParts
+from agentcore.agents.session_memory.memory import (
+    DEFAULT_RETRIEVE,
+    DEFAULT_SUMMARIZE,
+    SessionParts,
+    VerbatimSessionMemory,
+)
 from agentcore.agents.session_memory.messages import (
     DEFAULT_PAGE_SIZE,
     MAX_LIMIT,
@@ -39,7 +41,6 @@ from agentcore.agents.session_memory.selection import (
     lies_behind,
     place_of,
     said_words,
-    summary_of,
 )
 from agentcore.errors import ConfigurationError, Conflict, InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
@@ -60,13 +61,10 @@ NAMESPACE = SESSION_MESSAGES
 _TICK = timedelta(microseconds=1)
 
 
-class VectorSessionMemory:
-    """An agent's sessions as memories in a namespace of their own, over any `MemoryApi`.
+class VectorSessionMemory(VerbatimSessionMemory):
+    """An agent's sessions as memories in a namespace of their own, never deduplicated, merged or superseded.
 
-    Messages are never deduplicated, merged or superseded. `ttl_seconds` starts when a message is stored;
-    None: the default of the episodic layer, whose capacity is the only limit. Over a memory that fails open,
-    failed reads return empty results. Storing, clearing, counting and listing sessions raise: an empty list
-    would mean that no more sessions follow.
+    Over a memory that fails open, reads are empty; listing raises, since an empty list means the end.
     """
 
     def __init__(self, memory: MemoryApi, *, namespace: str = NAMESPACE, ttl_seconds: int | None = None) -> None:
@@ -76,7 +74,6 @@ class VectorSessionMemory:
 
     @classmethod
     def over(cls, parts: SessionParts) -> VectorSessionMemory:
-        """Creates it over the agent's memory."""
         if parts.memory is None:
             raise ConfigurationError(["Session memory searched by meaning needs a memory (any MemoryApi)."])
         return cls(parts.memory)
@@ -140,15 +137,10 @@ class VectorSessionMemory:
             if cursor is None:
                 return
 
-    async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        if options.query is not None:
-            found = await self.retrieve_with_scores(session_id, options.query, options)
-            return [each.message for each in found]
-        return await if_answered(self._memory, "a session's messages", [], self._newest_of(session_id, options))
-
-    async def _newest_of(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
-        page = await self._memory.list(ListParams(limit=options.limit, **self._filters(session_id, options)))
-        return [_message(record) for record in page.memories]
+    async def newest(self, session_id: str, options: RetrieveOptions) -> list[SessionMessage]:
+        listing = self._memory.list(ListParams(limit=options.limit, **self._filters(session_id, options)))
+        page = await if_answered(self._memory, "a session's messages", None, listing)
+        return [] if page is None else [_message(record) for record in page.memories]
 
     async def retrieve_with_scores(
         self, session_id: str, query: str, options: RetrieveOptions = DEFAULT_RETRIEVE
@@ -164,9 +156,6 @@ class VectorSessionMemory:
             for each, message in ((each, _message(each)) for each in found.memories)
             if (each.similarity or 0.0) >= LEAST_SIMILARITY or words & said_words(message)
         ]
-
-    async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        return summary_of(await self.retrieve(session_id, RetrieveOptions(limit=MAX_LIMIT)), options)
 
     async def clear(self, session_id: str) -> int:
         count, complete = 0, False
@@ -195,16 +184,15 @@ class VectorSessionMemory:
     async def sessions(
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
-        """Lists sessions; reads messages from `after` on until enough sessions are found."""
         behind = place_of(after)
-        newest = await self._newest(checked_limit(limit), behind)
+        newest = await self._newest_of_each(checked_limit(limit), behind)
         return [
             SessionListing(session_id=session_id, newest=moment, message_count=await self.session_count(session_id))
             for moment, session_id in first_places(newest, limit, behind)
         ]
 
-    async def _newest(self, limit: int, after: Place | None) -> dict[str, datetime]:
-        """Returns newest timestamps of `limit` sessions after that place, and of ties with the last one."""
+    async def _newest_of_each(self, limit: int, after: Place | None) -> dict[str, datetime]:
+        """Returns newest timestamps of `limit` sessions, and of ties with the last one."""
         until = {} if after is None else {"before": after[0] + _TICK}
         found: dict[str, datetime] = {}
         seen = set[str]()
@@ -282,29 +270,21 @@ WHOLE_SESSION = "What was said, decided and left open so far?"
 
 
 class CompressedContextProvider(Protocol):
-    """Stores messages and returns a compressed context: any compressing store can implement it."""
+    """Any store that compresses what it keeps."""
 
     async def store_context(
         self, session_id: str, messages: Sequence[SessionMessage], metadata: Mapping[str, Any]
-    ) -> None:
-        """Stores the messages."""
-        ...
+    ) -> None: ...
 
-    async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]:
-        """Returns the compressed context for the query, in at most `limit` messages."""
-        ...
+    async def retrieve_context(self, session_id: str, query: str, limit: int) -> list[SessionMessage]: ...
 
-    async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str:
-        """Returns a summary of the session."""
-        ...
+    async def summarize_context(self, session_id: str, options: SummarizeOptions) -> str: ...
 
-    async def clear_context(self, session_id: str) -> None:
-        """Deletes the session permanently."""
-        ...
+    async def clear_context(self, session_id: str) -> None: ...
 
 
 class MemoryContextProvider:
-    """A provider over any `MemoryApi`: messages are memories, contexts come from `memory.get_context`."""
+    """A provider over any `MemoryApi`; `across_sessions`: a context may include all sessions."""
 
     def __init__(
         self,
@@ -314,7 +294,6 @@ class MemoryContextProvider:
         namespace: str = NAMESPACE,
         across_sessions: bool = False,
     ) -> None:
-        """`across_sessions`: a context may include all sessions of the namespace."""
         self._memory = memory
         self._messages = VectorSessionMemory(memory, namespace=namespace)
         self._namespace = namespace
@@ -351,10 +330,7 @@ class MemoryContextProvider:
 
 
 class EndlessSessionMemory:
-    """The essential operations over a provider: returns compressed context, not the original messages.
-
-    Compressed messages cannot be counted, scored, listed or filtered.
-    """
+    """Returns compressed context, not the original messages."""
 
     def __init__(self, provider: CompressedContextProvider) -> None:
         self._provider = provider
@@ -362,17 +338,12 @@ class EndlessSessionMemory:
     async def store(
         self, session_id: str, message: SessionMessage, metadata: Mapping[str, Any] | None = None
     ) -> SessionMessage:
-        """Returns the message as it was passed to the provider."""
         kept = completed(message, metadata, now=datetime.now(UTC))
         await self._provider.store_context(checked_session_id(session_id), [kept], metadata or {})
         return kept
 
     async def retrieve(self, session_id: str, options: RetrieveOptions = DEFAULT_RETRIEVE) -> list[SessionMessage]:
-        """Returns the compressed context, for the query if there is one, in at most `limit` messages.
-
-        Raises InvalidParams for a time range, an importance or tags: a provider does not support these
-        filters.
-        """
+        """Returns the compressed context. Raises InvalidParams for filters, which no provider supports."""
         refused = options.time_range, options.importance_threshold, options.tags
         if any(each not in (None, []) for each in refused):
             raise InvalidParams("A compressed session has no time range, importance or tags to choose by.")
@@ -381,14 +352,11 @@ class EndlessSessionMemory:
         return found[: options.limit]
 
     async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
-        """Returns a summary; `message_count` is None, since the provider does not report it."""
         content = await self._provider.summarize_context(checked_session_id(session_id), options)
         return SessionSummary(content=content, message_count=None, style=options.style)
 
     async def clear(self, session_id: str) -> None:
-        """Deletes the session permanently."""
         await self._provider.clear_context(checked_session_id(session_id))
 
     def capabilities(self) -> tuple[Capability, ...]:
-        """Returns the capabilities that the provider's contract promises."""
         return ("basic_retrieval", "semantic_search", "summarization", "persistence")
