@@ -49,16 +49,20 @@ class _FailingOpen(MemoryApi):
 
 
 def failing_open(memory: MemoryApi, *, timeout_seconds: float = 30.0) -> MemoryApi:
-    """Wraps a memory so that searches, contexts and summaries fail open."""
+    """Wraps a memory so that it fails open, like `fail_open` of a client.
+
+    A search, context or summary that fails or exceeds `timeout_seconds` is empty, with a warning and a
+    receipt that says so. Writes, invalid params and refused tokens still raise.
+    """
     return _FailingOpen(memory, timeout_seconds)
 
 
 class NotAsked(DependencyUnavailable):
-    """An empty result of a memory that failed open."""
+    """Memory is unavailable: the result is empty because no search was made."""
 
 
 def must_be_asked(receipt: Receipt) -> None:
-    """Raises NotAsked for an empty result that does not mean "no match"."""
+    """Raises NotAsked for the empty result of a memory that failed open: it does not mean "no match"."""
     if was_not_asked(receipt):
         raise NotAsked
 

@@ -53,7 +53,7 @@ from agentcore.memory.params.sessions import EndSessionResult
 
 @dataclass(frozen=True)
 class Storing:
-    """A store of a turn; retries send it unchanged, since a key is valid for one request."""
+    """A store of an interaction of a turn; retries send it unchanged: a key is valid for one request."""
 
     interaction: Interaction
     task_id: str | None
@@ -62,9 +62,16 @@ class Storing:
 
 @dataclass
 class AgentTurn:
-    """One turn. `within`: the turn of another agent that called this one.
+    """Input, context, output and stored result of one turn.
 
-    Line n of `context` quotes memory `memory_ids[n - 1]`. `answers`: responses stored under other queries.
+    - `owner`: the memory it uses; `within`: the turn of another agent that called this one.
+    - `history`: earlier turns of the conversation.
+    - `context`: None until retrieved; its line n quotes memory `memory_ids[n - 1]`; `receipt` explains the
+      search.
+    - `memory_id`: None until stored; `answers`: responses stored under other queries.
+    - `problems`: failures of memory; `refused`: its refusal of the token.
+    - `patience_seconds`: remaining time that an unavailable memory may delay the turn.
+    - `ends`: only the store remains.
     """
 
     owner: object
@@ -100,6 +107,7 @@ _CURRENT: ContextVar[AgentTurn | None] = ContextVar("agentcore_turn", default=No
 
 @contextmanager
 def running(turn: AgentTurn) -> Iterator[None]:
+    """Makes the turn current in this asyncio task until the block ends."""
     turn.within = _CURRENT.get()
     token = _CURRENT.set(turn)
     try:
@@ -109,7 +117,7 @@ def running(turn: AgentTurn) -> Iterator[None]:
 
 
 def running_turn(owner: object) -> AgentTurn | None:
-    """Returns the innermost running turn of this memory."""
+    """Returns the innermost running turn of this memory; None if only turns of other agents run."""
     turn = _CURRENT.get()
     while turn is not None and turn.owner is not owner:
         turn = turn.within
@@ -133,9 +141,10 @@ logger = logging.getLogger(__name__)
 
 
 class AgentMemory:
-    """The memory of one agent, which fails open with a warning; `api` is the memory without this behavior.
+    """The memory of one agent. Reads and writes fail open with a warning.
 
-    Errors of the caller (params, token, scope) raise, except for stores within a turn.
+    Errors of the caller (params, token, scope) raise the classes of `agentcore.errors`. Stores within a turn
+    never raise, so that its answer is not lost. `api` is the underlying memory, without this behavior.
     """
 
     def __init__(self, api: MemoryApi, settings: AgentSettings, session_id: str | None = None) -> None:
@@ -146,7 +155,10 @@ class AgentMemory:
     async def get_relevant_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
     ) -> str:
-        """Returns a context; for the query of the running turn without a second search."""
+        """Returns a context for the prompt, the task's working memory first; empty if memory is unavailable.
+
+        For the query of the running turn it returns the turn's own context, without a second search.
+        """
         turn = self._turn()
         own = turn is not None and (query, task_id) == (turn.query, turn.task_id) and not (max_tokens or options)
         if turn is None or not (turn.recalls and own):
@@ -162,7 +174,10 @@ class AgentMemory:
     async def get_context(
         self, query: str, task_id: str | None = None, max_tokens: int | None = None, **options: Any
     ) -> GetContextResult | None:
-        """Searches, with metadata; None if memory is unavailable or not to be searched."""
+        """Returns the context with its metadata: line n quotes memory `memory_ids[n - 1]`.
+
+        Always searches. None if memory is unavailable, recall is off for the turn, or the query is blank.
+        """
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return None
@@ -180,7 +195,7 @@ class AgentMemory:
         )
 
     async def retrieve_memories(self, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:
-        """Returns the best memories, best first; empty if memory is unavailable."""
+        """Returns the `k` best memories, best first; empty if memory is unavailable."""
         turn, asked = self._turn(), searchable(query)
         if (turn is not None and not turn.recalls) or not asked:
             return ()
@@ -198,7 +213,10 @@ class AgentMemory:
         outcome: Any = None,
         **options: Any,
     ) -> StoreResult | None:
-        """Stores an interaction, at most once in a turn; None if it was not stored."""
+        """Stores an interaction, at most once in a turn; returns None if it was not stored.
+
+        Values that memory cannot store are converted or truncated. `options` are those of `memory.store`.
+        """
         turn = self._turn()
         if turn is None:
             return await self._stored(_interaction(query, response, actions, outcome), task_id, options)
@@ -222,7 +240,7 @@ class AgentMemory:
         return stored
 
     async def store_turn(self, turn: AgentTurn) -> StoreResult | None:
-        """Stores the turn; sends a store that got no answer once more."""
+        """Stores the turn's own interaction unless it is stored; retries once a store that got no answer."""
         if turn.stored or not turn.remembers or turn.refused is not None:
             return None
         stored = None
@@ -239,7 +257,11 @@ class AgentMemory:
         return stored
 
     async def note(self, text: str, task_id: str, *, importance: float | None = None) -> StoreResult | None:
-        """Stores a note in the task's working memory."""
+        """Stores a note in the task's working memory, which `complete_task` clears.
+
+        A note of the conversation itself (no other task) ends with it; at an importance of 0.7 or more it is
+        kept.
+        """
         turn = self._turn()
         if (turn is not None and not turn.remembers) or not searchable(text):
             return None
@@ -266,17 +288,21 @@ class AgentMemory:
         )
 
     async def complete_task(self, task_id: str) -> int:
-        """Ends a task; returns the number of memories cleared."""
+        """Ends a task: clears its working memory, keeps other memories; returns the number cleared."""
         done = await self._in_time("complete_task", None, self.api.complete_task(CompleteTaskParams(task_id=task_id)))
         return 0 if done is None else done.cleared_count
 
     async def end_session(self, session_id: str, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends a conversation. Raises Conflict if it contains memories outside the scope."""
+        """Ends a conversation: promotes or clears its notes and summarizes it; None if memory is unavailable.
+
+        Raises Conflict if the session contains memories of users outside the scope.
+        """
         return await self._in_time(
             "end_session", None, end_session(self.api, session_id, self._settings.scope, summarize=summarize)
         )
 
     async def template_prompt(self, template: WorkingTemplate) -> str:
+        """Returns the working template, fenced as data; empty if memory is unavailable."""
         return await self._in_time("template", "", template.prompt())
 
     async def _stored(
@@ -367,9 +393,11 @@ MOST_SAID = 6
 class MemoryEnabledAgent(ABC):
     """An agent with memory: retrieves context before it processes a query, stores the interaction after it.
 
-    One object is one conversation; `end`, or the end of an `async with`, ends it. If memory is unavailable, the
-    context is empty and a warning is logged. A failed store never loses an answer; after a refused token the next
-    `run` raises.
+    One object is one conversation; `end`, or the end of an `async with`, ends it. Several may share a memory.
+    `run` drives a turn. A `process_query` that gets its context and stores its interaction itself may also be
+    called directly, and is stored once either way. If memory is unavailable, the context is empty and a
+    warning is logged. A failed store never loses an answer; if the token was refused, the next `run` raises
+    that error. With `settings.template` the agent has a working template, `self.template`.
     """
 
     def __init__(self, memory: MemoryApi, settings: AgentSettings | None = None) -> None:
@@ -403,12 +431,15 @@ class MemoryEnabledAgent(ABC):
 
     @abstractmethod
     async def process_query(self, query: str, task_id: str) -> str:
-        """Answers the query. `self.prompt(query)` is the query with its context."""
+        """Answers the query: the agent's own work. `self.prompt(query)` is the query with its context."""
 
     async def run(
         self, query: str, task_id: str | None = None, *, recall: bool | None = None, remember: bool | None = None
     ) -> str:
-        """Answers a query with memory. `recall` and `remember` override the settings for this turn."""
+        """Answers a query with memory: retrieves context, processes the query, stores the interaction.
+
+        `recall=False` and `remember=False` switch retrieval and storing off for this turn.
+        """
         turn = await self.run_turn(query, task_id, recall=recall, remember=remember)
         return turn.response or ""
 
@@ -443,41 +474,49 @@ class MemoryEnabledAgent(ABC):
         return turn
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends the conversation; None if memory is unavailable. Idempotent."""
+        """Ends the conversation: promotes or clears its notes and keeps a summary for later conversations.
+
+        Returns the result of `memory.end_session`; None, with a warning, if memory is unavailable.
+        Idempotent: the summary stays the same unless more was said.
+        """
         return await self.memory.end_session(self.session_id, summarize=summarize)
 
     @property
     def turn(self) -> AgentTurn:
-        """The running turn. Raises RuntimeError outside `process_query`."""
+        """Returns the running turn with its context. Raises RuntimeError outside `process_query`."""
         turn = running_turn(self.memory)
         if turn is None:
             raise RuntimeError("no turn is running: call this within process_query, driven by run()")
         return turn
 
     def prompt(self, query: str) -> str:
-        """Returns the query below the template and the context, both fenced as data."""
+        """Returns the query below the template and the context of the running turn, both fenced as data."""
         turn = running_turn(self.memory)
         return query if turn is None else above(turn.template or "", above(turn.context or "", query))
 
     def record_action(self, action: Any) -> None:
-        """Records an action of the running turn as JSON, or as truncated text."""
+        """Records an action of the running turn, a text or an object; it is stored with the interaction.
+
+        Values without a JSON form are recorded as text, up to 16,384 characters.
+        """
         self.turn.actions.append(recordable(action))
 
     def record_outcome(self, outcome: Any) -> None:
-        """Records the outcome of the running turn, like an action."""
+        """Records the outcome of the running turn, like an action; it is stored with the interaction."""
         self.turn.outcome = recordable(outcome)
 
     @property
     def instructions(self) -> str:
-        """The instructions for a model that reads `prompt` and has the `tools`."""
+        """Returns the instructions for a model that reads `prompt` and has the `tools`."""
         told = memory_instructions(tool.name for tool in self.tools().definitions)
         return told if self.template is None else f"{told}\n{self.template.instructions()}"
 
     def tools(self, names: Sequence[str] = USUAL_TOOLS, *, confirmations: Confirmations | None = None) -> MemoryTools:
-        """Returns the memory tools for this agent's scope and session.
+        """Returns the memory tools for this agent's scope and session, and `fill_template` for its template.
 
-        A server with an agent for each request passes the same `confirmations` and session, so that the next
-        request can confirm what one proposed to forget.
+        A server that creates an agent for each request passes the same `confirmations` to all of them, and
+        the session in `settings.scope`. Otherwise the next agent cannot confirm what an earlier call proposed
+        to forget.
         """
         scope = self.settings.scope.model_copy(update={"session_id": self.session_id, "task_id": None})
         return MemoryTools(

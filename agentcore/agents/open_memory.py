@@ -29,9 +29,15 @@ async def open_memory(
 ) -> AsyncIterator[MemoryApi]:
     """Opens the memory of the token's agent at a service, or of `agent_id` in this process, for the block.
 
-    In this process it starts PostgreSQL and Redis, or attaches to those of a service of the same home. Url and
-    token default to `settings` or the environment. Raises ConfigurationError if both or neither are named, and
-    StartupError.
+    - In this process it starts PostgreSQL and Redis. If a service of the same home runs, it attaches to that
+      service's, and stops with it.
+    - `fail_open`: reads that exceed `timeout_seconds` return empty results with a warning instead of an
+      error.
+    - `timeout_seconds` and `max_attempts` are otherwise those of the service's client.
+    - `settings` supply AGENTCORE_URL and AGENTCORE_TOKEN by default; without them the environment does. A
+      `.env` file only configures a memory in this process.
+
+    Raises ConfigurationError if both or neither are named, and StartupError.
     """
     if agent_id is not None:
         if url is not None or token is not None:

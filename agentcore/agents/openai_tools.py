@@ -26,7 +26,10 @@ def response_tools(definitions: Iterable[ToolDefinition], *, strict: bool = Fals
 
 
 async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[Any]:
-    """Returns `tool` messages for the memory calls among `message.tool_calls`."""
+    """Returns `tool` messages for the memory calls among `tool_calls`; skips calls of other tools.
+
+    `message.tool_calls` is None if the model calls no tool: the result is empty.
+    """
     asked = [(call["id"], call.get("function")) for call in map(_plain, calls or ())]
     return [
         {"role": "tool", "tool_call_id": call_id, "content": text} for call_id, text in await _answers(tools, asked)
@@ -34,7 +37,7 @@ async def chat_answers(tools: MemoryTools, calls: Iterable[Any] | None) -> list[
 
 
 async def response_answers(tools: MemoryTools, output: Iterable[Any]) -> list[Any]:
-    """Returns `function_call_output` items for the memory calls in `output`."""
+    """Returns `function_call_output` items for the memory calls in `output`; skips all other items."""
     asked = [(item["call_id"], item) for item in map(_plain, output) if item.get("type") == "function_call"]
     return [
         {"type": "function_call_output", "call_id": call_id, "output": text}

@@ -19,19 +19,24 @@ _INSTRUCTIONS = ("system", "developer")
 
 
 class Chat(list[dict[str, Any]]):
-    """The messages of a chat; line n of the context quotes memory `memory_ids[n - 1]`."""
+    """The messages of a chat; line n of the prefetched context quotes memory `memory_ids[n - 1]`."""
 
     memory_ids: Sequence[UUID] = ()
 
 
 def above(context: str, words: str) -> str:
+    """Returns the words below their context."""
     return f"{context.strip()}\n\n{words}" if context.strip() else words
 
 
 async def prefetched(
     memory: MemoryApi, message: str, scope: MemoryScope | None = None, *, max_tokens: int = PREFETCHED_TOKENS
 ) -> GetContextResult | None:
-    """Returns the fenced context for a first message; None if the message is blank."""
+    """Returns the fenced context for a first message; the context is empty if no memory matches.
+
+    None if the message is blank. The service searches a long message sentence by sentence. `max_tokens`
+    includes the fence.
+    """
     if not (asked := searchable(message)):
         return None
     scope = scope or MemoryScope()
@@ -47,9 +52,10 @@ async def with_memory(
     *,
     max_tokens: int = PREFETCHED_TOKENS,
 ) -> Chat:
-    """Returns the messages of a chat with a context in the first user turn; unchanged later or without memory.
+    """Returns the messages of a chat with prefetched context in the first user turn; unchanged later.
 
-    Do not store the block as the user's text.
+    The block precedes the user's words. It is for the model only: do not store it as the user's text. If
+    memory is unavailable, the messages stay unchanged and a warning is logged.
     """
     chat = Chat(dict(message) for message in messages)
     first = first_user_text(chat)
@@ -67,7 +73,7 @@ async def with_memory(
 
 
 def first_user_text(messages: Sequence[Mapping[str, Any]]) -> str | None:
-    """Returns the text of the only user turn if it has no answer yet."""
+    """Returns the text of the only user turn if it has no answer yet; else None."""
     turns = [message for message in messages if message.get("role") not in _INSTRUCTIONS]
     if len(turns) != 1 or turns[0].get("role") != "user":
         return None

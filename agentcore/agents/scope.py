@@ -14,7 +14,10 @@ SESSION_MESSAGES = "session_messages"
 
 
 class MemoryScope(Strict):
-    """Limits tools and turns: reads filter by `user_id` and `namespace`, stores carry all four."""
+    """Limits tools and turns to a part of the agent's memory; the model can neither widen nor set it.
+
+    Reads are filtered by `user_id` and `namespace`; stores carry all four.
+    """
 
     user_id: Identifier | None = None
     namespace: Identifier | None = None
@@ -22,12 +25,15 @@ class MemoryScope(Strict):
     task_id: Identifier | None = None
 
     def filters(self) -> dict[str, Any]:
+        """Returns the filters of a search."""
         return self.model_dump(include={"user_id", "namespace"}, exclude_none=True)
 
     def labels(self) -> dict[str, Any]:
+        """Returns the labels of a store."""
         return self.model_dump(exclude_none=True)
 
     def holds(self, record: MemoryRecord) -> bool:
+        """Whether the memory is within the scope."""
         return all(getattr(record, name) == value for name, value in self.filters().items())
 
 

@@ -46,7 +46,10 @@ WRITES = frozenset({"memory:write"})
 
 @dataclass(frozen=True)
 class ToolDefinition:
-    """One tool; `scopes` are those that a token needs for it."""
+    """One tool, independent of frameworks; `aliases` are other names of it.
+
+    `scopes` are those that a token needs for all its operations.
+    """
 
     name: str
     arguments: type[Strict]
@@ -83,12 +86,17 @@ _BY_NAME = {name: tool for tool in TOOLS for name in (tool.name, *tool.aliases)}
 
 @dataclass(frozen=True)
 class ToolAnswer:
+    """The text for the model, and whether the call failed."""
+
     text: str
     failed: bool = False
 
 
 def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ...]:
-    """Returns the definitions under these names or aliases. Raises ValueError."""
+    """Returns the definitions of these tools, each under the requested name, which may be an alias.
+
+    Raises ValueError for an unknown name.
+    """
     for name in names:
         if name not in _BY_NAME:
             raise ValueError(f"{name!r} is no memory tool; there are {', '.join(_BY_NAME)}")
@@ -96,6 +104,8 @@ def definitions_of(names: Sequence[str] = ALL_TOOLS) -> tuple[ToolDefinition, ..
 
 
 def definition_of(template: WorkingTemplate) -> ToolDefinition:
+    """Returns the tool that fills in this template; its description lists the fields."""
+
     async def fill(_: ToolOperations, asked: Any) -> dict[str, Any]:
         return {"status": "filled in", "fields": await template.fill(asked.fields)}
 
@@ -103,11 +113,15 @@ def definition_of(template: WorkingTemplate) -> ToolDefinition:
 
 
 def tools_within(scopes: Collection[str]) -> tuple[str, ...]:
+    """Returns the names of the tools that a token with these scopes can use."""
     return tuple(tool.name for tool in TOOLS if tool.scopes <= set(scopes))
 
 
 class MemoryTools:
-    """The tools over one memory; with a `template` also `fill_template`."""
+    """The tools over one memory: their definitions, and their calls.
+
+    With a `template` there is another one, `fill_template`.
+    """
 
     def __init__(
         self,
@@ -125,20 +139,24 @@ class MemoryTools:
         self._by_name = {tool.name: tool for tool in self.definitions}
 
     def apart_from(self, said: Collection[str]) -> Self:
-        """Returns a copy whose recall omits these texts, which a host stores before the model answers."""
+        """Returns a copy whose recall omits memories with exactly the texts in `said`.
+
+        For a host that stores the words of a turn before the model answers them.
+        """
         view = copy.copy(self)
         view._operations = self._operations.apart_from(said)
         return view
 
     def has(self, name: str) -> bool:
+        """Whether one of these tools has the name."""
         return name in self._by_name
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> str:
-        """Returns the answer, or the error with its remedy, as text for a model."""
+        """Calls a tool; returns its answer, or the error with its remedy, as JSON text for a model."""
         return (await self.answer(name, arguments)).text
 
     async def answer(self, name: str, arguments: Mapping[str, Any] | str | None = None) -> ToolAnswer:
-        """Calls a tool. `arguments`: an object or JSON text."""
+        """Calls a tool; returns its answer and whether it failed. `arguments`: an object or JSON text."""
         tool = self._by_name.get(name)
         if tool is None:
             return _failed(f"There is no tool {name!r}; there are {', '.join(self._by_name)}.")
@@ -188,6 +206,6 @@ _ALIASES = {"load_memory": "recall_memory", "preload_memory": "prefetch_memory"}
 
 
 def memory_instructions(tools: Iterable[str] = ()) -> str:
-    """Returns the instruction text for a model that has these memory tools."""
+    """Returns the instruction text for a model that has these memory tools, under these names."""
     lines = [_BY_TOOL[_ALIASES.get(name, name)].format(name) for name in tools]
     return "\n".join([*_READING, *lines])

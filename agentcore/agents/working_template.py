@@ -39,6 +39,7 @@ def namespace_of(scope: MemoryScope, name: str = DEFAULT_NAME) -> str:
 
 
 def is_template(namespace: str | None) -> bool:
+    """Whether the namespace is a template's, which tools neither find nor change."""
     return namespace is not None and namespace.startswith(f"{NAMESPACE}:")
 
 
@@ -53,9 +54,10 @@ class FillTemplate(Strict):
 
 
 class WorkingTemplate:
-    """Up to 32 fields of 2,000 characters that an agent always has at hand; `fields` maps names to descriptions.
+    """Fields that an agent always has available for a user or session: up to 32 of 2,000 characters each.
 
-    It belongs to the scope's user, namespace, session and task, and is pinned. Concurrent changes are merged.
+    `fields` maps names to descriptions. The template belongs to the scope's user, namespace, session and
+    task; concurrent changes of different fields are merged. It is pinned: no rule forgets it.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class WorkingTemplate:
         self._namespace = namespace_of(self._scope, name)
 
     async def values(self) -> dict[str, str]:
+        """Returns the filled fields, in the order of the fields."""
         return self._known(_stored(await self._read()))
 
     async def text(self) -> str:
@@ -84,12 +87,14 @@ class WorkingTemplate:
         return "\n".join(self._lines(await self.values()))
 
     async def prompt(self) -> str:
+        """Returns the template for a prompt, fenced as data."""
         return fenced(self._lines(await self.values()))
 
     async def fill(self, values: Mapping[str, str | None]) -> dict[str, str]:
         """Fills in fields (null or blank empties one); returns all filled fields.
 
-        Keeps stored fields of another version. Raises InvalidParams, or Conflict if all retries fail.
+        Stored fields that this template does not have are kept: another process may have a newer version of it.
+        Raises InvalidParams for an unknown field or a value that is too long, Conflict if all retries fail.
         """
         told = self._checked(values)
         for attempt in range(ATTEMPTS):
@@ -109,6 +114,7 @@ class WorkingTemplate:
         raise Conflict("The template changes faster than it can be filled in: try again.")
 
     def arguments(self) -> type[FillTemplate]:
+        """Returns the arguments of the tool that fills in this template."""
         fields = "; ".join(f"{name}: {meaning}" for name, meaning in self.fields.items())
         return create_model("FillTemplate", __base__=FillTemplate, __doc__=f"{FillTemplate.__doc__} {fields}.")
 
@@ -121,9 +127,11 @@ class WorkingTemplate:
         return {name: (value or "").strip() for name, value in values.items()}
 
     async def clear(self) -> None:
+        """Deletes all values."""
         await self._memory.delete(DeleteParams(namespace=self._namespace, confirm=True))
 
     def instructions(self) -> str:
+        """Returns the instructions for a model that fills in the template."""
         lines = "\n".join(f"- {name}: {meaning}" for name, meaning in self.fields.items())
         return (
             "You keep a working memory with these fields. Fill a field in as soon as you learn what belongs "

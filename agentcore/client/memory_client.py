@@ -59,14 +59,17 @@ AnswerT = TypeVar("AnswerT", StoreBatchResult, AddSessionResult)
 
 
 def checked_traceparent(traceparent: str | None) -> str | None:
-    """Raises InvalidParams for characters that a header cannot contain."""
+    """Returns it unchanged: the service ignores an invalid one, as W3C's recommendation requires.
+
+    Raises InvalidParams for characters that a header cannot contain.
+    """
     if traceparent is not None and not (traceparent.isascii() and traceparent.isprintable()):
         raise InvalidParams("traceparent: holds characters that no header carries")
     return traceparent
 
 
 def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Returns it as JSON. Raises InvalidParams."""
+    """Returns it as JSON, times as ISO 8601. Raises InvalidParams for values without a JSON form."""
     if a2a_context is None:
         return None
     try:
@@ -77,11 +80,15 @@ def checked_a2a_context(a2a_context: Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def sendable(items: Sequence[ItemT]) -> list[ItemT]:
+    """Returns the valid items, in order."""
     return [item for item in items if not isinstance(item, RefusedItem)]
 
 
 def whole(items: Sequence[object], answered: AnswerT) -> AnswerT:
-    """Adds the results of locally refused items to the service's answer."""
+    """Adds the results of locally refused items to the service's answer; no success if one is refused.
+
+    Raises InternalError if the service returned fewer or more results than items sent.
+    """
     sent = len(sendable(items))
     if len(answered.results) != sent:
         raise InternalError(f"The service answered {len(answered.results)} items of {sent}.")
@@ -100,6 +107,7 @@ class Batch:
         self._deliveries: set[asyncio.Task[None]] = set()
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
+        """Returns the call's result; raises its error, or the error of the whole batch."""
         self._connection.must_be_open()
         loop = asyncio.get_running_loop()
         waiting = self._waiting.setdefault((token, traceparent), [])
@@ -166,9 +174,11 @@ def _settle(answer: asyncio.Future[Any], outcome: Any) -> None:
 class MemoryClient(MemoryApi):
     """One agent's memory over HTTP. Use it as an async context manager.
 
-    `token` is a JWT, or a callable, called once more if the service refuses its token. A call is retried only if it
-    cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a search, context or
-    summary is empty, with a warning, if the service does not answer in that time in total.
+    `token` is a JWT, or a callable that returns one. The callable is called once more if the service refuses
+    the token; if it is not async, it runs in a thread, limited to `timeout_seconds`. A call is retried only
+    if it cannot store, change or delete twice; each attempt has `timeout_seconds`. With `fail_open`, a
+    search, context or summary is empty if the service does not answer within `timeout_seconds` in total: a
+    warning is logged, and the receipt says so. Bad params and tokens still raise.
     """
 
     def __init__(
@@ -201,7 +211,7 @@ class MemoryClient(MemoryApi):
 
     @classmethod
     def in_process(cls, app: ASGIApp, token: TokenSource, **options: Any) -> Self:
-        """Returns a client of an application in this process (`create_app(runtime)`)."""
+        """Returns a client of an application in this process (`create_app(runtime)`), without a socket."""
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         return cls("http://in-process", token, transport=transport, **options)
 
@@ -223,14 +233,17 @@ class MemoryClient(MemoryApi):
         await self._connection.close()
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
-        """Returns a view whose calls carry a W3C `traceparent` and an `a2a_context`. Raises InvalidParams."""
+        """Returns a view of the client whose calls carry a W3C `traceparent` and an `a2a_context`.
+
+        Shares the connections. Raises InvalidParams for values that a header or JSON cannot contain.
+        """
         view = copy.copy(self)
         view._traceparent = checked_traceparent(traceparent)
         view._a2a_context = checked_a2a_context(a2a_context)
         return view
 
     def batched(self) -> Self:
-        """Returns a view that sends concurrent calls (`asyncio.gather`) as one JSON-RPC batch."""
+        """Returns a view of the client that batches concurrent calls (`asyncio.gather`) as JSON-RPC."""
         view = copy.copy(self)
         view._send = Batch(self._connection).send
         return view

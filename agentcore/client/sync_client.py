@@ -89,7 +89,11 @@ def _in_event_loop() -> bool:
 
 
 class SyncMemoryClient:
-    """A `MemoryClient`, with its options, for synchronous code; threads may share one. Use it with `with`."""
+    """One agent's memory over HTTP, for synchronous code; threads may share one. Use it with `with`.
+
+    `options` are those of `MemoryClient`. Raises RuntimeError on a running event loop, which a call would
+    block: use `MemoryClient` there. `batched` and `in_process` exist only in `MemoryClient`.
+    """
 
     def __init__(self, url: str, token: TokenSource, **options: Any) -> None:
         self._memory = MemoryClient(url, token, **options)
@@ -105,9 +109,11 @@ class SyncMemoryClient:
         self.close()
 
     def close(self) -> None:
+        """Closes the connections and ends the thread; later calls, also of views, raise ClientClosed."""
         self._thread.close(self._memory.close)
 
     def traced(self, *, traceparent: str | None = None, a2a_context: Mapping[str, Any] | None = None) -> Self:
+        """Returns a view with the same connections and thread; see `MemoryClient.traced`."""
         view = copy.copy(self)
         view._memory = self._memory.traced(traceparent=traceparent, a2a_context=a2a_context)
         return view

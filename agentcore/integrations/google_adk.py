@@ -46,9 +46,12 @@ _KEPT_FIELDS = ("role", "author")
 class AgentCoreMemoryService(BaseMemoryService):
     """The `memory_service` of a Runner, over any `MemoryApi`. `limit`: the maximum of hits of a search.
 
-    `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of `memory.store`. Over a memory that
-    fails open, a failed `add_session_to_memory` logs a warning, since the next call stores all of it; other writes
-    raise.
+    Stores the text of an event. `importance`, `tags` and `ttl_seconds` in `custom_metadata` are those of
+    `memory.store`; its other fields are returned with the memory.
+
+    Over a memory that fails open, a failed `add_session_to_memory` logs a warning: ADK has the session, and
+    the next call stores all of it. Data that is passed only once (`add_events_to_memory`, `add_memory`) and
+    deletions raise.
     """
 
     def __init__(self, memory: MemoryApi, *, limit: int = 10) -> None:
@@ -77,6 +80,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         session_id: str | None = None,
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
+        """Stores these events, each once; an event that was deleted is not stored again with its session."""
         own = MemoryScope(namespace=app_name, user_id=user_id, session_id=session_id)
         kept = self._kept.get(own, set())
         items = [
@@ -106,13 +110,17 @@ class AgentCoreMemoryService(BaseMemoryService):
         memories: Sequence[MemoryEntry],
         custom_metadata: Mapping[str, object] | None = None,
     ) -> None:
-        """Stores facts verbatim. Raises Conflict if an id exists with another text."""
+        """Stores facts verbatim in the semantic layer. Raises Conflict if an id exists with another text."""
         own = MemoryScope(namespace=app_name, user_id=user_id)
         items = [_of_entry(entry, own, custom_metadata or {}) for entry in memories]
         await store_all(self._memory, [item for item in items if item is not None])
 
     async def end_session(self, session: Session, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends a session with a summary. Raises Conflict if another user or app has a session of the same id."""
+        """Ends a session that was added: stores a summary that later sessions of its user can find.
+
+        Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
+        Conflict if another user or app has a session of the same id.
+        """
         own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
         return await if_answered(
             self._memory,
@@ -122,6 +130,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         )
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """Returns the best matches, best first; may be empty."""
         if not (asked := searchable(query)):
             return SearchMemoryResponse()
         found = await self._memory.retrieve(
@@ -130,7 +139,7 @@ class AgentCoreMemoryService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(memory) for memory in found.memories])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Deletes the memory of an entry; ignores an id that this user does not own."""
+        """Deletes one memory by the id of its entry; ignores an id that this user does not own."""
         with suppress(NotFound, ValueError):
             wanted = UUID(memory_id or "")
             record = (await self._memory.get(GetParams(memory_id=wanted, consistent=True))).memory
@@ -146,6 +155,8 @@ class AgentCoreMemoryService(BaseMemoryService):
 
 
 class AgentCoreTool(BaseTool):
+    """One memory tool as an ADK tool, scoped to the app and user of the call."""
+
     def __init__(
         self,
         memory: MemoryApi,
@@ -165,6 +176,7 @@ class AgentCoreTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
+        """Calls the tool; returns its answer as text for the model."""
         session = tool_context.session
         scope = MemoryScope(namespace=session.app_name, user_id=session.user_id, session_id=session.id)
         own = MemoryScope(namespace=session.app_name, user_id=session.user_id)
@@ -182,7 +194,10 @@ class AgentCoreTool(BaseTool):
 def memory_tools(
     memory: MemoryApi, *, tools: Sequence[str] = USUAL_TOOLS, template: Mapping[str, str] | None = None
 ) -> list[BaseTool]:
-    """Returns the memory tools; `template`: fields of one `WorkingTemplate` per user of an app."""
+    """Returns the memory tools for an agent's `tools`.
+
+    With `template`, the fields of a `WorkingTemplate`, adds `fill_template`: one for each user of an app.
+    """
     confirmations = Confirmations()
     bound: list[BaseTool] = [AgentCoreTool(memory, each, confirmations) for each in definitions_of(tools)]
     if template is not None:

@@ -48,9 +48,11 @@ _TOLD = (
 
 
 class MemoryRetriever(BaseRetriever):
-    """A retriever over any `MemoryApi`; `filters` are those of `memory.retrieve`.
+    """A retriever over any `MemoryApi`, within `scope`: returns documents, best first, or none.
 
-    The sync calls require that `loop`, or the one running at creation, runs in another thread.
+    `filters` are those of `memory.retrieve` (`memory_types`, `after`, `min_score` ...). The sync calls
+    require that the memory's event loop runs in another thread. `loop` is that loop; default: the one running
+    at creation.
     """
 
     memory: MemoryApi = Field(exclude=True, repr=False)
@@ -88,6 +90,7 @@ def memory_tools(
     template: WorkingTemplate | None = None,
     loop: asyncio.AbstractEventLoop | None = None,
 ) -> list[BaseTool]:
+    """Returns the memory tools for a model's `bind_tools` or an agent."""
     answering, own_loop = MemoryTools(memory, scope, tools=tools, template=template), OwnLoop(loop)
     return [_structured_tool(answering, tool, own_loop) for tool in answering.definitions]
 

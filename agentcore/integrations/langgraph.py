@@ -92,10 +92,14 @@ class _Held:
 
 
 class AgentCoreStore(BaseStore):
-    """A store for `compile(store=...)` over any `MemoryApi`; `fields`: paths to index if a put names none.
+    """A store for `compile(store=...)` over any `MemoryApi`, within `scope`.
 
-    The sync methods require that `loop`, or the one running at creation, runs in another thread. Over a memory that
-    fails open, reads are empty while it is unavailable; a put raises.
+    `fields` are the paths of a value to index if a put names none; default: all of it. `ttl` is LangGraph's
+    own configuration. The sync methods require that the memory's event loop runs in another thread. `loop` is
+    that loop; default: the one running now.
+
+    Over a memory that fails open, reads are empty while it is unavailable. A put always raises, since no
+    other copy of the value exists.
     """
 
     supports_ttl = True
@@ -121,6 +125,7 @@ class AgentCoreStore(BaseStore):
         return self._loop.waited(self._batch(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        """Runs `batch` asynchronously."""
         return await self._loop.awaited(self._batch(list(ops)))
 
     async def _batch(self, ops: Sequence[Op]) -> list[Result]:

@@ -44,9 +44,12 @@ OTHER_IMPORTANCE = 0.1
 
 
 class AgentCoreSession(SessionABC):
-    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, in any process.
+    """A session for `Runner.run(..., session=...)`, over any `MemoryApi`, within `scope`.
 
-    Over a memory that fails open, new items stay pending in this object, in order, until a later call succeeds.
+    Sessions of the same id and scope are the same session, in any process.
+
+    Over a memory that fails open, a run continues while it is unavailable: new items stay pending in this
+    object, in order, until a later call succeeds. Removals (`pop_item`, `clear_session`) raise.
     """
 
     def __init__(
@@ -65,6 +68,7 @@ class AgentCoreSession(SessionABC):
         self._adding = asyncio.Lock()
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """Returns the items in order; with a limit (default: that of the settings) only the last ones."""
         most = resolve_session_limit(limit, self.session_settings)
         if most is not None and most <= 0:
             return []
@@ -80,6 +84,7 @@ class AgentCoreSession(SessionABC):
         return items if most is None else items[-most:]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Appends items."""
         added = [self._stored(place, cast(Mapping[str, Any], item)) for place, item in enumerate(items)]
         if self._memory.fails_open_after_seconds is None:
             await store_all(self._memory, added)
@@ -88,6 +93,7 @@ class AgentCoreSession(SessionABC):
         await if_answered(self._memory, NEW_ITEMS_WAIT, None, self._add_waiting())
 
     async def pop_item(self) -> TResponseInputItem | None:
+        """Removes and returns the last item; None if there is none."""
         await self._add_waiting()
         for record in await self._last(1):
             gone = await self._memory.delete(DeleteParams(memory_ids=[record.memory_id]))
@@ -104,7 +110,11 @@ class AgentCoreSession(SessionABC):
             self._waiting.clear()
 
     async def end(self, *, summarize: bool = True) -> EndSessionResult | None:
-        """Ends the conversation with a summary. Raises Conflict if it contains memories outside the scope."""
+        """Ends the conversation: stores a summary that other sessions can find; its items stay.
+
+        Returns the result of `memory.end_session`; None if a memory that fails open is unavailable. Raises
+        Conflict if the session contains memories outside the scope.
+        """
         return await if_answered(self._memory, "the end of an Agents SDK session", None, self._ended(summarize))
 
     async def _ended(self, summarize: bool) -> EndSessionResult | None:
@@ -168,6 +178,7 @@ def memory_tools(
     tools: Sequence[str] = USUAL_TOOLS,
     template: WorkingTemplate | None = None,
 ) -> list[FunctionTool]:
+    """Returns the memory tools for an agent's `tools`."""
     answering = MemoryTools(memory, scope, tools=tools, template=template)
     return [_function_tool(answering, tool) for tool in answering.definitions]
 

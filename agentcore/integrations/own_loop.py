@@ -27,10 +27,13 @@ TAKEN_UP_SECONDS = 5.0
 
 
 class OwnLoop:
+    """Runs calls on `loop`; default: the loop running at creation, or else the caller's."""
+
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self._loop = loop or _running()
 
     async def awaited(self, call: Coroutine[Any, Any, ResultT]) -> ResultT:
+        """Returns the call's result; may be awaited in any loop."""
         if self._loop is None or self._loop is _running():
             return await call
         if self._loop.is_closed():
