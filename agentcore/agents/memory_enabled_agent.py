@@ -162,11 +162,10 @@ class AgentMemory:
         turn = self._turn()
         own = turn is not None and (query, task_id) == (turn.query, turn.task_id) and not (max_tokens or options)
         if turn is None or not (turn.recalls and own):
-            built = await self.get_context(query, task_id, max_tokens, **options)
-            return "" if built is None else built.context
+            return _context(await self.get_context(query, task_id, max_tokens, **options))
         if turn.context is None:
             built = await self.get_context(query, task_id, history=list(turn.history))
-            turn.context = "" if built is None else built.context
+            turn.context = _context(built)
             if built is not None:
                 turn.memory_ids, turn.receipt = tuple(built.memory_ids), built.receipt
         return turn.context
@@ -380,6 +379,10 @@ def _interaction(
         if turn is not None:
             turn.problems.append(problem)
     return interaction
+
+
+def _context(built: GetContextResult | None) -> str:
+    return "" if built is None else built.context
 
 
 def _key(turn: AgentTurn) -> str:

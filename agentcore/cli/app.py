@@ -133,8 +133,12 @@ def show(header: Sequence[str | Column], rows: Iterable[Sequence[str | Text]]) -
         table.add_row(*(Text(printable(cell)) if isinstance(cell, str) else cell for cell in row))
     if out.is_terminal:
         out.print(table)
-        return
-    if header:
+    else:
+        _show_lines(table)
+
+
+def _show_lines(table: Table) -> None:
+    if table.show_header:
         typer.echo("\t".join(str(column.header) for column in table.columns))
     for cells in zip(*(column.cells for column in table.columns), strict=True):
         typer.echo("\t".join(" ".join(str(cell).split()) for cell in cells))
@@ -224,6 +228,10 @@ def _sentence(error: AgentCoreError) -> str:
             f"{error.message} Another home's secret made it (set AGENTCORE_HOME as for serve), or the "
             "secret was rotated: restart the service after rotate-secret."
         )
+    return _with_details(error)
+
+
+def _with_details(error: AgentCoreError) -> str:
     problems = error.data.get("errors")
     if isinstance(error, InvalidParams) and isinstance(problems, list):
         told = (f"{each.get('field')}: {each.get('problem')}" for each in problems if isinstance(each, dict))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Annotated
 from uuid import UUID
@@ -211,27 +211,27 @@ def _number(context: typer.Context, params: EraseParams) -> str:
     return f" ({counted(count, 'memory', 'memories')})"
 
 
+def _tell_unreachable(counts: Mapping[str, int]) -> None:
+    elsewhere = ", ".join(f"{count} in {place}" for place, count in counts.items())
+    say(
+        f"in an archive or Redis that this server does not use: {elsewhere}; erase there, too "
+        "(working memory in another Redis expires)"
+    )
+
+
 def _tell_erased(result: EraseResult, *, purge: bool, purged: bool) -> None:
     erased = {place: count for place, count in result.erased.items() if count}
     for place, count in sorted(erased.items()):
         say(f"{place}: {count}")
     if result.unreachable:
-        elsewhere = ", ".join(f"{count} in {place}" for place, count in result.unreachable.items())
-        say(
-            f"in an archive or Redis that this server does not use: {elsewhere}; erase there, too "
-            "(working memory in another Redis expires)"
-        )
+        _tell_unreachable(result.unreachable)
     if not result.verified:
-        left = ", ".join(f"{place} {count}" for place, count in result.left.items())
-        fail(f"not all of it is gone: {left or 'copies out of reach'}")
+        remains = ", ".join(f"{place} {count}" for place, count in result.left.items())
+        fail(f"not all of it is gone: {remains or 'copies out of reach'}")
     if not purged:
         fail("erased, but not completely purged: run agentcore purge on the machine of the service")
-    if not erased:
-        say("no memory matched: nothing was erased")
-    elif purge:
-        say("nothing is left")
-    else:
-        say("nothing is left in database and archive; agentcore purge removes it from the files")
+    left = "" if purge else " in database and archive; agentcore purge removes it from the files"
+    say(f"nothing is left{left}" if erased else "no memory matched: nothing was erased")
 
 
 def _to_its_end(context: typer.Context, params: EraseParams) -> EraseResult:

@@ -67,6 +67,22 @@ def build_context(
     unlike = _unlike(entries) if manner.distinct else entries
     filling = Filling(max_tokens, cache(count), manner, [*unlike, *replacements])
     _fill(filling, unlike, replacements, manner)
+    lines, text, tokens = _within(filling, max_tokens, count, manner)
+    there = {line.entry.memory_id for line in lines}
+    new = {entry.memory_id for entry in unlike}
+    telling = {line.entry.memory_id for line in lines if not line.shortened}
+    telling |= filling.told_by(telling)
+    repeated = told_by_others(filling.told, lines, filling.reading) if filling.told else set()
+    left_out = [
+        (entry.memory_id, _loss(entry, new, telling, repeated)) for entry in entries if entry.memory_id not in there
+    ]
+    return Context(text, tokens, in_order(lines), left_out)
+
+
+def _within(
+    filling: Filling, max_tokens: int, count: CountTokens, manner: Manner
+) -> tuple[list[ContextLine], str, int]:
+    """Returns the lines, the text and its tokens, without the last lines that exceed the budget."""
     lines = filling.lines
     text, tokens = _counted(lines, manner.form, count)
     while tokens > max_tokens:
@@ -78,17 +94,7 @@ def build_context(
         text, tokens = _counted(lines, manner.form, count)
     if not lines:
         text, tokens = manner.form.nothing, count(manner.form.nothing)
-        if tokens > max_tokens:
-            text, tokens = "", 0
-    there = {line.entry.memory_id for line in lines}
-    new = {entry.memory_id for entry in unlike}
-    telling = {line.entry.memory_id for line in lines if not line.shortened}
-    telling |= filling.told_by(telling)
-    repeated = told_by_others(filling.told, lines, filling.reading) if filling.told else set()
-    left_out = [
-        (entry.memory_id, _loss(entry, new, telling, repeated)) for entry in entries if entry.memory_id not in there
-    ]
-    return Context(text, tokens, in_order(lines), left_out)
+    return (lines, text, tokens) if tokens <= max_tokens else (lines, "", 0)
 
 
 def _loss(entry: ContextEntry, new: Set[UUID], telling: Set[UUID], repeated: Set[UUID]) -> Loss:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -59,6 +59,10 @@ def parse_chatgpt(name: str | None, conversation: Any, now: datetime) -> Iterato
     shown = _chatgpt_branch(nodes, conversation.get("current_node"))
     for node_id in shown:
         yield from _chatgpt_message(conversation, session, node_id, nodes[node_id])
+    yield from _other_branches(session, nodes, shown)
+
+
+def _other_branches(session: str, nodes: dict[str, Any], shown: Collection[str]) -> Iterator[Piece]:
     for node_id, node in nodes.items():
         if node_id not in shown and _role(_said(node)) in ("user", "assistant"):
             yield LeftOut("another branch of the conversation", f"{session} {node_id}")

@@ -91,6 +91,11 @@ class Consolidating:
             self._done.complete = removed.complete
         return self._done
 
+    async def _keep_clusters(self, memory_ids: Sequence[UUID]) -> None:
+        found, rows = await self._clusters(memory_ids)
+        for cluster in found:
+            await self._keep(cluster, rows)
+
     async def _look(self) -> None:
         clock = asyncio.get_running_loop().time
         ends_at, done = clock() + DEADLINE_SECONDS, self._done
@@ -101,9 +106,7 @@ class Consolidating:
         after, after_late = None if self._params.again else after, None
         while True:
             page, late = await self._next(after, after_late)
-            found, rows = await self._clusters([*page.memory_ids, *late, *changed])
-            for cluster in found:
-                await self._keep(cluster, rows)
+            await self._keep_clusters([*page.memory_ids, *late, *changed])
             if not self._params.dry_run:
                 await self._save_progress(after, page, late)
             done.looked_at_count += len({*page.memory_ids, *late})
@@ -243,9 +246,8 @@ class Consolidating:
             await transaction.existing(replacing or ids, replacing)
             held = await transaction.clusters.lock_episodes(ids)
             standing = {row["memory_id"] for row in await transaction.clusters.current_summaries(ids)}
-            if held != {member.memory_id: member.digest for member in cluster.members}:
-                return None
-            if standing != {cluster.replaces} - {None}:
+            seen = {member.memory_id: member.digest for member in cluster.members}
+            if (held, standing) != (seen, {cluster.replaces} - {None}):
                 return None
             ttl_seconds = self._parts.policy.idempotency_ttl_seconds
             if await transaction.claim_keys([memory], ttl_seconds):

@@ -113,11 +113,14 @@ class PeriodSummarizing:
                 held_up |= _ids(share.rows)
         return later
 
+    def _has_model(self, state: SummaryState) -> bool:
+        return self._parts.summariser is not None and self._provider(state.rules) == BY_LLM
+
     def _may_wait(self, place: _Place | None, state: SummaryState, share: _Share) -> bool:
         """Returns whether a model need not read the period yet: it only has a few new sessions."""
         if place is None or state.row is None or state.stays or not state.is_whole:
             return False
-        if self._parts.summariser is None or self._provider(state.rules) != BY_LLM:
+        if not self._has_model(state):
             return False
         has_changed = any(str(each["memory_id"]) in state.named for each in share.rows)
         has_grown = len(state.sources) >= len(state.named) * (1 + GROWTH)

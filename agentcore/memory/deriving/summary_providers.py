@@ -78,6 +78,19 @@ class SessionSummary:
         return {"by": self.by, **degraded}
 
 
+def _of_caller(
+    messages: Sequence[Source], compactions: Sequence[Compaction]
+) -> tuple[list[SessionSummary], list[Source]]:
+    """Returns the caller's own summaries, and the messages that none of them covers."""
+    found, rest = [], list(messages)
+    for compaction in compactions:
+        covered = [each for each in rest if compaction.covers(each)]
+        if covered:
+            found.append(SessionSummary(compaction.text, covered, CALLER, memory_id=compaction.memory_id))
+            rest = [each for each in rest if not compaction.covers(each)]
+    return found, rest
+
+
 @dataclass(frozen=True)
 class SummaryWriter:
     """Summarizes by these rules. `failing_since`: when requests to the model first failed."""
@@ -94,13 +107,10 @@ class SummaryWriter:
 
         `only_compacted`: other messages stay pending. Raises DependencyUnavailable: retry later.
         """
-        rest = list(messages)
         # Only `llm` summarizes again what the caller's own summaries cover.
-        for compaction in compactions if self.rules.provider != BY_LLM else ():
-            covered = [each for each in rest if compaction.covers(each)]
-            if covered:
-                yield SessionSummary(compaction.text, covered, CALLER, memory_id=compaction.memory_id)
-                rest = [each for each in rest if not compaction.covers(each)]
+        own, rest = _of_caller(messages, compactions if self.rules.provider != BY_LLM else ())
+        for summary in own:
+            yield summary
         if only_compacted and self.rules.provider != BY_LLM:
             return
         if self.rules.provider == AS_SAID:

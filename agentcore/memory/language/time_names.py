@@ -145,15 +145,15 @@ def _days_of_month(number: int, today: date, count: int) -> list[date]:
 
 def _nearest(days: Sequence[date], said: Said, at: int, stance: Stance) -> date | None:
     """Selects the next, the latest, or, without a tense, the nearer day."""
-    coming = next((each for each in days if each >= stance.today), None)
-    latest = next((each for each in reversed(days) if each <= stance.today), None)
+    coming = next(filter(stance.today.__le__, days), None)
+    latest = next(filter(stance.today.__ge__, reversed(days)), None)
     if which_one(said, at, stance) == "coming":
         return coming
     if coming is None or latest is None or stance.coming is not None:
         return latest
     days_ahead, days_ago = (coming - stance.today).days, (stance.today - latest).days
-    is_ahead = (days_ahead < days_ago and not said.is_past(at)) or said.is_set_for(at)
-    return coming if days_ahead <= NEAR_DAYS and is_ahead else latest
+    is_nearer = days_ahead < days_ago and not said.is_past(at)
+    return coming if days_ahead <= NEAR_DAYS and (is_nearer or said.is_set_for(at)) else latest
 
 
 def _is_ordinal(said: Said, at: int) -> bool:
@@ -268,10 +268,13 @@ def day_first(said: Said, at: int, stance: Stance, named_at: int | None = None) 
         return None
     end = _after_month(said, after)
     dated = _dated(said, end, (MONTHS[name], number), stance, at if named_at is None else named_at)
-    is_month = stance.named or said.capital(after) or name not in DOUBTFUL_WORDS
-    if dated is None or dated[1] > end or ordinal or is_month:
+    if dated is None or dated[1] > end or ordinal or _is_surely_month(said, after, stance):
         return dated
     return dated if said.before(at) in PREPOSITIONS else None
+
+
+def _is_surely_month(said: Said, at: int, stance: Stance) -> bool:
+    return stance.named or said.capital(at) or said.lower(at) not in DOUBTFUL_WORDS
 
 
 def days_first(said: Said, at: int, stance: Stance) -> Found | None:

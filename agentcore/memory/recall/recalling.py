@@ -62,6 +62,11 @@ class TaskMemory:
         return memory.memory_id in self.importances or (self.goes_on and memory.task_id == task_id)
 
 
+def _is_up_to_date(copied: Sequence[WorkingEntry], newest: Sequence[Row]) -> bool:
+    versions = [(row["memory_id"], row["version"]) for row in newest]
+    return versions == [(each.memory_id, each.version) for each in copied]
+
+
 async def working_memory(
     parts: MemoryParts, caller: Caller, task_id: str, conditions: Mapping[str, Any], degraded: list[str]
 ) -> TaskMemory:
@@ -73,8 +78,7 @@ async def working_memory(
     if copied is not None:
         rows = await _rows(parts, caller, task_id, conditions, whole=False)
         newest = _inside_budget(rows, parts.working.budget_tokens)
-        versions = [(row["memory_id"], row["version"]) for row in newest]
-        if versions == [(each.memory_id, each.version) for each in copied]:
+        if _is_up_to_date(copied, newest):
             matching = [each for each, row in zip(copied, newest, strict=True) if row["matches"]]
             return _task_memory(rows, matching)
         await parts.working.forget(caller.agent_id, [task_id])
@@ -139,6 +143,17 @@ def _inside_budget(rows: Sequence[Row], budget_tokens: int) -> list[Row]:
     return kept
 
 
+async def _leave_out_flagged(
+    parts: MemoryParts, caller: Caller, params: GetContextParams, conditions: dict[str, Any]
+) -> int:
+    """Adds the condition to leave out flagged memories, unless the caller includes them; returns their number."""
+    if params.include_flagged:
+        return 0
+    flagged = await parts.storage.count_flagged(caller.agent_id, conditions)
+    conditions["unflagged"] = True
+    return flagged
+
+
 async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) -> GetContextResult:
     """Builds a context of at most `max_tokens` tokens: task memories first, then search hits.
 
@@ -149,10 +164,7 @@ async def context(parts: MemoryParts, caller: Caller, params: GetContextParams) 
     degraded: list[str] = []
     task = TaskMemory()
     conditions = {name: value for name, value in params.conditions().items() if name != "task_id"}
-    flagged = 0
-    if not params.include_flagged:
-        flagged = await parts.storage.count_flagged(caller.agent_id, conditions)
-        conditions["unflagged"] = True
+    flagged = await _leave_out_flagged(parts, caller, params, conditions)
     then: dict[str, Any] = {} if params.as_of is None else {"as_of": params.as_of.isoformat()}
     if params.task_id is not None:
         with steps("working"):

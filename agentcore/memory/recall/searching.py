@@ -33,7 +33,7 @@ from agentcore.memory.query import (
     is_short,
     split,
 )
-from agentcore.memory.ranking.calibration import CutOffs
+from agentcore.memory.ranking.calibration import CutOffs, QueryDetector
 from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
@@ -85,6 +85,15 @@ class Talk:
 NO_TALK = Talk()
 
 
+def _probability(detector: QueryDetector | None, vectors: NDArray[Any], otherwise: float) -> float:
+    return otherwise if detector is None else detector.probability(vectors[0])
+
+
+def _has_words_alone(found: Found) -> bool:
+    """Whether words found a memory without a vector."""
+    return any(each.similarity is None and each.words for each in found.candidates)
+
+
 class Search:
     def __init__(
         self,
@@ -108,15 +117,13 @@ class Search:
 
     async def run(self, k: int, cut_offs: CutOffs, breadth: int = 1) -> SearchResult:
         """Returns the `k` best memories. Raises InvalidParams, DependencyUnavailable."""
-        now: datetime = self._params.asked_at or self._params.as_of or self._parts.clock()
+        now = self._asked_at()
         text, named = await self._understood(now)
         windows = [(each.start, each.end) for each in named]
         phrases = [each.phrase for each in named]
         vectors, wording = await asyncio.gather(self._vectors(text), self._words(text))
         kinds = self._kinds(vectors)
-        back = None
-        if self._params.as_of is None:
-            back = historical_scope(self._params.query, list(zip(phrases, windows, strict=True)), now, kinds[0])
+        back = self._historical_scope(list(zip(phrases, windows, strict=True)), now, kinds[0])
         request = SearchRequest(
             self._conditions(back),
             vectors,
@@ -129,10 +136,8 @@ class Search:
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
-        if self._parts.metrics is not None:
-            self._parts.metrics.searched(found.mode)
-        is_past = windows or back or asks_of_the_past(self._params.query)
-        settles = self._params.distinct and not is_past
+        self._count(found)
+        settles = self._params.distinct and not (windows or back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, kinds)
         ranking = await self._ranked(found, question, wanted, self._effective_cut_offs(cut_offs, found, phrases))
@@ -140,10 +145,10 @@ class Search:
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
         ranking = with_linked(ranking, wanted)
         with self._steps("fetch"):
-            if settles:
-                memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
-            else:
+            if not settles:
                 memories = await self._read(ranking.ranked)
+            else:
+                memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
         return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
 
     async def _ranked(self, found: Found, question: Question, wanted: int, cut_offs: CutOffs) -> Ranking:
@@ -160,6 +165,20 @@ class Search:
             is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
             return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
 
+    def _asked_at(self) -> datetime:
+        return self._params.asked_at or self._params.as_of or self._parts.clock()
+
+    def _count(self, found: Found) -> None:
+        if self._parts.metrics is not None:
+            self._parts.metrics.searched(found.mode)
+
+    def _historical_scope(
+        self, times: Sequence[tuple[str, Span]], now: datetime, probability: float
+    ) -> HistoricalScope | None:
+        if self._params.as_of is not None:
+            return None
+        return historical_scope(self._params.query, times, now, probability)
+
     def _kinds(self, vectors: Vectors) -> tuple[float, float, float]:
         """Returns the probabilities that the query asks for an earlier state, a current state, the assistant's words.
 
@@ -170,16 +189,13 @@ class Search:
         is_whole = is_short(params.query) and "queries" not in self._notes.searched
         if samples is None or vectors is None or params.query_vector is not None or not is_whole:
             return 0.0, 1.0, 0.0
-        detectors = (samples.historical, samples.current, samples.about_assistant)
-        historical, current, about_assistant = (
-            None if each is None else each.probability(vectors[0]) for each in detectors
-        )
-        historical = 0.0 if historical is None or params.as_of is not None else historical
-        if about_assistant is None or about_assistant < ABOUT_ASSISTANT_THRESHOLD:
+        historical = 0.0 if params.as_of is not None else _probability(samples.historical, vectors, 0.0)
+        about_assistant = _probability(samples.about_assistant, vectors, 0.0)
+        if about_assistant < ABOUT_ASSISTANT_THRESHOLD:
             about_assistant = 0.0
         else:
             self._notes.searched["about_assistant"] = {"probability": round(about_assistant, 2)}
-        return historical, 1.0 - historical if current is None else current, about_assistant
+        return historical, _probability(samples.current, vectors, 1.0 - historical), about_assistant
 
     def _conditions(self, back: HistoricalScope | None) -> Mapping[str, Any]:
         if self._params.as_of is not None:
@@ -197,7 +213,7 @@ class Search:
             if given:
                 self._notes.degraded.append(NO_MIN_FIT)
             return CutOffs()
-        if any(each.similarity is None and each.words for each in found.candidates):
+        if _has_words_alone(found):
             return CutOffs(min_fit=given or 0.0)
         if given is None and found.counts.get("temporal") and asks_only_for(self._params.query, phrases):
             given = 0.0
