@@ -63,6 +63,7 @@ class Exchange:
 
     @property
     def response_headers(self) -> list[Header]:
+        """Returns the headers that identify a response: request id and trace."""
         return [(b"x-request-id", self.request_id.encode()), (b"traceresponse", str(self.trace).encode())]
 
 
@@ -191,6 +192,7 @@ def _challenge(exchange: Exchange, error: AuthenticationFailed) -> str:
 
 
 async def send_json(exchange: Exchange, send: Send, status: int, body: bytes, headers: Sequence[Header] = ()) -> None:
+    """Sends a JSON response; with status 204 the body is empty."""
     about_body = (
         [] if status == 204 else [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     )

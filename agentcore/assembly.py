@@ -95,6 +95,7 @@ def cache_of(settings: Settings) -> Path:
 
 
 def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
+    """Returns a client with short timeouts; it connects with its first command."""
     if url is None:
         return None
     # A stale connection is replaced once; a timeout is not retried.
@@ -291,6 +292,7 @@ def make_index_policy(settings: Settings) -> IndexPolicy:
 
 
 def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
+    """Returns the archive of pruned memories; None if archiving is disabled."""
     if not settings.memory_archival_enabled:
         return None
     options = read_archive_options(revealed(settings.memory_archive_options))
@@ -305,6 +307,7 @@ def make_archive(settings: Settings, home: Home) -> SealedArchive | None:
 
 
 def make_verifier(settings: Settings, home: Home) -> TokenVerifier:
+    """Returns the verifier of tokens. Raises ConfigurationError."""
     keys: KeySource
     if settings.jwt_jwks_url is not None:
         keys = JwksKeys(settings.jwt_jwks_url, settings.jwt_algorithm)

@@ -200,6 +200,8 @@ def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
 
 
 class TokenVerifier:
+    """Verifies Authorization headers; a verified token is cached for CACHED_SECONDS."""
+
     def __init__(self, rules: TokenRules, keys: KeySource, clock: Callable[[], float] = time.time) -> None:
         self._rules = rules
         self._keys = keys

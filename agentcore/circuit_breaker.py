@@ -42,6 +42,7 @@ class CircuitBreaker:
 
     @property
     def open_seconds(self) -> float:
+        """Returns how long the circuit has been open; 0 while it is closed."""
         return 0.0 if self._opened_at is None else self._clock() - self._opened_at
 
     def allow_request(self) -> bool:

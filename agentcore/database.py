@@ -62,6 +62,7 @@ class ConnectionGate:
         self._acquiring: set[asyncio.Timeout] = set()
 
     def reply_limit(self, statements: int) -> float | None:
+        """Returns the timeout of the replies to these statements; short while the circuit is open."""
         limit = self._reply_seconds
         if self.circuit.is_open:
             return min(PROBE_REPLY_SECONDS, limit or PROBE_REPLY_SECONDS)
@@ -74,6 +75,7 @@ class ConnectionGate:
 
     def connect_failed(self, cause: psycopg.Error | OSError) -> None:
         # While others are in use, the server may only have reached its maximum.
+        """Opens the circuit, unless connections are in use: the server may have reached its maximum."""
         if not self._in_use:
             self.circuit.record_failure(cause)
         self._reschedule()
@@ -131,6 +133,7 @@ class WatchedConnection(AsyncConnection[DictRow]):
     async def connect(  # type: ignore[override]  # the pool passes its kwargs by name
         cls, conninfo: str = "", *, gate: ConnectionGate | None = None, **named: Any
     ) -> Self:
+        """Connects, and reports the result to `gate`. Raises psycopg.Error."""
         try:
             made = await super().connect(conninfo, **named)
         except (psycopg.Error, OSError) as cause:
@@ -331,6 +334,7 @@ class Database:
             await pool.check()
 
     async def close(self) -> None:
+        """Closes every pool; connections in use have 5 s to end."""
         await asyncio.gather(*(pool.close(timeout=5.0) for pool in self._pools()))
 
     def _pools(self) -> list[Pool]:
@@ -483,6 +487,7 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
 
 
 def pgvector_is_too_old(version: str | None) -> bool:
+    """Returns whether this version of pgvector lacks halfvec (None: not installed)."""
     return _numbers(version) < OLDEST_PGVECTOR
 
 

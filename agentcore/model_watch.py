@@ -93,6 +93,7 @@ class ModelWatch:
         self._stopping.set()
 
     async def run(self) -> None:
+        """Polls until stopped; retries after a database error."""
         if self._settings.embedding_model == "none":
             return
         while not self._stopping.is_set():

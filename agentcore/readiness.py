@@ -27,6 +27,7 @@ MOST_COUNTED = 10_000
 
 
 async def check_server(database: Database) -> None:
+    """Raises StartupError for a server on which searches would fail."""
     version = (await database.ping())["pgvector"]
     if pgvector_is_too_old(version):
         raise StartupError(

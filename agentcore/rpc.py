@@ -104,6 +104,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class NoCall:
+    """An invalid request: its error, and its id if it has one."""
+
     error: InvalidRequest
     id: str | None = None
 
@@ -429,6 +431,7 @@ class MethodTable(Generic[ContextT]):
         return self._methods.get(name)
 
     async def read(self, body: bytes) -> Frame:
+        """Parses the calls of a body. Raises as `read_frame` does."""
         if len(body) <= LARGE_BODY_BYTES:
             return read_frame(body, self.limits)
         return await _in_turn(self._large, read_frame, body, self.limits)

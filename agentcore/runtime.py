@@ -239,6 +239,7 @@ def _gone_reason(home: Home) -> Callable[[], str | None]:
 
 
 def start_task(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Starts a background task; logs an unexpected exception that ends it."""
     task = asyncio.create_task(work)
     task.add_done_callback(_log_failure)
     return task

@@ -149,6 +149,7 @@ class _Server(uvicorn.Server):
 
 @contextmanager
 def stop_on_signals(stopping: asyncio.Event) -> Iterator[None]:
+    """Sets `stopping` on SIGINT and SIGTERM while the block runs."""
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
     for each in signals:

@@ -75,6 +75,7 @@ class ArchiveOptions(BaseModel):
 
     @property
     def keyring(self) -> Keyring:
+        """Returns the keys as bytes."""
         only = next(iter(self.keys)) if len(self.keys) == 1 else None
         chosen = self.encrypt_with if "encrypt_with" in self.model_fields_set else only
         return Keyring({name: bytes.fromhex(key.get_secret_value()) for name, key in self.keys.items()}, chosen)
@@ -172,6 +173,7 @@ class LlmEndpoint:
 
     @property
     def is_known(self) -> bool:
+        """Returns whether an endpoint is configured: a URL, or OpenAI's with a key."""
         return self.base_url is not None or self.api_key is not None
 
     @property

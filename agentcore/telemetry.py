@@ -131,6 +131,7 @@ class Metrics:
         self._rate_limited.inc(calls)
 
     def job_ended(self, job: str, outcome: Literal["done", "failed", "stopped"]) -> None:
+        """`job` is a registered name."""
         self._jobs.labels(job, outcome).inc()
 
     def llm_asked(self, work: str, outcome: str) -> None:

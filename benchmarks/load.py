@@ -190,18 +190,28 @@ async def measure(options: argparse.Namespace) -> Row:
             }
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Returns a parser with the options of a benchmark that fills a home and starts the service on it."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=1, help="processes of the service")
-    parser.add_argument("--crowd", type=int, default=800, help="callers of the phase with too many")
-    parser.add_argument("--seconds", type=float, default=15.0, help="of each phase; twice as long with the crowd")
     parser.add_argument("--embedder", default="local", help="local | minilm | hashing")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--home", type=Path, help="a home to fill, which is kept")
-    options = parser.parse_args()
-    figures = run(measure(options))
+    return parser
+
+
+def report(benchmark: str, options: argparse.Namespace, figures: Row) -> None:
+    """Prints the figures and appends them to the ledger."""
     for name, value in figures.items():
-        print(f"{name:<20} {value}")
-    append("load", {name: value for name, value in vars(options).items() if name != "home"}, figures)
+        print(f"{name:<34} {value}")
+    append(benchmark, {name: value for name, value in vars(options).items() if name != "home"}, figures)
+
+
+def main() -> int:
+    parser = parser_of(__doc__)
+    parser.add_argument("--crowd", type=int, default=800, help="callers of the phase with too many")
+    parser.add_argument("--seconds", type=float, default=15.0, help="of each phase; twice as long with the crowd")
+    options = parser.parse_args()
+    report("load", options, run(measure(options)))
     return 0

@@ -13,13 +13,12 @@ import random
 import time
 from collections import defaultdict
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 
 from agentcore.auth import mint_token
 from benchmarks.corpus import question, sentence
-from benchmarks.ledger import append, percentiles
-from benchmarks.load import Address, Row, home_of, memory_of_service, phase, serving
+from benchmarks.ledger import percentiles
+from benchmarks.load import Address, Row, home_of, memory_of_service, parser_of, phase, report, serving
 from benchmarks.retrieval_latency import AGENT, fill, settle
 from benchmarks.service import SECRET, run, running_service
 
@@ -109,18 +108,10 @@ async def measure(options: argparse.Namespace) -> Row:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--memories", type=int, default=100_000)
+    parser = parser_of(__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     parser.add_argument("--share", type=float, default=0.8, help="of the capacity")
     parser.add_argument("--rate", type=float, help="calls per second, in place of a share of the capacity")
-    parser.add_argument("--workers", type=int, default=1, help="processes of the service")
-    parser.add_argument("--embedder", default="local", help="local | minilm | hashing")
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--home", type=Path, help="a home to fill, which is kept")
     options = parser.parse_args()
-    figures = run(measure(options))
-    for name, value in figures.items():
-        print(f"{name:<34} {value}")
-    append("soak", {name: value for name, value in vars(options).items() if name != "home"}, figures)
+    report("soak", options, run(measure(options)))
     return 0

@@ -157,6 +157,7 @@ class MemorySession(Strict):
 
 
 def description_of(arguments: type[Strict]) -> str:
+    """Returns the tool's description: the docstring as one paragraph."""
     return " ".join((arguments.__doc__ or "").split())
 
 

@@ -150,6 +150,7 @@ class ToolOperations:
         return view
 
     async def save(self, asked: SaveMemory) -> dict[str, Any]:
+        """Stores the sentence; returns the outcome."""
         given: dict[str, Any] = {} if asked.importance is None else {"importance": asked.importance}
         stored = await self._memory.store(
             StoreParams(
@@ -198,6 +199,7 @@ class ToolOperations:
         return {"status": "updated", "memory_id": str(changed.memory_id), "version": changed.version}
 
     async def forget(self, asked: ForgetMemory) -> dict[str, Any]:
+        """Proposes memories to delete; with a confirmation deletes the proposed ones."""
         wanted = list(dict.fromkeys(asked.memory_ids or ()))
         if asked.confirmation is not None:
             return await self._forgotten(wanted, asked.confirmation)

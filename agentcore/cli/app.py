@@ -145,6 +145,7 @@ def _show_lines(table: Table) -> None:
 
 
 def examples(*lines: str) -> str:
+    """Returns the examples below a command's help; lines should fit into 80 columns."""
     return "\n".join(["[bold]Examples[/bold]", *(f"  {line}".replace("[", "\\[") for line in lines)])
 
 
@@ -194,6 +195,7 @@ def is_confirmed(question: str) -> bool:
 
 
 def counted(count: int, one: str, many: str) -> str:
+    """Returns the number with its noun: 1 memory, 2 memories."""
     return f"{count} {one if count == 1 else many}"
 
 
@@ -209,6 +211,7 @@ def printable(text: str) -> str:
 
 
 def run(arguments: Sequence[str]) -> None:
+    """Runs a command line; ends the process."""
     try:
         app(list(arguments), prog_name="agentcore")
     except AgentCoreError as error:

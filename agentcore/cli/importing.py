@@ -66,6 +66,7 @@ class Tally:
             typer.echo(f"  left out {count}: {reason}")
 
     def as_json(self) -> Mapping[str, Any]:
+        """Returns the report for a file: with the places, without texts of memories."""
         return {
             **{name: self.outcomes[name] for name in OUTCOMES},
             "left_out": dict(self.left_out.most_common()),
@@ -129,6 +130,7 @@ class Import:
         self._chars = 0
 
     async def take(self, numbered: NumberedLine) -> None:
+        """Adds a line to the batch; stores a full batch."""
         line = numbered.line
         if line is None:
             await self._refuse(numbered.number, numbered.problem or "is no line")

@@ -138,6 +138,7 @@ NO_RECEIPT = (
 
 
 def checked(given: str) -> dict[str, Any]:
+    """Returns the claims of the receipt; ends the command if no key is available to verify it."""
     receipt = _receipt(given)
     settings = load_settings()
     stored = asyncio.run(_stored_keys(settings, key_id_of(receipt)))

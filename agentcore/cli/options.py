@@ -41,6 +41,7 @@ def seconds(text: str) -> int:
 
 
 def seconds_or_none(text: str) -> int:
+    """Parses a duration; accepts 0, too."""
     return 0 if text.strip() == "0" else seconds(text)
 
 

@@ -116,6 +116,7 @@ async def answer_calls(
     on_listening: Callable[[str], None],
     read_metrics: ReadMetrics | None = None,
 ) -> None:
+    """Answers calls on the socket until a stop; `read_metrics` returns the metrics of all processes of the service."""
     settings = runtime.settings
     await stop.unless_forced(
         serve_http(
@@ -189,6 +190,7 @@ class Stop:
             running.cancel()
 
     async def unless_forced(self, waited_for: Coroutine[Any, Any, None]) -> None:
+        """Awaits it, or cancels it on a forced stop; the caller closes resources in either case."""
         task = asyncio.create_task(waited_for)
         forcing = asyncio.create_task(self.forced.wait())
         await asyncio.wait({task, forcing}, return_when=asyncio.FIRST_COMPLETED)

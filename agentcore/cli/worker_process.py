@@ -24,6 +24,7 @@ logger = logging.getLogger(WORKER_MODULE)
 
 def main(descriptor: int, metrics_directory: Path) -> int:
     # The first process does the background work.
+    """Runs until standard input ends or a signal arrives; returns the exit code."""
     settings = load_settings(maintenance_in_server=False)
     configure_logging(settings.log_level, settings.log_format)
 

@@ -55,13 +55,16 @@ class Connection:
             raise ConfigurationError([f"The service's URL {url!r} is not a URL: {cause}."]) from cause
 
     async def close(self) -> None:
+        """Closes the connections; later requests raise ClientClosed."""
         await self._http.aclose()
 
     def must_be_open(self) -> None:
+        """Raises ClientClosed if it is closed."""
         if self._http.is_closed:
             raise ClientClosed
 
     async def send(self, body: Body, token: str, traceparent: str | None) -> Any:
+        """Returns the result of one call; raises its error."""
         return result_of(await self.post(dict(body), token, traceparent), self.url)
 
     async def post(self, payload: Any, token: str, traceparent: str | None) -> httpx.Response:
@@ -156,6 +159,8 @@ TokenSource = str | Callable[[], str | Awaitable[str]]
 
 
 class Credential:
+    """Provides the token; `renewable` if its source can be called again."""
+
     def __init__(self, source: TokenSource, timeout_seconds: float) -> None:
         if isinstance(source, str):
             _checked(source)

@@ -42,6 +42,7 @@ class KeptItem:
         return datetime.fromisoformat(self.updated_at)
 
     def memory(self, text: str) -> dict[str, Any]:
+        """Returns the fields of its memory for a store; `text` is the searchable text."""
         return {
             "content": text or NOT_SEARCHED,
             "tags": tags_of(tuple(self.namespace), searched=bool(text)),
@@ -53,6 +54,7 @@ class KeptItem:
 
 
 def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
+    """Returns the item in a memory's metadata; None if there is no valid one."""
     try:
         told = json.loads(metadata[KEPT])
         kept = KeptItem(**{each.name: told[each.name] for each in fields(KeptItem)})
@@ -63,6 +65,7 @@ def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
 
 
 def searched_text(lines: Sequence[str]) -> str:
+    """Returns the lines as the searchable text of an item; empty if they are blank."""
     said = holdable("\n".join(lines))
     return said if said.strip() else ""
 

@@ -101,6 +101,7 @@ def memory_server(
 
 
 async def serve_stdio(memory: MemoryApi, scope: MemoryScope | None = None) -> None:
+    """Serves on standard input and output until the input ends; redirects stray prints to standard error."""
     server = memory_server(memory, scope)
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

@@ -375,6 +375,7 @@ class MemoryApi(ABC):
     )
 
     async def add_interaction(self, /, interaction: Interaction, **options: Any) -> memories.StoreResult:
+        """Stores an interaction; `options` are the other fields of `StoreParams`."""
         return await self.store(memories.StoreParams(interaction=interaction, **options))
 
     async def retrieve_memories(self, /, query: str, k: int = 5, **options: Any) -> tuple[MemorySummary, ...]:

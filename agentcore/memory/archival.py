@@ -115,6 +115,7 @@ async def archive_id(archive: Archive) -> UUID:
 
 
 async def stored_id(archive: Archive) -> UUID | None:
+    """Returns the id stored in the archive, None if it was never used. Raises DependencyUnavailable."""
     try:
         data = await archive.read(ID_KEY)
     except NotFound:
@@ -154,6 +155,10 @@ async def archive_memories(archive: Archive, agent_id: str, rows: Sequence[Mappi
 async def read_copies(
     archive: Archive, kept: Mapping[UUID, ArchivedObject]
 ) -> tuple[dict[UUID, JsonObject], dict[UUID, NotFound | Conflict]]:
+    """Returns the readable copies as JSON values, and the error of each other one.
+
+    Raises DependencyUnavailable.
+    """
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def copy(memory_id: UUID, each: ArchivedObject) -> JsonObject | NotFound | Conflict:
@@ -433,6 +438,7 @@ class SealedArchive:
 
     async def write_once(self, key: str, data: bytes) -> None:
         # Unsealed: it identifies the archive under any keys.
+        """Writes the object unless it exists, unsealed: it identifies the archive under any keys."""
         await self._inner.write_once(key, data)
 
     async def read(self, key: str) -> bytes:
@@ -461,6 +467,7 @@ class SealedArchive:
         return {key: sealed(key, data) for key, data in objects.items()}
 
     def opened(self, key: str, data: bytes) -> bytes:
+        """Returns the object's plaintext. Raises Conflict."""
         if not data.startswith(MARK):
             return data
         head, _, body = data[len(MARK) :].partition(b"\n")

@@ -167,6 +167,7 @@ class AgentEmbedder(EmbedderLayer):
         return await self._cache.embed_cached(self._agent_id, texts, kind, self._scope)
 
     async def forget(self) -> None:
+        """Deletes the agent's cached vectors. Raises DependencyUnavailable."""
         await self._cache.forget(self._agent_id)
 
 

@@ -110,6 +110,8 @@ def refused_by(model: str) -> str:
 
 
 class EmbedderLayer:
+    """Base class of wrappers around an embedder; copies its attributes."""
+
     def __init__(self, inner: Embedder) -> None:
         self.model = inner.model
         self.dimensions = inner.dimensions

@@ -143,6 +143,7 @@ def text_columns(
     timestamp: datetime,
     screen: Screen,
 ) -> DerivedText:
+    """Returns the values derived from a text said at `timestamp`."""
     encoded = encode(content, speaker=speaker)
     # Days are UTC days, independent of the database's time zone.
     said_at = timestamp.astimezone(UTC)
@@ -180,6 +181,7 @@ def subjects_of(agent_id: str, memory: RuleColumns) -> list[int]:
 
 
 def check_length(content: str, field: str) -> None:
+    """Raises InvalidParams if a composed text exceeds the length limit of a text."""
     if len(content) > MAX_TEXT_CHARS:
         raise InvalidParams(
             f"{field} makes a memory of {len(content)} characters; {MAX_TEXT_CHARS} is the most", data={"field": field}
@@ -210,6 +212,7 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
 
 
 def compared(memory_id: UUID, each: Draft) -> Mapping[str, Any]:
+    """Returns a draft as a row that `is_same` can read."""
     names = *_SCOPE, *_CARRIED, "timestamp", "ttl_seconds", "relevance_score"
     links = [link.model_dump() for link in each.params.links]
     own = {name: getattr(each.columns, name) for name in names}

@@ -30,6 +30,8 @@ _ROWS_ASKED = ("k", "limit", "max_tokens")
 
 @dataclass(frozen=True)
 class MemoryCall:
+    """Context of one call: the caller's memory and identity."""
+
     memory: MemoryApi
     caller: Caller
 

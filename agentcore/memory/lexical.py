@@ -65,6 +65,7 @@ def term_key(agent_id: str, term: str) -> int:
 
 
 def term_keys(agent_id: str, text: str) -> list[int]:
+    """Returns the keys of the first `MAX_TERMS` terms, in order with repetitions."""
     return [_term_key(agent_id, term) for term in terms(text)[:MAX_TERMS]]
 
 
@@ -197,4 +198,5 @@ def _shares() -> Mapping[str, float]:
 
 
 def everyday_share(term: str) -> float:
+    """Returns the share of everyday memories that contain a term, as `lexical.terms` returns it."""
     return _shares().get(term, 0.0)

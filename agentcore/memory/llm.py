@@ -110,6 +110,8 @@ class SummaryRequest:
 
 @dataclass(frozen=True)
 class WrittenSummary:
+    """A summary written by a model; not validated."""
+
     text: str
     topics: Sequence[str] = ()
     key_facts: Sequence[str] = ()
@@ -151,6 +153,8 @@ class Meter(Protocol):
 
 @dataclass(frozen=True)
 class RerankerOptions:
+    """Options of all rerankers; each uses those that apply to it."""
+
     model_name: str | None = None
     directory: Path | None = None
     url: str | None = None

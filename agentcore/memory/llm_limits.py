@@ -60,6 +60,7 @@ class Room:
             self._texts = max(1.0, (self._texts + fitting) / 2)
 
     def overran(self, count: int) -> None:
+        """Lowers the estimate after a timeout with `count` texts."""
         self._texts = max(1.0, min(self._texts, count / 2))
 
 
@@ -83,6 +84,7 @@ class LimitedReranker(_Wrapped):
         self._room = Room(candidates, timeout_seconds)
 
     def fitting(self, count: int) -> int:
+        """Returns how many of `count` texts fit into the timeout by estimate; 0: skip reranking."""
         return self._room.for_texts(count)
 
     async def relevances(self, query: str, texts: Sequence[str]) -> list[float]:
@@ -152,6 +154,7 @@ class LimitedRewriter(_Limited[QueryRewriter]):
     use = "query_rewriter"
 
     async def rewrite(self, query: str, history: Sequence[Turn], *, agent_id: str) -> Rewriting:
+        """Raises DependencyUnavailable; without a request while the circuit is open."""
         return await self._wait_for(lambda: self._inner.rewrite(query, history, agent_id=agent_id))
 
 

@@ -369,6 +369,7 @@ class MemorySummary(Strict):
 
     @property
     def sources(self) -> frozenset[UUID]:
+        """The memories that a summary was derived from; empty for other memories and for clients."""
         return self._sources
 
     def summing_up(self, sources: Iterable[str]) -> Self:

@@ -51,6 +51,8 @@ class MemoryPolicy:
 
 
 class AccessQueue:
+    """Accesses not yet counted in the database; flushed in the background."""
+
     def __init__(self) -> None:
         self._counts: dict[str, Counter[UUID]] = {}
         self._moments: dict[str, dict[UUID, datetime]] = {}
@@ -138,6 +140,7 @@ class MemoryParts:
         )
 
     def draft(self, params: StoreParams, caller: Caller, now: datetime | None = None) -> Draft:
+        """Returns all values of a memory that derive from the params alone. Raises InvalidParams."""
         return draft(
             params,
             caller,
@@ -149,6 +152,7 @@ class MemoryParts:
 
     @property
     def default_ttls(self) -> dict[str, int]:
+        """Default TTL in seconds by layer; working memory defaults to the TTL of its copy."""
         named = {layer: rules.ttl_seconds for layer, rules in self.layer_rules.items()}
         return {layer: seconds for layer, seconds in named.items() if seconds is not None}
 
@@ -172,6 +176,7 @@ class MemoryParts:
 
     @property
     def vector_model(self) -> str:
+        """The name stored with vectors: the embedder's model, or CALLER_VECTORS."""
         return self.embedder.model if self.embedder is not None else CALLER_VECTORS
 
     def steps(self) -> Steps:

@@ -74,6 +74,7 @@ def remembered(last_used: datetime, access_count: int, now: datetime) -> float:
 
 
 def half_life_decays(ages_seconds: Floats, half_life_days: float) -> Floats:
+    """Returns `half_life_decay` of each age; 0 for an infinite one."""
     return np.asarray(np.exp2(-np.maximum(0.0, ages_seconds) / (half_life_days * DAY_SECONDS)))
 
 
@@ -84,6 +85,7 @@ def frequencies(access_counts: Floats, ages_seconds: Floats, half_life_days: flo
 
 
 def shares_of(values: Floats, full: float) -> Floats:
+    """Returns each value as a share of `full`, clipped to [0, 1]; 0 if `full` is 0."""
     return np.clip(values / full, 0.0, 1.0) if full > 0 else np.zeros_like(values)
 
 

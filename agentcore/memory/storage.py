@@ -72,6 +72,7 @@ class JobRows(OwnedRows):
         await self._rows("enqueue_job", lock=lock or job_lock(name, **ids), **values)
 
     async def waits(self, lock: str) -> bool:
+        """Returns whether a job with this lock is pending; if so, it starts only after this transaction."""
         rows = await self._rows("job_waits", lock=lock)
         return bool(rows[0]["waits"])
 
@@ -95,6 +96,7 @@ class JobRows(OwnedRows):
 
 
 def job_lock(name: str, **ids: str | int | UUID) -> str:
+    """Returns the default lock of a job: its name with its ids."""
     return json.dumps([name, _plain(ids)], sort_keys=True)
 
 
@@ -228,12 +230,14 @@ class MemoryTransaction(OwnedRows):
         )
 
     async def lock(self, memory_id: UUID) -> StoredMemory | None:
+        """Locks and returns one memory; None if it does not exist."""
         rows = await self._rows("lock_memory", memory_id=memory_id)
         return StoredMemory.of(rows[0]) if rows else None
 
     async def update(
         self, memory: StoredMemory, ttl_seconds: int | None, expires_at: datetime | None, never_expires: bool
     ) -> Row:
+        """Updates a locked memory; returns its new version, `ttl_seconds` and `expires_at`."""
         values = _derived(memory) | {name: getattr(memory, name) for name in _UPDATED}
         values |= {"metadata": Jsonb(memory.metadata), "ttl_seconds": ttl_seconds}
         values |= {"expires_at": expires_at, "never_expires": never_expires}
@@ -260,9 +264,11 @@ class MemoryTransaction(OwnedRows):
         return [row["memory_id"] for row in rows]
 
     async def delete_matching(self, conditions: Mapping[str, Any], limit: int = DELETE_CHUNK) -> list[Row]:
+        """Deletes up to `limit` matching memories and those derived from them; returns a row for each."""
         return await self.delete(await self.chosen((), conditions, limit))
 
     async def claim_layer(self, memory_type: str) -> bool:
+        """Tries to take the pruning lock of a layer; returns whether it succeeded."""
         return bool((await self._rows("claim_layer", memory_type=memory_type))[0]["claimed"])
 
     async def lock_prunable(self, versions: Mapping[UUID, int]) -> list[UUID]:
@@ -274,6 +280,7 @@ class MemoryTransaction(OwnedRows):
         return await self._rows("archive_rows", memory_ids=list(memory_ids))
 
     async def delete_versions(self, versions: Mapping[UUID, int]) -> list[Row]:
+        """Deletes the memories that are unpinned and unchanged in version; returns a row for each."""
         rows = await self._rows("delete_versions", memory_ids=list(versions), versions=list(versions.values()))
         return await self._forget(rows)
 
@@ -370,6 +377,7 @@ class MemoryStorage:
         return await self._read(agent_id, "list_history", memory_id=memory_id, **values)
 
     async def own_rules(self, agent_id: str) -> OwnRules:
+        """Returns the agent's own layer rules; empty if it has none."""
         rows = await self._read(agent_id, "agent_rules", primary=True)
         return cast(OwnRules, rows[0]["layers"]) if rows else {}
 
@@ -410,6 +418,7 @@ class MemoryStorage:
         return await self._read(agent_id, "archive_rows", primary=True, memory_ids=list(memory_ids))
 
     async def receipt_key(self) -> Row:
+        """Returns the newest key of erasure receipts, `key_id` and `key`; creates the first one."""
         async with self._database.owner_transaction() as connection:
             found = await (await connection.execute(query("receipt_keys"), {"key_id": None})).fetchone()
             if found is None:
@@ -418,11 +427,13 @@ class MemoryStorage:
         return cast(Row, found)
 
     async def receipt_keys_of(self, key_id: str) -> list[bytes]:
+        """Returns the key of erasure receipts with this id; empty if it is unknown."""
         async with self._database.owner_transaction() as connection:
             rows = await (await connection.execute(query("receipt_keys"), {"key_id": key_id})).fetchall()
         return [bytes(row["key"]) for row in rows]
 
     async def record_redis(self, redis_id: UUID, seconds: int) -> None:
+        """Records that this Redis may contain working memory for this many seconds."""
         async with self._database.owner_transaction() as connection:
             await connection.execute(query("record_redis"), {"redis_id": redis_id, "seconds": seconds})
 

@@ -51,6 +51,8 @@ def encoding_for_model(model: str) -> str | None:
 
 
 class TokenCounter:
+    """Counts and truncates text in one encoding. Tables are unpacked below `cache_directory` once."""
+
     def __init__(self, cache_directory: Path, encoding: str = DEFAULT_ENCODING) -> None:
         if encoding not in _TABLES:
             raise ConfigurationError(
@@ -109,6 +111,7 @@ class TokenCounters:
         self._made: dict[str, TokenCounter] = {}
 
     def of(self, encoding: str) -> TokenCounter:
+        """Returns the counter of an encoding. Raises ConfigurationError if its table is not available."""
         if encoding not in self._made:
             self._made[encoding] = TokenCounter(self._cache_directory, encoding)
         return self._made[encoding]

@@ -255,7 +255,7 @@ class PgVectorStore:
         return await self._database.fetch_as(agent_id, statements, CandidateRow._make)
 
     def _plan_fits_all(self, shape: Shape, request: SearchRequest, index: ServingIndex) -> bool:
-        """Whether one plan per partition fits every such search: planning takes a fifth of a search's time."""
+        """Whether one plan per partition fits every such search: planning takes a fifth of PostgreSQL's time."""
         is_plain = request.conditions in ({}, {"current": True}) and not (shape.timely or shape.then)
         return (
             is_plain

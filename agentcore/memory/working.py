@@ -132,11 +132,13 @@ class WorkingMemory:
         await self.drop([_generation_key(agent_id).encode()])
 
     async def add(self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], generation: bytes | None) -> bool:
+        """Adds entries, newest first, to an existing copy and resets its TTL; returns whether it did."""
         return await self._script(agent_id, task_id, entries, self.ttl_seconds, generation, make="0")
 
     async def make(
         self, agent_id: str, task_id: str, entries: Sequence[WorkingEntry], ttl_seconds: int, generation: bytes | None
     ) -> bool:
+        """Creates a copy from entries, newest first, unless one exists; returns whether it did."""
         return await self._script(agent_id, task_id, entries, ttl_seconds, generation, make="1")
 
     async def recall(self, agent_id: str, task_id: str) -> list[WorkingEntry] | None:
@@ -170,6 +172,7 @@ class WorkingMemory:
         return found
 
     async def drop(self, keys: Collection[bytes]) -> None:
+        """Deletes copies by key. Raises DependencyUnavailable."""
         if self._redis is not None and keys:
             try:
                 await self._redis.delete(*keys)
@@ -205,6 +208,7 @@ class WorkingMemory:
         return None if self._recorded is None else self._recorded[0]
 
     async def check(self) -> None:
+        """Raises Unreachable unless Redis accepts a write."""
         key = f"{READY_KEY}:{uuid4().hex}"  # another process checks at the same time
         if not await self._ask("SET", key, 1, "EX", 5) or await self._ask("DEL", key) != 1:
             raise Unreachable("Redis does not answer, or refuses to write.")
@@ -214,6 +218,7 @@ class WorkingMemory:
         return _RowsAlone(self._redis, ttl_seconds=self.ttl_seconds, budget_tokens=self.budget_tokens)
 
     async def answers(self) -> bool:
+        """Pings Redis; returns whether it replied."""
         return await self._ask("PING") is not None
 
     async def _ask(self, command: str, *arguments: Any) -> Any:

@@ -52,6 +52,7 @@ class BertGraph(ABC):
         """Returns the model's own input, and the value with the word embeddings (texts, tokens, 384)."""
 
     def more_inputs(self) -> list[ValueInfoProto]:
+        """Returns further inputs, which `pool` uses."""
         return []
 
     def model(self) -> ModelProto:
@@ -171,6 +172,8 @@ def write_pair_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes
 
 
 class E5Graph(BertGraph):
+    """The graph of multilingual-e5-small; arguments as for `write_e5_graph`."""
+
     name = "multilingual-e5-small"
     layers = 12
 

@@ -53,6 +53,8 @@ _WORDS = re.compile(" ?[^ ]+| ")
 
 
 class E5Embedder(OnnxEmbedder):
+    """The default model; EMBEDDING_MODEL=local."""
+
     files = E5
     distinguishes_queries = True
 
@@ -184,6 +186,7 @@ class LocalRelations:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._changes, list(pairs))
 
     def close(self) -> None:
+        """Shuts down the thread; drops pending calls."""
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _changes(self, pairs: Sequence[tuple[str, str]]) -> NDArray[np.float32]:

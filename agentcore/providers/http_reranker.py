@@ -62,6 +62,7 @@ class HttpReranker:
         self._client: httpx.AsyncClient | None = None
 
     async def open(self) -> None:
+        """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
             key = self._options.api_key
             headers = {"Authorization": f"Bearer {key}"} if key else {}

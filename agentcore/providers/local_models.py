@@ -80,6 +80,7 @@ GRAPHS = ("model.onnx", "onnx/model.onnx")
 
 
 def graph_in(directory: Path) -> Path | None:
+    """Returns the path of the model's graph; None if missing."""
     return next((directory / name for name in GRAPHS if (directory / name).is_file()), None)
 
 

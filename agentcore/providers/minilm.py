@@ -30,6 +30,8 @@ HEAD_CHARACTERS = 8_192
 
 
 class MiniLmEmbedder(OnnxEmbedder):
+    """The English model; EMBEDDING_MODEL=minilm."""
+
     files = MINILM
     distinguishes_queries = False
 

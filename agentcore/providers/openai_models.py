@@ -58,6 +58,8 @@ def _new_client(options: EmbedderOptions | LlmOptions) -> AsyncOpenAI:
 
 
 class OpenAiEmbedder(RemoteEmbedder):
+    """Truncates texts to the limit of the known models; other models enforce their own."""
+
     vendor = "OpenAI"
     key_setting = "OPENAI_API_KEY"
     request_texts = 2_048
@@ -143,6 +145,8 @@ AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Task(Generic[AnswerT]):
+    """One kind of request: the prompt, the schema of the answer, and names of both for errors."""
+
     work: str
     answer: str
     prompt: Prompt
@@ -181,6 +185,7 @@ class OpenAiChat(Generic[AnswerT]):
         ]
 
     async def open(self) -> None:
+        """Creates the client; it connects at the first request, so an unavailable server is no error."""
         if self._client is None:
             self._client = _new_client(self._options)
 
@@ -364,6 +369,8 @@ class _Verdict(BaseModel):
 
 
 class OpenAiFactJudge(OpenAiChat[_Verdict]):
+    """Sends one request for each pair, without retries: a store blocks on it."""
+
     def __init__(self, options: LlmOptions) -> None:
         super().__init__(options, Task("judge", "verdict", load_prompt("fact_judge"), _Verdict))
 
@@ -388,6 +395,8 @@ class _Queries(BaseModel):
 
 
 class OpenAiRewriter(OpenAiChat[_Queries]):
+    """Sends one request for each query, without retries: a search blocks on it."""
+
     def __init__(self, options: LlmOptions) -> None:
         prompt = load_prompt("query_rewriting")
         super().__init__(options, Task("rewrite", "list of queries", prompt, _Queries))

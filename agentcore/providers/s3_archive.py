@@ -94,6 +94,7 @@ class S3Archive:
         return bytes(await self._call(lambda: self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()))
 
     async def delete(self, keys: Collection[str]) -> None:
+        """Deletes the objects; a versioned bucket keeps older versions."""
         waiting = list(keys)
         for start in range(0, len(waiting), DELETED_AT_ONCE):
             failed = await self._call(partial(self._delete, waiting[start : start + DELETED_AT_ONCE]))

@@ -157,6 +157,7 @@ class HierarchicalSessionMemory(VerbatimSessionMemory):
         return bool(newest) and not lies_behind((said_at(newest[0]), session_id), place_of(after))
 
     async def usage(self) -> MemoryUsage:
+        """Counts each message once; `sessions` is None if long-term memory does not count its sessions."""
         tiers = {name: await tier.usage() for name, tier in self._tiers.items()}
         near = [message for held in self._all_near().values() for message in held]
         lasting = tiers.get("long_term")

@@ -84,6 +84,7 @@ class InMemorySessionMemory(VerbatimSessionMemory):
 
     @classmethod
     def over(cls, parts: SessionParts) -> InMemorySessionMemory:
+        """Creates it; needs no part."""
         return cls()
 
     async def store(
@@ -134,12 +135,14 @@ class InMemorySessionMemory(VerbatimSessionMemory):
         return MemoryUsage(messages=sum(map(len, held.values())), sessions=len(held), limits=dict(self._limits))
 
     def everything(self) -> dict[str, list[SessionMessage]]:
+        """Returns the messages of each session that has any; does not count as use."""
         living = {session_id: self._living(session) for session_id, session in self._sessions.items()}
         return {
             session_id: [held.message for held in session.values()] for session_id, session in living.items() if session
         }
 
     def keep(self, session_id: str, message: SessionMessage, vector: Vectors | None = None) -> SessionMessage:
+        """Stores a completed message; returns the stored one if its id exists."""
         session = self._session(session_id, make=True)
         self._sessions.move_to_end(session_id)
         message_id = message.message_id or ""
@@ -156,6 +159,7 @@ class InMemorySessionMemory(VerbatimSessionMemory):
         return message
 
     def held(self, session_id: str) -> list[SessionMessage]:
+        """Returns all messages of the session, newest first; does not count as use."""
         in_order = sorted(self._session(session_id).values(), key=lambda held: held.place)
         return newest_first(held.message for held in in_order)
 

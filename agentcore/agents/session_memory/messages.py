@@ -67,6 +67,8 @@ class TimeRange(Strict):
 
 
 class RetrieveOptions(Strict):
+    """Filters of messages: all given must match; of the tags any."""
+
     query: Query | None = Field(None, description="What they are about; absent: the newest.")
     limit: Annotated[int, Field(strict=True, ge=1, le=MAX_LIMIT)] = Field(
         DEFAULT_LIMIT, description=f"At most; with a query {MAX_SEARCHED} is the most."
@@ -82,6 +84,7 @@ class RetrieveOptions(Strict):
         return self
 
     def asking(self, query: str) -> RetrieveOptions:
+        """Returns these options with another query. Raises ValidationError."""
         return RetrieveOptions.model_validate({**dict(self), "query": query})
 
 
@@ -100,6 +103,8 @@ class ScoredMessage(Strict):
 
 
 class SessionSummary(Strict):
+    """An extractive summary of a session; empty if the session is empty."""
+
     role: str = QUOTED_ROLE
     content: str
     message_count: int | None = Field(
@@ -143,6 +148,7 @@ def completed(message: SessionMessage, metadata: Mapping[str, Any] | None, *, no
 
 
 def checked_session_id(session_id: str) -> str:
+    """Returns the session id. Raises InvalidParams if it is invalid."""
     if not 1 <= len(session_id) <= MAX_SESSION_ID_CHARS:
         raise InvalidParams(f"session_id: needs 1 to {MAX_SESSION_ID_CHARS} characters")
     try:
@@ -153,4 +159,5 @@ def checked_session_id(session_id: str) -> str:
 
 
 def session_key(session_id: str) -> str:
+    """Returns the session id as a unique segment of a key. Raises InvalidParams."""
     return encode_segment(checked_session_id(session_id))

@@ -90,6 +90,8 @@ return count
 
 
 class SessionEvent(Strict):
+    """A change of a session; `message` is the stored one."""
+
     event: Literal["stored", "cleared"]
     message: SessionMessage | None = None
 

@@ -37,6 +37,7 @@ _BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 
 
 def said_at(message: SessionMessage) -> datetime:
+    """Returns the message's timestamp; the earliest possible time if it is not stored yet."""
     return message.timestamp or _BEFORE_ALL
 
 
@@ -47,6 +48,7 @@ def newest_first(messages: Iterable[SessionMessage]) -> list[SessionMessage]:
 
 
 def matching(messages: Iterable[SessionMessage], options: RetrieveOptions) -> list[SessionMessage]:
+    """Filters messages by all options except query and limit; keeps the order."""
     return [message for message in messages if _is_meant(message, options)]
 
 
@@ -63,6 +65,7 @@ def _is_meant(message: SessionMessage, options: RetrieveOptions) -> bool:
 
 
 def said_words(message: SessionMessage) -> frozenset[str]:
+    """Returns the searchable terms of a message: of its content and its speaker."""
     return frozenset(terms(f"{message.name or ''} {message.content}"))
 
 
@@ -89,10 +92,12 @@ def place_of(listing: SessionListing | None) -> Place | None:
 
 
 def lies_behind(place: Place, after: Place | None) -> bool:
+    """Whether a place is listed after another; always true for None."""
     return after is None or place < after
 
 
 def first_places(newest: Mapping[str, datetime], limit: int, after: Place | None) -> list[Place]:
+    """Returns the first `limit` sessions after `after`, in listing order."""
     places = ((moment, session_id) for session_id, moment in newest.items())
     return sorted((place for place in places if lies_behind(place, after)), reverse=True)[:limit]
 
@@ -107,6 +112,7 @@ def merged_places(near: Mapping[str, datetime], listed: Sequence[SessionListing]
 
 
 def checked_limit(limit: int) -> int:
+    """Returns the limit. Raises InvalidParams if it is out of range."""
     if not 1 <= limit <= MAX_PAGE_SIZE:
         raise InvalidParams(f"limit: needs 1 to {MAX_PAGE_SIZE} sessions")
     return limit
@@ -151,6 +157,7 @@ class TokenBudget:
     message_tokens: int = 0
 
     def cost(self, message: SessionMessage) -> int:
+        """Returns the tokens of a message: content, speaker's name and overhead."""
         named = 0 if message.name is None else self.count(message.name)
         return self.count(message.content) + named + self.message_tokens
 

@@ -184,6 +184,7 @@ class VectorSessionMemory(VerbatimSessionMemory):
     async def sessions(
         self, limit: int = DEFAULT_PAGE_SIZE, after: SessionListing | None = None
     ) -> list[SessionListing]:
+        """Lists sessions; reads messages from `after` on until enough sessions are found."""
         behind = place_of(after)
         newest = await self._newest_of_each(checked_limit(limit), behind)
         return [
@@ -352,6 +353,7 @@ class EndlessSessionMemory:
         return found[: options.limit]
 
     async def summarize(self, session_id: str, options: SummarizeOptions = DEFAULT_SUMMARIZE) -> SessionSummary:
+        """Returns a summary; `message_count` is None, since the provider does not report it."""
         content = await self._provider.summarize_context(checked_session_id(session_id), options)
         return SessionSummary(content=content, message_count=None, style=options.style)
 

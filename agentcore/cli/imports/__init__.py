@@ -72,6 +72,7 @@ def clean(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
+    """Returns the cleaned text; empty for other types."""
     return clean(value).strip() if isinstance(value, str) else ""
 
 
@@ -114,12 +115,14 @@ def end_of(value: Any, now: datetime) -> str | None:
 
 
 def reason_to_omit(kind: str, text: str, expires_at: str | None, now: datetime) -> str | None:
+    """Returns why a record is not imported: it has no text, or has expired."""
     if not text:
         return f"empty {kind}"
     return "expired" if expires_at is not None and datetime.fromisoformat(expires_at) <= now else None
 
 
 def object_of(value: Any) -> dict[str, Any]:
+    """Returns the cleaned object, parsed if it is JSON text; empty for other types."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -129,6 +132,7 @@ def object_of(value: Any) -> dict[str, Any]:
 
 
 def objects_in(value: Any) -> list[dict[str, Any]]:
+    """Returns the objects of a list; empty for other types."""
     return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 

@@ -69,6 +69,7 @@ KAGENT = Form(parse_kagent, frozenset({"data", "memories"}))
 
 
 def parse_langgraph(name: str | None, item: Any, now: datetime) -> Iterator[Piece]:
+    """Yields one item in the format of `AgentCoreStore`, so that the store can read it."""
     if not isinstance(item, dict) or item.get("key") is None or "value" not in item:
         yield Broken("is no item: it has no key or no value")
         return

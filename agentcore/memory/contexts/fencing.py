@@ -45,6 +45,7 @@ _ALIKE = {
 
 
 def fenced(lines: Iterable[str]) -> str:
+    """Returns the lines as a block of quoted data; empty if there are none."""
     told = "".join(f"{line}\n" for line in map(quoted, lines) if line)
     return f"{OPENING}\n{NOTICE}\n{told}{CLOSING}" if told else ""
 

@@ -96,6 +96,7 @@ class Filling:
             self._add_shortened(entry, room_shortened)
 
     def add_in_full(self, entries: Iterable[ContextEntry], room: int) -> None:
+        """Adds the entries that fit in full, within `room` tokens together."""
         kept = self.room - room
         for entry in self.waiting(entries):
             if not self._stands(entry):

@@ -188,10 +188,12 @@ def said(entry: ContextEntry, text: str, number: int = ANY_NUMBER, numbers: Mapp
 
 
 def time_of(section: str, moment: datetime) -> str:
+    """Formats the time above a stretch: the day only for knowledge."""
     return moment.strftime("%Y-%m-%d" if section == KNOWLEDGE else "%Y-%m-%d %H:%M")
 
 
 def stretch_of(entry: ContextEntry) -> tuple[Any, ...]:
+    """Returns the grouping key: the day for knowledge, else session and hour."""
     day = entry.timestamp.date()
     if entry.section == KNOWLEDGE:
         return entry.section, day

@@ -125,6 +125,8 @@ UNSTORABLE = "The language model answered with what no memory can hold."
 
 
 class Extracting:
+    """Fact extraction of one agent: one batch of the longest pending memories a run."""
+
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller

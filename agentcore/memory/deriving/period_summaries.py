@@ -63,6 +63,8 @@ class _Share:
 
 
 class PeriodSummarizing:
+    """Period summaries of one agent: one batch of pending session summaries a run."""
+
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller

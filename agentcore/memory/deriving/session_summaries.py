@@ -227,6 +227,8 @@ def _compaction(row: Row) -> Compaction | None:
 
 
 class Refreshing:
+    """Refreshes stale session summaries of one agent: one batch a run."""
+
     def __init__(self, parts: MemoryParts, caller: Caller) -> None:
         self._parts = parts
         self._caller = caller

@@ -57,6 +57,7 @@ def weekend(of: date) -> Period:
 
 
 def months(year: int, first: int, count: int, grain: Grain) -> Period:
+    """Returns `count` months from the first day of a month."""
     start = date(year, first, 1)
     return Period(start, shifted(start, count), grain)
 
@@ -100,6 +101,7 @@ def shifted(of: date, count: int) -> date:
 
 
 def moved(of: date, count: int, name: Unit) -> date:
+    """Returns the day `count` units later; negative for earlier."""
     if name in _MONTHS_IN:
         return shifted(of, count * _MONTHS_IN[name])
     return of + count * (DAY if name == "day" else WEEK)
@@ -272,6 +274,7 @@ class Said:
         return self._words[at].lower if 0 <= at < self._count else ""
 
     def number(self, at: int, digits: int = 4) -> int | None:
+        """Returns the number at that position; None if there is none, or a longer one."""
         lower = self.lower(at)
         return int(lower) if lower.isdecimal() and lower.isascii() and len(lower) <= digits else None
 
@@ -295,6 +298,7 @@ class Said:
         return not self.glued(at) and word.lower in _GOING_ON
 
     def place_from(self, at: int, end: int) -> int:
+        """Returns the position of the first word, from `at` on, that begins at this offset or later."""
         while at < len(self._words) and self._words[at].start < end:
             at += 1
         return at

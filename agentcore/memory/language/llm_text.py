@@ -139,6 +139,7 @@ def truncate_bytes(text: str, max_bytes: int = MEMORY_BYTES) -> str:
 
 
 def size_bytes(text: str) -> int:
+    """Returns the length of the text in UTF-8 bytes."""
     return len(text.encode("utf-8", "replace"))
 
 

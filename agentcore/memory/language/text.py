@@ -146,6 +146,7 @@ def normal_form(text: str) -> str:
 
 
 def fold(word: str) -> str:
+    """Removes case and accents: "Café" and "CAFE" become the same word."""
     if word.isascii():
         return word.lower()
     bare = _ACCENTS.sub("", normalize("NFKD", word).casefold())
@@ -249,6 +250,7 @@ def sentences(text: str) -> list[str]:
 
 
 def is_code(sentence: str) -> bool:
+    """Returns whether a piece of `sentences` is a fenced code block."""
     return sentence.startswith(_FENCE)
 
 

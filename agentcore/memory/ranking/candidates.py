@@ -57,6 +57,7 @@ class Candidate(NamedTuple):
 
     @property
     def is_turn(self) -> bool:
+        """Whether it is a person's turn in a conversation; adjacent turns may be its question or answer."""
         return is_person(self.speaker) and not self.is_exchange
 
     def of_then(self, window: Span) -> bool:
@@ -144,6 +145,7 @@ class SearchLimits:
 
 
 def breadth_for(k: int) -> int:
+    """Returns the factor by which a search for the best `k` multiplies its candidates."""
     return min(BROADEST, max(1, -(-k // MEMORIES_A_BREADTH)))
 
 

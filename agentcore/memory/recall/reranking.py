@@ -102,6 +102,7 @@ def _moved(ranked: Ranked, score: float, name: str, value: float) -> Ranked:
 
 
 def shortened(ranking: Ranking, k: int) -> Ranking:
+    """Returns the top `k`, and counts the rest as dropped."""
     beyond = len(ranking.ranked) - k
     if beyond <= 0:
         return ranking

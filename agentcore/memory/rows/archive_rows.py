@@ -125,9 +125,11 @@ class EraseRows(OwnedRows):
         return await self._ids("erasable_memories", user_id=user_id)
 
     async def tombstones(self, user_id: str | None) -> dict[UUID, Row]:
+        """Returns archived memories: all, or a user's and those without a user."""
         return {row["memory_id"]: row for row in await self._rows("erasable_tombstones", user_id=user_id)}
 
     async def copies(self, user_id: str | None) -> list[Row]:
+        """Returns the copies in archives: all, or a user's and those without a user."""
         return await self._rows("erasable_copies", user_id=user_id)
 
     async def known(self, memory_ids: Iterable[UUID]) -> set[UUID]:
@@ -137,6 +139,7 @@ class EraseRows(OwnedRows):
         return await self._ids("derived_memories", memory_ids=list(memory_ids), relation=relation, user_id=user_id)
 
     async def lock_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Locks the tombstones of these memories; returns keys, users and archives."""
         return await self._rows("lock_tombstones", memory_ids=list(memory_ids))
 
     async def name_tombstones(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
@@ -144,19 +147,24 @@ class EraseRows(OwnedRows):
             await self._run(statement, memory_ids=list(memory_ids), user_id=user_id)
 
     async def hold(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Locks and returns these memories, with every content they ever had as `texts`."""
         return await self._rows("lock_erasable", memory_ids=list(memory_ids))
 
     async def erase(self, table: str, column: str, memory_ids: Sequence[UUID]) -> int:
+        """Deletes these memories' rows of a table; returns the number."""
         shape = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         return await self._count(shaped_query("erase_rows", **shape), memory_ids=list(memory_ids))
 
     async def erase_copies(self, memory_ids: Sequence[UUID], archive_id: UUID | None) -> int:
+        """Deletes the records of these memories' copies in an archive; returns the number."""
         return await self._count(query("erase_copies"), memory_ids=list(memory_ids), archive_id=archive_id)
 
     async def erase_ended_tasks(self, task_ids: Iterable[str]) -> int:
+        """Deletes the ended tasks that have no memory left; returns the number."""
         return await self._count(query("erase_ended_tasks"), task_ids=list(task_ids))
 
     async def erase_word_counts(self) -> Row:
+        """Deletes the word counts of an agent without memories; returns rows by table."""
         await self._rows("lock_lexical_totals")
         return (await self._rows("erase_word_counts"))[0]
 

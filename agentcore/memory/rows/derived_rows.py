@@ -59,10 +59,12 @@ class LlmRows(RuledRows):
         await self._run("correct_llm_usage", day=day, tokens=tokens, cost_micros=cost_micros)
 
     async def usage_today(self) -> Row:
+        """Returns today's usage: calls, refused, tokens, cost_micros."""
         rows = await self._rows("llm_usage_today")
         return rows[0] if rows else {"calls": 0, "refused": 0, "tokens": 0, "cost_micros": Decimal(0)}
 
     async def configure(self, settings: Mapping[str, Any]) -> None:
+        """Replaces the agent's settings for language models; the row is locked already."""
         await self._run("set_model_settings", models=Jsonb(settings))
 
     async def enqueue(self, waiting: Sequence[Pending], *, extract_facts: bool) -> list[Row]:
@@ -86,6 +88,7 @@ class LlmRows(RuledRows):
         await self._run("dequeue_session_messages")
 
     async def count_pending(self, session_ids: Sequence[str]) -> list[Row]:
+        """Returns per session: number of pending messages and user turns, and time of the newest."""
         return await self._rows("count_pending_of_sessions", session_ids=list(session_ids))
 
     async def pending_messages(
@@ -110,10 +113,12 @@ class LlmRows(RuledRows):
         return await self._rows("pending_for_facts", limit=limit, head=QUEUE_HEAD_ROWS)
 
     async def record_failure(self, work: LlmWork, memory_ids: Sequence[UUID], *, alone: bool = False) -> None:
+        """Records a failed request; `alone`: the request was about one memory."""
         if memory_ids:
             await self._run("record_llm_failure", work=work, memory_ids=list(memory_ids), tries=int(alone))
 
     async def dequeue_unchanged(self, work: LlmWork, versions: Mapping[UUID, int]) -> set[UUID]:
+        """Dequeues memories that are unchanged; returns which."""
         ids, numbers = list(versions), list(versions.values())
         return set(await self._ids("dequeue_unchanged", work=work, memory_ids=ids, versions=numbers))
 
@@ -134,6 +139,7 @@ class FactRows(OwnedRows):
         return await self._rows("lock_facts_of", memory_ids=[*successors], successors=[*successors.values()])
 
     async def supersede(self, facts: Sequence[tuple[UUID, UUID, datetime]]) -> None:
+        """Supersedes locked facts: (fact, successor, end of validity)."""
         memory_ids, successors, moments = ([fact[at] for fact in facts] for at in range(3))
         await self._rows("supersede_memories", memory_ids=memory_ids, successors=successors, moments=moments)
 
@@ -160,6 +166,7 @@ class FactRows(OwnedRows):
         return {row["memory_id"]: row["parent_memory_id"] for row in rows}
 
     async def superseded_since(self, archived_at: Mapping[UUID, datetime]) -> list[Row]:
+        """Returns the current facts whose memory was superseded since these times; by which, and when."""
         return await self._rows("superseded_since", memory_ids=[*archived_at], moments=[*archived_at.values()])
 
     async def dequeue_facts(self, memory_ids: Sequence[UUID]) -> None:
@@ -252,12 +259,15 @@ class SummaryRows(RuledRows):
         return await self._rows("stale_summaries", limit=limit)
 
     async def pending_for_periods(self, limit: int, without: Iterable[UUID] = ()) -> list[Row]:
+        """Returns session summaries pending for their period, except these; longest pending first."""
         return await self._rows("pending_for_periods", limit=limit, without=list(without))
 
     async def pending(self, work: LlmWork, memory_id: UUID) -> list[Row]:
+        """Returns `failing_since` of a pending memory; no row if it is not pending."""
         return await self._rows("pending_summary", work=work, memory_id=memory_id)
 
     async def summary_row(self, memory_id: UUID) -> Row | None:
+        """Returns a summary, with the operation that last changed its content as `reworded_by`."""
         rows = await self._rows("summary_row", memory_id=memory_id)
         return rows[0] if rows else None
 
@@ -270,6 +280,7 @@ class SummaryRows(RuledRows):
         return await self._rows(statement, **_place(period, user_id, namespace))
 
     async def of_period(self, period: Period, user_id: str | None, namespace: str | None) -> UUID | None:
+        """Returns the id of a period's summary, None if there is none."""
         ids = await self._ids("summary_of_period", label=period.label, **_place(period, user_id, namespace))
         return ids[0] if ids else None
 
@@ -308,9 +319,11 @@ class ClusterRows(OwnedRows):
         return (rows[0]["consolidation"], rows[0]["consolidated_to"]) if rows else ({}, None)
 
     async def configure(self, consolidation: Mapping[str, Any]) -> None:
+        """Replaces the agent's consolidation settings; the row is locked already."""
         await self._run("set_consolidation", consolidation=Jsonb(consolidation))
 
     async def save_progress(self, memory_id: UUID, witness: UUID) -> None:
+        """Stores the id up to which episodes were processed, if `witness`, one of them, still exists."""
         await self._run("consolidated_to", memory_id=memory_id, witness=witness)
 
     async def episodes_after(self, after: UUID | None, limit: int) -> list[Row]:
@@ -359,10 +372,12 @@ class ClusterRows(OwnedRows):
         await self._run("lock_consolidation")
 
     async def lock_episodes(self, memory_ids: Sequence[UUID]) -> dict[UUID, str]:
+        """Locks these memories against change; returns the digests of their contents."""
         rows = await self._rows("lock_episodes", memory_ids=list(memory_ids))
         return {row["memory_id"]: bytes(row["content_hash"]).hex() for row in rows}
 
     async def supersede(self, memory_id: UUID, successor: UUID, valid_to: datetime) -> int | None:
+        """Supersedes a cluster summary; returns its new version, None if it is gone or superseded."""
         rows = await self._rows("supersede_summary", memory_id=memory_id, successor=successor, valid_to=valid_to)
         return int(rows[0]["version"]) if rows else None
 
@@ -399,6 +414,7 @@ class PassageRows(OwnedRows):
         self.job_needed = False
 
     async def enqueue(self, memory_ids: Sequence[UUID]) -> None:
+        """Enqueues long memories; those already pending keep their position."""
         if memory_ids:
             self.job_needed = True
             await self._run("enqueue_passages", memory_ids=list(memory_ids))

@@ -58,6 +58,7 @@ class RuledRows(OwnedRows):
         return rows[0]["models"] if rows else {}
 
     async def summary_rules(self) -> SummaryRules | None:
+        """Returns the summary rules in force, None if session summaries are off."""
         return rules_in_force((await self.own_settings()).get("summaries"), self._service)
 
     async def _ruled(self, name: str, /, **values: Any) -> list[Row]:
@@ -159,6 +160,7 @@ class RelationRows(OwnedRows):
     """Messages pending to be compared with others, and the `probably_changes` links found."""
 
     async def enqueue(self, memory_ids: Sequence[UUID]) -> None:
+        """Enqueues memories; those already pending keep their position."""
         await self._run("enqueue_relations", memory_ids=list(memory_ids))
 
     async def pending(self, limit: int, model: str) -> list[PendingRelation]:
@@ -169,15 +171,18 @@ class RelationRows(OwnedRows):
         return set(await self._ids("still_pending_relations", memory_ids=list(memory_ids)))
 
     async def ends(self, memory_ids: Sequence[UUID]) -> set[UUID]:
+        """Returns both ends of the `probably_changes` links of these memories."""
         rows = await self._rows("ends_of_changes", memory_ids=list(memory_ids))
         return {row[end] for row in rows for end in ("source_id", "target_id")}
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
+        """Deletes the `probably_changes` links of these memories, in both directions."""
         await self._run("forget_changes", memory_ids=list(memory_ids))
 
 
 class LifeRows(OwnedRows):
     async def renew(self, memory_id: UUID) -> Row | None:
+        """Restarts a memory's time to live; returns its version and task, None if there is no such memory."""
         rows = await self._rows("renew_memory", memory_id=memory_id)
         return rows[0] if rows else None
 
@@ -186,6 +191,7 @@ class LifeRows(OwnedRows):
         await self._run("expire_working_rows", task_id=task_id, token_id=token_id, trace_id=trace_id)
 
     async def end_session(self, session_id: str, **rules: Any) -> list[Row]:
+        """Promotes or expires a session's working memories by these rules; returns a row for each."""
         return await self._rows("end_session_rows", session_id=session_id, **rules)
 
     async def count_accesses(
@@ -256,6 +262,7 @@ class SubjectRows(OwnedRows):
         await self.learn({memory_id: keys})
 
     async def forget(self, memory_ids: Sequence[UUID]) -> None:
+        """Deletes the subject keys of these memories: nothing supersedes them any more."""
         await self._run("forget_subjects", memory_ids=list(memory_ids))
 
     async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int = 0) -> list[Row]:
@@ -303,6 +310,7 @@ class SubjectRows(OwnedRows):
         return [Superseded(**row) for row in rows]
 
     async def succeed(self, memory_id: UUID, *, superseded_by: UUID | None, valid_to: datetime | None) -> int:
+        """Sets or clears the successor of a locked memory; returns its new version."""
         values = {"memory_id": memory_id, "superseded_by": superseded_by, "valid_to": valid_to}
         return int((await self._rows("succeed_memory", **values))[0]["version"])
 

@@ -136,6 +136,7 @@ class ServingIndex:
         return min(self.most_probes, self.probes * FILTERED_REACH) if filtered else self.probes
 
     def ef_search_for(self, *, filtered: bool) -> int:
+        """Returns ef_search of a search; an iterative scan continues from there."""
         factor = FILTERED_REACH if filtered and not self.iterative else 1
         return min(HNSW_MOST_REACH, self.ef_search * factor)
 

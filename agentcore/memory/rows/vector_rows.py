@@ -53,6 +53,7 @@ class KnownModel:
 
 
 async def known_models(database: Database) -> list[KnownModel]:
+    """Returns the models recorded in the database. Raises DependencyUnavailable."""
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("embedding_models"))).fetchall()
     known = [KnownModel(**row) for row in rows]

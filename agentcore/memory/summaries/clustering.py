@@ -84,6 +84,7 @@ def cluster_digest(members: Iterable[Episode]) -> str:
 
 
 def facts_of(facts: Iterable[str]) -> list[str]:
+    """Deduplicates facts by their words; the first one wins."""
     told: dict[str, str] = {}
     for fact in facts:
         told.setdefault(normal_form(fact), fact)

@@ -58,6 +58,8 @@ def _plain(number: str) -> str:
 
 
 class SourceTexts:
+    """The sources of a claim: texts, speakers, times."""
+
     def __init__(self, sources: Sequence[Source]) -> None:
         texts = [each.content for each in sources]
         speakers = [each.speaker for each in sources if each.speaker is not None]

@@ -152,6 +152,7 @@ def digest_of(said: Iterable[tuple[UUID, bytes, bool]]) -> str:
 
 
 def shared(values: Iterable[_Value]) -> _Value | None:
+    """Returns the value that all sources share, None if they differ."""
     found = set(values)
     return found.pop() if len(found) == 1 else None
 

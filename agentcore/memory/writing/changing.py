@@ -243,6 +243,7 @@ def _given(name: str, values: list[JsonObject]) -> JsonObject:
 
 
 async def complete_task(parts: MemoryParts, caller: Caller, task_id: str) -> int:
+    """Clears a task's working memory; returns the number of memories it contained."""
     held = await parts.storage.working_rows(caller.agent_id, task_id, parts.working.ttl_seconds)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         await transaction.life.complete_task(task_id, caller.token_id, caller.trace_id)

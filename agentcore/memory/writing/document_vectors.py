@@ -52,6 +52,7 @@ async def _embed_halves(embedder: Embedder, texts: Sequence[str], kind: Embeddin
 
 
 async def vector_columns(parts: MemoryParts, texts: Sequence[str]) -> tuple[list[VectorColumns], list[str]]:
+    """Returns the vector of each text, and the receipt's `degraded`."""
     if parts.embedder is None or not texts:
         return [VectorColumns() for _ in texts], []
     try:
