@@ -419,6 +419,12 @@ class Database:
             async with self._connection(self.owner) as connection, connection.transaction():
                 yield connection
 
+    async def owner_rows(self, statement: sql.SQL | sql.Composed, **values: Any) -> list[Row]:
+        """Executes one statement in a transaction of the owner; returns its rows, none if it returns no rows."""
+        async with self.owner_transaction() as connection:
+            cursor = await connection.execute(statement, values)
+            return [*await cursor.fetchall()] if cursor.description else []
+
     @asynccontextmanager
     async def owner_autocommit(self) -> AsyncIterator[Connection]:
         """For statements that cannot run in a transaction."""

@@ -1,4 +1,4 @@
-"""The embedded parts: a local PostgreSQL and Redis in the data directory, started if no URL is set."""
+"""A local PostgreSQL and Redis in the data directory."""
 
 from agentcore.embedded.home import Home, default_home
 from agentcore.embedded.parts import EmbeddedParts, EmbeddedUrls, attach, runs_on

@@ -1,4 +1,4 @@
-"""Backups of a home: a tar file with a dump of the database, the archive and the keys."""
+"""Backups of a home: a tar file with the database's dump, the archive and the keys."""
 
 from __future__ import annotations
 
@@ -38,8 +38,6 @@ Tell = Callable[[str], None]
 
 
 class Manifest(BaseModel):
-    """Describes a backup: its counts, and the SHA-256 of each file by name."""
-
     format: int = FORMAT
     agentcore: str = __version__
     created_at: datetime
@@ -54,7 +52,7 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Backup:
-    """Backs up the secrets of a home, the database at the URL, and the archive if `opened` decrypts it."""
+    """Includes the archive if `opened` decrypts it."""
 
     home: Home
     database_url: str | None
@@ -63,7 +61,7 @@ class Backup:
     tell: Tell
 
     def write(self, target: Path) -> Manifest:
-        """Writes the file atomically. Raises StartupError."""
+        """Atomic. Raises StartupError."""
         before: list[str] = []
         try:
             with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as directory:
@@ -249,7 +247,7 @@ def _analyze(url: str) -> DictRow:
 def _run(home: Home, url: str, program: str, *arguments: str) -> None:
     fields = {name: str(value) for name, value in conninfo_to_dict(url).items()}
     password, account = fields.pop("password", ""), current_account()
-    path = find_postgres(home, account).directory / program
+    path = find_postgres(home, account) / program
     done = run_once(
         [path, *arguments, f"--dbname={make_conninfo(**fields)}"],
         directory=home.path,

@@ -1,7 +1,4 @@
-"""The data directory: its layout, secrets and ownership, and the lock of its server.
-
-The account is the user that runs the parts: under root a system user. It has a socket directory of its own.
-"""
+"""The data directory, its ownership, and the lock of its server."""
 
 from __future__ import annotations
 
@@ -36,60 +33,29 @@ ENTRIES = ("run", "log", "secrets", "postgres", "redis", "archive", "cache", "pr
 
 
 def default_home() -> Path:
-    """Returns the platform's user data directory; for root /var/lib/agentcore.
-
-    PostgreSQL refuses to run as root, and the system user that runs it cannot enter root's home.
-    """
+    """The system user that runs PostgreSQL for root cannot enter root's home."""
     if os.geteuid() == 0:
         return ROOT_HOME
     return Path(platformdirs.user_data_dir("agentcore", appauthor=False))
 
 
-@dataclass(frozen=True)
 class Home:
-    """One data directory. Creating the object does no I/O on it."""
+    """Creating the object does no I/O."""
 
-    path: Path
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", Path(self.path).expanduser().resolve())
-
-    @property
-    def run(self) -> Path:
-        """Lock files, and the URLs and sockets of a running server."""
-        return self.path / "run"
-
-    @property
-    def log(self) -> Path:
-        return self.path / "log"
-
-    @property
-    def secrets(self) -> Path:
-        return self.path / "secrets"
-
-    @property
-    def postgres_data(self) -> Path:
-        return self.path / "postgres"
-
-    @property
-    def redis_data(self) -> Path:
-        return self.path / "redis"
-
-    @property
-    def archive(self) -> Path:
-        return self.path / "archive"
-
-    @property
-    def cache(self) -> Path:
-        return self.path / "cache"
-
-    @property
-    def programs(self) -> Path:
-        """Copies of the servers' programs, for a user without access to the installed ones."""
-        return self.path / "programs"
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path).expanduser().resolve()
+        self.run = self.path / "run"
+        self.log = self.path / "log"
+        self.secrets = self.path / "secrets"
+        self.postgres_data = self.path / "postgres"
+        self.redis_data = self.path / "redis"
+        self.archive = self.path / "archive"
+        self.cache = self.path / "cache"
+        # Copies of the servers' programs, for a user without access to the installed ones.
+        self.programs = self.path / "programs"
 
     def secret(self, name: str) -> str:
-        """Returns the secret of that name, 64 hexadecimal digits; the first call creates it (mode 0600)."""
+        """Returns 64 hexadecimal digits, created by the first call."""
         kept = self.secrets / name
         with self.startup_errors():
             with suppress(FileNotFoundError):
@@ -102,11 +68,8 @@ class Home:
         lock = self.directory(self.run) / "secrets.lock"
         descriptor = self.open_lock(lock)
         try:
-            deadline = time.monotonic() + SECRET_LOCK_SECONDS
-            while not _try_lock(descriptor, fcntl.LOCK_EX):
-                if time.monotonic() > deadline:
-                    raise StartupError(f"Another process keeps {lock} locked: end it and start again.")
-                time.sleep(0.02)
+            if not _locks_within(descriptor, SECRET_LOCK_SECONDS):
+                raise StartupError(f"Another process keeps {lock} locked: end it and start again.")
             # If two processes create the same secret, the first one's is kept.
             if not kept.exists():
                 self.write(kept, text)
@@ -114,7 +77,7 @@ class Home:
             os.close(descriptor)
 
     def open_lock(self, path: Path) -> int:
-        """Opens a lock file and creates it if missing. An existing file keeps its owner."""
+        """An existing file keeps its owner."""
         with suppress(FileExistsError):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
             self.hand_over(descriptor)
@@ -122,33 +85,29 @@ class Home:
         return os.open(path, os.O_RDWR | os.O_NOFOLLOW)
 
     def write(self, path: Path, text: str) -> None:
-        """Writes a file atomically, with mode 0600."""
+        """Atomic, with mode 0600."""
         with self.startup_errors():
             draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
             try:
-                self._write_new(draft, text)
+                descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+                with os.fdopen(descriptor, "w") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(descriptor)
+                    self.hand_over(descriptor)
                 draft.replace(path)
             finally:
                 draft.unlink(missing_ok=True)
 
     def append(self, path: Path, line: str) -> None:
-        """Appends a line to a file, which is created with mode 0600."""
         with self.startup_errors():
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
             with os.fdopen(descriptor, "w") as file:
                 file.write(f"{line}\n")
                 self.hand_over(descriptor)
 
-    def _write_new(self, path: Path, text: str) -> None:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(descriptor)
-            self.hand_over(descriptor)
-
     def directory(self, path: Path) -> Path:
-        """Creates a directory of the home, and the home itself, with mode 0700; keeps an existing one."""
+        """Creates a directory of the home, and the home itself, with mode 0700."""
         with self.startup_errors():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             with suppress(FileExistsError):
@@ -159,7 +118,7 @@ class Home:
         return path
 
     def unknown_entries(self) -> list[str]:
-        """Returns names that the service did not create: the directory may have another use too."""
+        """Returns names that the service did not create."""
         ours = re.compile(rf"({'|'.join(ENTRIES)})([.-].*)?|lost\+found")
         return sorted(each.name for each in self.path.iterdir() if ours.fullmatch(each.name) is None)
 
@@ -170,7 +129,6 @@ class Home:
             os.chown(made, owner.st_uid, owner.st_gid)
 
     def require_space(self, needed_bytes: int) -> None:
-        """Raises StartupError if the home's disk has less free space."""
         with self.startup_errors():
             free = shutil.disk_usage(self.path).free
         if free < needed_bytes:
@@ -210,7 +168,6 @@ class Home:
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes the entries of a directory durable (fsync)."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -223,39 +180,33 @@ LOCK_RETRY_SECONDS = 0.3
 
 
 class ServerLock:
-    """Exclusive lock of the server that runs the parts of a home."""
-
     def __init__(self, home: Home) -> None:
         self._home = home
         self._path = home.run / "server.lock"
         self._descriptor: int | None = None
 
     def acquire(self) -> None:
-        """Acquires the lock. Raises StartupError with the other server's pid if it is locked."""
+        """Raises StartupError with the other server's pid if it is locked."""
         with self._home.startup_errors():
             descriptor = self._home.open_lock(self._path)
-        deadline = time.monotonic() + LOCK_RETRY_SECONDS
-        while not _try_lock(descriptor, fcntl.LOCK_EX):
-            if time.monotonic() > deadline:
-                holder = os.pread(descriptor, 32, 0).decode().strip() or "unknown"
-                os.close(descriptor)
-                raise StartupError(
-                    f"Another agentcore server (pid {holder}) already serves {self._home.path}; "
-                    "stop it or set AGENTCORE_HOME to another directory."
-                )
-            time.sleep(0.02)
+        if not _locks_within(descriptor, LOCK_RETRY_SECONDS):
+            holder = os.pread(descriptor, 32, 0).decode().strip() or "unknown"
+            os.close(descriptor)
+            raise StartupError(
+                f"Another agentcore server (pid {holder}) already serves {self._home.path}; "
+                "stop it or set AGENTCORE_HOME to another directory."
+            )
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Releases the lock. The file is kept: removing it could free a lock that another server acquired."""
+        """Keeps the file: removing it could free a lock that another server acquired."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
 
     def held_by_a_server(self) -> bool:
-        """Returns whether a running server has the lock. The home must be readable."""
         with self._home.startup_errors():
             try:
                 descriptor = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW)
@@ -274,6 +225,15 @@ def _try_lock(descriptor: int, kind: int) -> bool:
     return False
 
 
+def _locks_within(descriptor: int, seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not _try_lock(descriptor, fcntl.LOCK_EX):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.02)
+    return True
+
+
 SYSTEM_USER = "agentcore"
 FALLBACK_USERS = ("postgres", "nobody")
 # Only root can write there, so no other user can lock it.
@@ -283,7 +243,7 @@ SYSTEM_PATH = "/usr/sbin:/sbin:/usr/bin:/bin"
 
 @dataclass(frozen=True)
 class Account:
-    """An operating system user; `is_other_user`: not the user of this process."""
+    """`is_other_user`: not the user of this process."""
 
     name: str
     uid: int
@@ -291,12 +251,11 @@ class Account:
     is_other_user: bool
 
     def make_owner(self, made: Path | int) -> None:
-        """Makes the account the owner of a file that we created for it."""
         if self.is_other_user:
             os.chown(made, self.uid, self.gid)
 
     def can_enter(self, path: Path) -> bool:
-        """Returns whether the account can enter or execute `path`. The kernel decides: modes alone do not."""
+        """The kernel decides: modes alone do not."""
         if not self.is_other_user:
             return os.access(path, os.X_OK)
         asked = subprocess.run(  # noqa: S603 - a fixed command
@@ -312,11 +271,7 @@ class Account:
 
 
 def choose_account(home: Home) -> Account:
-    """Returns the user that runs the parts of `home`.
-
-    Under root: the owner of the home if that is an ordinary user; else the owner of the data in it; else the
-    system user `agentcore`, which is created if missing; if it cannot be created, one of FALLBACK_USERS.
-    """
+    """Under root: the owner of the home if not root, else of the data in it, else a system user."""
     if os.geteuid() != 0:
         return current_account()
     for kept in (home.path, home.postgres_data, home.redis_data):
@@ -329,7 +284,7 @@ def choose_account(home: Home) -> Account:
 
 
 def grant_access(home: Home, account: Account) -> None:
-    """Gives the account access to its directories in the home. Parent directories are never changed."""
+    """Opens the home to the account; never changes parent directories. Raises StartupError."""
     if account.is_other_user and not home.unknown_entries():
         for passage in (home.path, home.run):
             if not account.can_enter(passage):
@@ -352,7 +307,7 @@ def grant_access(home: Home, account: Account) -> None:
 
 
 def current_account() -> Account:
-    """Returns the user of this process, root included: for programs that may run as root."""
+    """Root included: for programs that may run as root."""
     return _account(os.geteuid(), os.getegid(), is_other_user=False)
 
 
@@ -365,8 +320,7 @@ def _account(uid: int, gid: int, *, is_other_user: bool) -> Account:
 
 
 def _system_user() -> pwd.struct_passwd:
-    # Two concurrent `useradd` of one name may both succeed, and the second entry replaces the first: a start
-    # could use a user id that no longer exists. So the lookup needs the lock too.
+    # Of two concurrent `useradd` of one name, the second entry replaces the first: the lookup needs the lock too.
     with _user_creation_lock():
         try:
             return pwd.getpwnam(SYSTEM_USER)
@@ -383,7 +337,7 @@ def _system_user() -> pwd.struct_passwd:
 
 @contextmanager
 def _user_creation_lock() -> Iterator[None]:
-    """Locks the creation of the user; without a lock if `/run` is read-only."""
+    """Omits the lock if `/run` is read-only."""
     with ExitStack() as stack:
         with suppress(OSError):
             descriptor = os.open(USER_CREATION_LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -403,15 +357,8 @@ def _add_system_user() -> None:
     with suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(  # noqa: S603 - a fixed command
             [
-                useradd,
-                "--system",
-                *group,
-                "--no-create-home",
-                "--home-dir",
-                "/nonexistent",
-                "--shell",
-                nologin,
-                SYSTEM_USER,
+                *(useradd, "--system", *group, "--no-create-home"),
+                *("--home-dir", "/nonexistent", "--shell", nologin, SYSTEM_USER),
             ],
             check=False,
             capture_output=True,
@@ -428,7 +375,7 @@ PLAIN = re.compile(r"[A-Za-z0-9/._-]+")
 
 
 def open_socket_directory(home: Home, account: Account) -> Path:
-    """Creates a directory for the account only: in the home, or a temporary one if that path is too long."""
+    """Creates it in the home, or a temporary one if that path is too long."""
     for directory in _candidates(home, account):
         if _fits(directory) and account.can_enter(directory.parent):
             with home.startup_errors():
@@ -442,7 +389,7 @@ def open_socket_directory(home: Home, account: Account) -> Path:
 
 
 def close_socket_directory(home: Home, directory: Path) -> None:
-    """Removes a temporary socket directory; one in the home is kept."""
+    """Keeps a directory in the home."""
     if not directory.is_relative_to(home.path):
         with suppress(OSError):
             directory.rmdir()

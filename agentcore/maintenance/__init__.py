@@ -1,1 +1,1 @@
-"""Background work over all agents: one topic a module, one leader among many processes."""
+"""Background work over all agents."""

@@ -1,8 +1,7 @@
 """Builds, measures and rebuilds vector indexes without blocking reads or writes.
 
-Search is exact while a partition is small. An ivfflat index computes its centroids from the rows present at
-the build, so no migration builds one. The search width (probes or ef_search) is measured after a build and
-again as the partition grows. Index names begin with `ann_`.
+An ivfflat index computes its centroids from the rows present at the build. The search width (probes or
+ef_search) is measured after a build and as the partition grows.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Measured:
-    """The chosen search width and its recall over these queries; None: the exact searches timed out."""
+    """`recall` None: the exact searches timed out."""
 
     reach: int
     recall: float | None
@@ -67,7 +66,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Subject:
-    """The index to measure and its partition, which no other index serves."""
+    """The index to measure. No other index serves its partition."""
 
     partition: str
     rows: int
@@ -87,8 +86,7 @@ class _Asked:
 async def measure(connection: Connection, subject: Subject, goal: float, report: Report) -> Measured:
     """Returns the least search width that reaches the recall `goal`. Needs its own connection, in autocommit.
 
-    Exact and indexed searches read one snapshot, as the service role. After each search it sleeps for the
-    same time (1 s at most), to limit its load.
+    All searches read one snapshot. It sleeps after each for the same time, to limit its load.
     """
     await connection.set_isolation_level(IsolationLevel.REPEATABLE_READ)
     try:
@@ -113,10 +111,7 @@ async def measure(connection: Connection, subject: Subject, goal: float, report:
 async def choose(
     ladder: Sequence[int], start: int, recall_at: Callable[[int], Awaitable[tuple[float, bool]]]
 ) -> tuple[int, float]:
-    """Returns the least sufficient search width of the ladder and its recall; else the last one.
-
-    A binary search, since recall grows with the width; `start` is measured first.
-    """
+    """Returns the least sufficient width and its recall, else the last one, by binary search from `start`."""
     position = min(bisect.bisect_left(ladder, start), len(ladder) - 1)
     least, enough = 0, len(ladder) - 1
     recall: float | None = None
@@ -166,7 +161,7 @@ async def _ask_exactly(connection: Connection, subject: Subject, report: Report)
 
 
 def disturbed(vector: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Returns the vector with noise of equal length added: their cosine is about 0.7."""
+    """Adds noise of equal length: the cosine to the vector is about 0.7."""
     noise = np.random.default_rng().normal(size=vector.shape).astype(np.float32)
     length = float(np.linalg.norm(vector)) or 1.0
     return vector / length + noise / float(np.linalg.norm(noise))
@@ -210,18 +205,13 @@ async def _searched(
 
 # To train the largest number of lists, ivfflat asks for 200 MB, and 100 kB more per dimension.
 LISTS_MEMORY_KB, LISTS_KB_A_DIMENSION = 215_000, 115
-# A node of an HNSW graph, without its vector of two bytes per dimension. A graph that does not fit is completed on
-# disk, many times slower.
+# A node of an HNSW graph, without its vector. A graph that does not fit is completed on disk, many times slower.
 NODE_BYTES = 720
 LEAST_MEMORY_KB, MOST_MEMORY_KB = 65_536, 2_097_152
 
 
 def building_memory_kb(kind: IndexKind, dimensions: int, rows: int) -> int:
-    """Returns a build's maintenance_work_mem.
-
-    ivfflat: 253 MB for 384 dimensions, 296 MB for 768, 659 MB for 4,000. HNSW: 170 MB for each 100,000 rows of 384
-    dimensions (a fifth more than they need), 2 GB at most.
-    """
+    """Returns maintenance_work_mem for a build: for HNSW a fifth more than the graph needs."""
     if kind == "ivfflat":
         return LISTS_MEMORY_KB + LISTS_KB_A_DIMENSION * dimensions
     graph = rows * (2 * dimensions + NODE_BYTES) * 6 // (5 * 1_024)
@@ -233,7 +223,7 @@ async def build(
 ) -> None:
     """Builds the index, then writes its comment: an index without a comment is unfinished.
 
-    `moving`: the migrating model to index, whose vectors may be in either column; the index must be ivfflat.
+    `moving`: the migrating model to index, whose vectors may be in either column; only for ivfflat.
     """
     memory = str(building_memory_kb(index.kind, dimensions, index.built_rows))
     await connection.execute(query("index_building_session"), {"memory": memory})
@@ -252,7 +242,6 @@ async def build(
 
 
 async def remember(connection: Connection, index: VectorIndex) -> None:
-    """Writes the index's build and measurement figures to its comment."""
     description = sql.Literal(index.comment())
     await connection.execute(
         shaped_query("describe_vector_index", index=sql.Identifier(index.name), description=description)
@@ -260,26 +249,22 @@ async def remember(connection: Connection, index: VectorIndex) -> None:
 
 
 async def drop(connection: Connection, names: Iterable[str]) -> None:
-    """Drops these indexes."""
     for name in names:
         await connection.execute(shaped_query("drop_vector_index", index=sql.Identifier(name)))
 
 
 def is_of_passages(partition: str) -> bool:
-    """Returns whether a partition contains passages rather than memories."""
     return partition.startswith(PASSAGES)
 
 
 def new_name(partition: str, model: str) -> str:
-    """Returns a unique index name."""
     digest = hashlib.sha256(model.encode()).hexdigest()[:8]
     return f"ann_{partition}_{digest}_{time.time_ns() // 1_000_000}"
 
 
 logger = logging.getLogger(__name__)
 MIN_ROWS = 2_000
-# Growth in rows, since the build, at which an ivfflat index is rebuilt; and since the last measurement, at
-# which any index is measured again.
+# Growth in rows at which an ivfflat index is rebuilt, and any index is measured again.
 GROWTH, MEASURED_GROWTH = 2.0, 1.25
 # Lists computed from other rows serve badly: with a width above this share, a fifth more rows suffice.
 WORN_SHARE, WORN_GROWTH = 0.4, 1.2
@@ -291,7 +276,7 @@ Tell = Callable[[str, str], None]
 
 @dataclass(frozen=True)
 class PartitionState:
-    """A partition's estimated rows, its vector indexes, and the names of unfinished ones."""
+    """`half_made`: unfinished indexes."""
 
     partition: str
     rows: int
@@ -301,10 +286,7 @@ class PartitionState:
 
 @dataclass(frozen=True)
 class IndexPlan:
-    """The steps for a partition, in this order: sweep, build, drop the replaced indexes, measure.
-
-    `measured`: the index to measure if none is built. A new index is always measured.
-    """
+    """Steps in this order: sweep, build, drop the replaced indexes, measure (a new index always)."""
 
     sweep: tuple[str, ...] = ()
     build: bool = False
@@ -313,7 +295,6 @@ class IndexPlan:
 
 
 def partition_state(row: Mapping[str, Any]) -> PartitionState:
-    """Parses a row of `partition_sizes`."""
     found = {
         each["name"]: described(each["name"], each["comment"], each["bytes"]) if each["valid"] else None
         for each in row["indexes"]
@@ -328,7 +309,6 @@ def partition_state(row: Mapping[str, Any]) -> PartitionState:
 
 
 def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | None:
-    """Returns the steps that a partition's size and indexes require; None if there are none."""
     ours = indexes_of(state, model)
     current = next((index for index in reversed(ours) if index.kind == policy.kind), None)
     if _is_due(current, state.rows):
@@ -340,18 +320,16 @@ def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | 
 
 
 def rebuild_plan(state: PartitionState, model: str) -> IndexPlan:
-    """Returns a plan that always builds a new index."""
     return IndexPlan(state.half_made, build=True, replaced=tuple(indexes_of(state, model)))
 
 
 def tune_plan(state: PartitionState, model: str) -> IndexPlan | None:
-    """Returns a plan that measures the newest index again; None if there is no index."""
     ours = indexes_of(state, model)
     return IndexPlan(measured=ours[-1]) if ours else None
 
 
 def indexes_of(state: PartitionState, model: str) -> list[VectorIndex]:
-    """Returns the partition's indexes over this model's vectors, newest last."""
+    """Newest last."""
     return sorted((each for each in state.indexes if each.model == model), key=lambda index: index.built_at)
 
 
@@ -396,16 +374,10 @@ class IndexKeeper:
         self._tell = tell
 
     async def states(self) -> list[PartitionState]:
-        """Returns every partition, by name."""
-        async with self._database.owner_transaction() as connection:
-            rows = await (await connection.execute(query("partition_sizes"))).fetchall()
-        return [partition_state(row) for row in rows]
+        return [partition_state(row) for row in await self._database.owner_rows(query("partition_sizes"))]
 
     async def round(self) -> int:
-        """Carries out all plans; returns the number of partitions changed.
-
-        A failure is logged and retried in the next round; it does not stop other partitions.
-        """
+        """Returns the number of partitions changed. Failures are retried in the next round."""
         if self._dimensions > MAX_INDEXED_DIMENSIONS or not self._plans(await self.states()):
             return 0
         async with self.alone() as connection:
@@ -429,14 +401,14 @@ class IndexKeeper:
 
     @asynccontextmanager
     async def alone(self) -> AsyncIterator[Connection | None]:
-        """Yields a connection that has the index lock; None if another process has it."""
+        """Yields None if another process has the index lock."""
         async with self._database.owner_autocommit() as connection:
             cursor = await connection.execute(query("take_index_lock"), {"key": LOCK_KEY})
             row = await cursor.fetchone()
             yield connection if row and row["taken"] else None
 
     async def carry_out(self, connection: Connection, state: PartitionState, todo: IndexPlan) -> None:
-        """Carries out a plan. During a build the old index serves, or search is exact."""
+        """During a build the old index serves, or search is exact."""
         # Swept first: a build that fails repeatedly leaves one unfinished index, not many.
         await drop(connection, todo.sweep)
         index = await self._build(connection, state, todo.replaced) if todo.build else todo.measured

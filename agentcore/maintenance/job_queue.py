@@ -1,4 +1,4 @@
-"""Background jobs: their registry, procrastinate's queue on our own connections, and the worker."""
+"""Background jobs: registry, procrastinate's queue on our connections, and the worker."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import psycopg
 import stamina
@@ -27,7 +27,7 @@ from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable, No
 from agentcore.memory.api import Caller
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction
-from agentcore.telemetry import Metrics, describe_failure
+from agentcore.telemetry import describe_failure
 
 MAX_ATTEMPTS = 20
 STALLED_SECONDS, PATIENCE_SECONDS = 30.0, 5.0
@@ -36,7 +36,7 @@ KEPT_HOURS, FAILED_KEPT_HOURS = 24, 30 * 24
 
 
 class JobState(StrEnum):
-    """State of a job. Jobs that succeeded are deleted."""
+    """Jobs that succeeded are deleted."""
 
     WAITING = "waiting"
     SCHEDULED = "scheduled"
@@ -46,14 +46,13 @@ class JobState(StrEnum):
 
 
 class LenientManager(JobManager):
-    """procrastinate's manager, tolerant of jobs that were deleted or enqueued twice."""
+    """Tolerates jobs that were deleted or enqueued twice."""
 
     def __init__(self, connector: PsycopgConnector, database: Database) -> None:
         super().__init__(connector)
         self._database = database
 
     async def update_heartbeat(self, worker_id: int) -> None:
-        """Updates a worker's heartbeat; after a connection error, the next call does."""
         try:
             await super().update_heartbeat(worker_id)
         except ConnectorException:
@@ -61,7 +60,6 @@ class LenientManager(JobManager):
             return
 
     async def finish_job_by_id_async(self, job_id: int, status: Status, delete_job: bool) -> None:
-        """Ends a job; no error if it was deleted while it ran."""
         async for attempt in stamina.retry_context(on=_may_pass, wait_max=PATIENCE_SECONDS):
             with attempt, _unless_gone():
                 await super().finish_job_by_id_async(job_id, status, delete_job)
@@ -74,7 +72,7 @@ class LenientManager(JobManager):
         queue: str | None = None,
         lock: str | None = None,
     ) -> None:
-        """Enqueues a job again. If the same work is pending already, that job supersedes it."""
+        """Enqueues a job again, unless the same work is pending already."""
         async for attempt in stamina.retry_context(on=_may_pass, wait_max=PATIENCE_SECONDS):
             with attempt, _unless_gone():
                 try:
@@ -83,16 +81,13 @@ class LenientManager(JobManager):
                     await self._hand_over(job_id, retry_at)
 
     async def _hand_over(self, job_id: int, retry_at: datetime) -> None:
-        async with self._database.owner_transaction() as connection:
-            values = {"job_id": job_id, "retry_at": retry_at}
-            handed = await (await connection.execute(query("hand_job_over"), values)).fetchall()
-        if not handed:
+        if not await self._database.owner_rows(query("hand_job_over"), job_id=job_id, retry_at=retry_at):
             # The pending job was started or cancelled between the two statements.
             await super().retry_job_by_id_async(job_id, retry_at)
 
 
 class JobQueue:
-    """The jobs of all agents. Uses the owner's connections and opens none."""
+    """The jobs of all agents, on the owner's connections."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -101,42 +96,42 @@ class JobQueue:
         self.manager = self.app.job_manager = LenientManager(self._connector, database)
 
     async def open(self) -> None:
-        """Uses the database's pool, which must be open."""
         # procrastinate sets its own row factory, so the pool's default does not matter.
         await self._connector.open_async(cast(Any, self._database.owner))
 
     async def counts(self) -> dict[str, int]:
-        """Returns the number of jobs in each state."""
-        found = {row["state"]: int(row["count"]) for row in await self._rows("count_jobs")}
+        found = {row["state"]: int(row["count"]) for row in await self._database.owner_rows(query("count_jobs"))}
         return {state: found.get(state, 0) for state in JobState}
 
     async def page(self, *, state: str | None = None, agent_id: str | None = None, limit: int = 50) -> list[Row]:
-        """Returns jobs, newest first."""
-        return await self._rows("list_jobs", job_id=None, state=state, agent_id=agent_id, limit=limit)
+        """Newest first."""
+        return await self._database.owner_rows(
+            query("list_jobs"), job_id=None, state=state, agent_id=agent_id, limit=limit
+        )
 
     async def get(self, job_id: int) -> Mapping[str, Any]:
-        """Returns a job with its events and failures as `story`. Raises NotFound."""
-        rows = await self._rows("list_jobs", job_id=job_id, state=None, agent_id=None, limit=1)
+        """Adds events and failures as `story`. Raises NotFound."""
+        rows = await self._database.owner_rows(query("list_jobs"), job_id=job_id, state=None, agent_id=None, limit=1)
         if not rows:
             raise NotFound(f"There is no job {job_id}: it never was, or is done.")
-        return {**rows[0], "story": await self._rows("job_story", job_id=job_id)}
+        return {**rows[0], "story": await self._database.owner_rows(query("job_story"), job_id=job_id)}
 
     async def retry(self, job_id: int) -> None:
-        """Enqueues a failed job again. Raises NotFound, and Conflict in any other state."""
+        """Raises NotFound, and Conflict unless the job failed."""
         found = await self.get(job_id)
         if found["state"] != "failed":
             raise Conflict(f"Job {job_id} is {found['state']}: only a failed one is tried again.")
         await self.manager.retry_job_by_id_async(job_id, datetime.now(UTC))
 
     async def cancel(self, job_id: int) -> str:
-        """Cancels or aborts a pending or running job; returns its former state. Raises NotFound, Conflict."""
+        """Returns the job's former state. Raises NotFound, Conflict."""
         found = await self.get(job_id)
         if not await self.manager.cancel_job_by_id_async(job_id, abort=True):
             raise Conflict(f"Job {job_id} is {found['state']}: only one that waits or runs is cancelled.")
         return str(found["state"])
 
     async def revive(self) -> int:
-        """Enqueues the jobs of dead workers again; returns how many. Fails a job after MAX_ATTEMPTS."""
+        """Enqueues the jobs of dead workers again, up to MAX_ATTEMPTS; returns how many."""
         try:
             stalled = [*await self.manager.get_stalled_jobs(seconds_since_heartbeat=STALLED_SECONDS)]
             for each in stalled:
@@ -159,13 +154,8 @@ class JobQueue:
         return max(0, before - sum((await self.counts()).values()))
 
     async def note_failure(self, job_id: int, failure: str) -> None:
-        """Stores why a job failed; `failure` must quote no memory."""
-        async with self._database.owner_transaction() as connection:
-            await connection.execute(query("note_job_failure"), {"job_id": job_id, "failure": failure})
-
-    async def _rows(self, name: str, **values: Any) -> list[Row]:
-        async with self._database.owner_transaction() as connection:
-            return [*await (await connection.execute(query(name), values)).fetchall()]
+        """`failure` must quote no memory."""
+        await self._database.owner_rows(query("note_job_failure"), job_id=job_id, failure=failure)
 
 
 def _may_pass(failure: Exception) -> bool:
@@ -183,8 +173,6 @@ def _unless_gone() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Work:
-    """Context of a running job: parts, database, agent and job id."""
-
     parts: MemoryParts
     database: Database
     agent_id: str
@@ -192,12 +180,10 @@ class Work:
 
     @property
     def caller(self) -> Caller:
-        """Returns the caller for the history: the agent, without a token, with the job as trace."""
         return Caller(self.agent_id, trace_id=f"job-{self.job_id}")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[MemoryTransaction]:
-        """Opens a transaction of the agent; jobs enqueued in it are part of it."""
         async with self.parts.storage.transaction(self.agent_id) as transaction:
             yield transaction
 
@@ -209,7 +195,6 @@ JOBS: dict[str, Job] = {}
 
 
 def job(function: Job) -> Job:
-    """Registers a job under its function's name."""
     JOBS[function.__name__] = function
     return function
 
@@ -224,7 +209,7 @@ LONGEST_BACKOFF_SECONDS = 600
 
 
 class Backoff(BaseRetryStrategy):
-    """Retries after 1, 2, 4 ... s (10 minutes at most), up to MAX_ATTEMPTS; at once if the worker stopped.
+    """Retries after 1, 2, 4 ... s (10 minutes at most); at once if the worker stopped.
 
     An error may ask for a longer delay (`data.retry_after_seconds`).
     """
@@ -240,7 +225,7 @@ class Backoff(BaseRetryStrategy):
 
 
 class JobWorker:
-    """Runs jobs in one process; `grace_seconds`: the time running jobs have to end when it stops.
+    """`grace_seconds`: the time running jobs have to end when it stops.
 
     Polls once a second: LISTEN needs a session of its own, which connection poolers do not provide.
     """
@@ -261,17 +246,16 @@ class JobWorker:
             task(self._done(function))
 
     def adopt(self, parts: MemoryParts) -> None:
-        """Runs jobs that start from now on with these parts."""
+        """Applies to jobs that start from now on."""
         self._parts = parts
 
     def stop(self) -> None:
-        """Stops fetching jobs; running jobs may end."""
         self._stopping.set()
         if self._worker is not None:
             self._worker.stop()
 
     async def run(self) -> None:
-        """Runs jobs until stopped. Restarts after an outage of PostgreSQL; logs one line per outage."""
+        """Restarts after an outage of PostgreSQL; logs one line per outage."""
         logged = False
         while not self._stopping.is_set():
             began = time.monotonic()
@@ -287,7 +271,7 @@ class JobWorker:
                 continue
 
     async def run_pending(self) -> None:
-        """Runs all due jobs and the jobs they enqueue; returns when all have ended."""
+        """Runs all due jobs and the jobs they enqueue."""
         await self._work(wait=False)
 
     async def _work(self, *, wait: bool) -> None:
@@ -309,40 +293,32 @@ class JobWorker:
 
     def _done(self, function: Job) -> Any:
         async def do(context: JobContext, agent_id: str, **ids: Any) -> None:
-            work = Work(self._parts, self._database, agent_id, context.job.id or 0)
-            async with _Told(context, self.queue, self._parts.metrics):
+            job_id, name = context.job.id or 0, context.job.task_name
+            outcome: Literal["done", "failed", "stopped"] = "stopped"
+            work = Work(self._parts, self._database, agent_id, job_id)
+            try:
                 async with work.transaction() as transaction:
                     await transaction.jobs.await_enqueuers(context.job.lock or "")
                 await function(work, **ids)
+                outcome = "done"
+            except Exception as failure:  # recorded and raised again: Backoff decides on the retry
+                outcome = "failed"
+                logger.warning("job %s (%s) failed", job_id, name, extra={"failure": describe_failure(failure)})
+                await self.queue.note_failure(job_id, _named(failure))
+                raise
+            except asyncio.CancelledError as stopped:
+                if context.abort_reason() is AbortReason.USER_REQUEST:
+                    raise JobAborted from stopped
+                raise
+            finally:
+                if work.parts.metrics is not None:
+                    work.parts.metrics.job_ended(name, outcome)
 
         return do
 
 
-class _Told:
-    """Context manager that counts how a job ended and stores why it failed."""
-
-    def __init__(self, context: JobContext, queue: JobQueue, metrics: Metrics | None) -> None:
-        self._context = context
-        self._queue = queue
-        self._metrics = metrics
-
-    async def __aenter__(self) -> None:
-        return None
-
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        name, job_id = self._context.job.task_name, self._context.job.id or 0
-        failed = isinstance(error, Exception)
-        if self._metrics is not None:
-            self._metrics.job_ended(name, "done" if error is None else "failed" if failed else "stopped")
-        if isinstance(error, Exception):
-            logger.warning("job %s (%s) failed", job_id, name, extra={"failure": describe_failure(error)})
-            await self._queue.note_failure(job_id, _named(error))
-        elif error is not None and self._context.abort_reason() is AbortReason.USER_REQUEST:
-            raise JobAborted from error
-
-
 def _named(failure: Exception) -> str:
-    """Returns the error's class, and the message of our own errors: a driver's message may quote a memory."""
+    """A driver's message may quote a memory; our own do not."""
     if isinstance(failure, AgentCoreError):
         return f"{type(failure).__name__}: {failure.message}"
     return type(failure).__name__

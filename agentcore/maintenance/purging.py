@@ -1,4 +1,4 @@
-"""Purges the files of PostgreSQL and Redis: physically removes the remains of deleted rows."""
+"""Physically removes the remains of deleted rows from the files of PostgreSQL and Redis."""
 
 from __future__ import annotations
 
@@ -32,20 +32,19 @@ _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 
 @dataclass
 class Purged:
-    """Counts purged objects; lists failures, and data that no purge reaches."""
+    """`remaining`: data that no purge reaches."""
 
     purged: dict[str, int] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
     remaining: list[str] = field(default_factory=list)
 
     def claims(self) -> dict[str, Any]:
-        """Returns the fields of the result and of a receipt."""
         return {"purged": self.purged, "remaining": [*self.failed, *self.remaining]}
 
 
 @dataclass(frozen=True)
 class Purge:
-    """Purges a database and its Redis. With `embedded`, the URL is that of a superuser."""
+    """With `embedded`, the URL is that of a superuser."""
 
     database_url: str
     redis: Redis | None
@@ -55,7 +54,7 @@ class Purge:
     result: Purged = field(default_factory=Purged)
 
     async def run(self) -> Purged:
-        """Purges everything that is reachable. A step that fails is listed, and the next one runs."""
+        """A step that fails is listed, and the next one runs."""
         self.result.remaining += [ELSEWHERE, *(() if self.embedded else ADMINISTRATORS)]
         steps = [self._rewrite_tables]
         if self.embedded:
@@ -96,7 +95,7 @@ class Purge:
         self.result.purged.update(tables=len({*tables} - {*kept}), table_bytes=sizes[0] - sizes[1])
 
     async def _renew_statistics(self, connection: Connection, tables: Set[str], version: int) -> None:
-        """Replaces column statistics, which contain values of deleted rows."""
+        """Column statistics contain values of deleted rows."""
         clears = version >= CLEARS_STATISTICS
         if not clears:
             self.result.failed.append("column statistics of empty tables: PostgreSQL 18 can clear them")
@@ -122,7 +121,7 @@ class Purge:
             )
 
     async def _retried(self, connection: Connection, statement: sql.SQL | sql.Composed, **values: str) -> bool:
-        """Executes a statement that needs a lock, and retries for `wait_seconds`. False: it is locked.
+        """Retries a statement that needs a lock for `wait_seconds`. False: it is locked.
 
         Between two attempts queued calls of the service proceed.
         """

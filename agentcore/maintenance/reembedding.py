@@ -1,8 +1,7 @@
 """Embeds all memories again with another model, while the service runs.
 
-`filling`: new vectors are stored in a second column, while searches use the old ones. Then an index over the new
-ones is built, and searches switch to them. `moving`: they are moved to the main column. `settled`: the model's
-vectors are in the main column, indexed. Every step commits its state: after a crash, the next run resumes.
+`filling` stores new vectors in a second column, indexes them and switches searches; `moving` moves them to the
+main column; then `settled`. Every step commits its state: after a crash, the next run resumes.
 """
 
 from __future__ import annotations
@@ -40,23 +39,19 @@ from agentcore.memory.writing.document_vectors import embed_each
 LOCK_KEY = 5_520_981_347_702_114_406
 ROWS_A_BATCH, MOVED_A_BATCH = 500, 500
 SAMPLED_TEXTS = 64
-# Passes before the switch: each embeds the memories stored during the one before. It ends early once a pass
-# embedded at most TAIL_ROWS: the rest follows right after the switch.
+# Passes before the switch, each over the memories stored during the one before, until one embeds at most TAIL_ROWS.
 PASSES, TAIL_ROWS = 10, 100
-# Delay from the switch to the removal of old vectors: every process has noticed the switch and loaded the new
-# model, and its earlier requests have ended.
+# After the switch, until every process has loaded the new model and ended earlier requests.
 SETTLE_SECONDS = 15.0
 PAUSE_SECONDS = 0.5
 _START = ("", UUID(int=0))
 
+# Called with a step, the number done, and the total.
 Tell = Callable[[str, int, int], None]
-"""Called with the name of a step, how much is done, and the total."""
 
 
 @dataclass(frozen=True)
 class Extent:
-    """Remaining work: memories and passages to embed, vectors to migrate, and memories in total."""
-
     to_embed: int
     passages_to_embed: int
     to_move: int
@@ -64,8 +59,6 @@ class Extent:
 
 
 class Reembedding:
-    """One run that migrates to one model."""
-
     def __init__(
         self,
         database: Database,
@@ -93,14 +86,13 @@ class Reembedding:
         self._made = [target.model, refused_by(target.model)]
 
     async def extent(self) -> Extent:
-        """Returns the remaining work."""
         statement = shaped_query("count_to_reembed", missing=query("missing_passage"))
-        rows = await self._owner(statement, {"done": self._made})
+        rows = await self._database.owner_rows(statement, done=self._made)
         return Extent(**rows[0])
 
     async def seconds_a_memory(self) -> float:
-        """Returns this model's seconds per memory, from a sample of stored ones; 0.0 if there are none."""
-        rows = await self._owner(query("some_to_reembed"), {"limit": SAMPLED_TEXTS})
+        """Measures a sample of stored memories."""
+        rows = await self._database.owner_rows(query("some_to_reembed"), limit=SAMPLED_TEXTS)
         if not rows:
             return 0.0
         began = time.monotonic()
@@ -108,10 +100,7 @@ class Reembedding:
         return (time.monotonic() - began) / len(rows)
 
     async def run(self) -> None:
-        """Embeds all memories again and switches searches to the new vectors.
-
-        Raises Conflict while another process embeds or another model is migrating, and DependencyUnavailable.
-        """
+        """Raises Conflict while another process embeds or another model is migrating, and DependencyUnavailable."""
         async with self._alone():
             stage = await self._begin()
             failpoint("reembed.begun")
@@ -126,14 +115,9 @@ class Reembedding:
             failpoint("reembed.in_place")
             await self._index_in_place()
             failpoint("reembed.kept")
-            await self._owner(query("set_stage"), {"model": self._target.model, "stage": "settled"})
+            await self._database.owner_rows(query("set_stage"), model=self._target.model, stage="settled")
             failpoint("reembed.settled")
             await self._drop_indexes_beside()
-
-    async def _owner(self, statement: sql.SQL | sql.Composed, values: Mapping[str, Any]) -> list[Any]:
-        async with self._database.owner_transaction() as connection:
-            cursor = await connection.execute(statement, values)
-            return await cursor.fetchall() if cursor.description else []
 
     @asynccontextmanager
     async def _alone(self) -> AsyncIterator[None]:
@@ -158,18 +142,9 @@ class Reembedding:
         target = self._target
         async with self._database.owner_transaction() as connection:
             await connection.execute(query("forget_other_fillings"), {"model": target.model})
-            await connection.execute(
-                query("begin_filling"),
-                {
-                    "model": target.model,
-                    "provider": target.provider,
-                    "model_name": target.model_name,
-                    "dimensions": target.dimensions,
-                },
-            )
+            values = {"model": target.model, "provider": target.provider, "model_name": target.model_name}
+            await connection.execute(query("begin_filling"), {**values, "dimensions": target.dimensions})
         return "filling"
-
-    # --- making vectors ------------------------------------------------------------------------------------
 
     async def _fill_before_switch(self) -> None:
         for _ in range(PASSES):
@@ -203,22 +178,20 @@ class Reembedding:
         return [each for each in await self._keeper.states() if is_of_passages(each.partition)]
 
     async def _fill_passages(self, total: int) -> int:
-        """Adds rows of the new model: searches read the rows of one model only, so none is migrated."""
+        """Adds rows: searches read the rows of one model only."""
         made = 0
         for state in await self._passage_states():
             statement = shaped_query(
                 "passages_to_reembed", partition=sql.Identifier(state.partition), missing=query("missing_passage")
             )
             place: tuple[str, UUID, int] = (*_START, 0)
-            while rows := await self._owner(
+            while rows := await self._database.owner_rows(
                 statement,
-                {
-                    "after_agent": place[0],
-                    "after_id": place[1],
-                    "after_passage": place[2],
-                    "done": self._made,
-                    "limit": ROWS_A_BATCH,
-                },
+                after_agent=place[0],
+                after_id=place[1],
+                after_passage=place[2],
+                done=self._made,
+                limit=ROWS_A_BATCH,
             ):
                 place = rows[-1]["agent_id"], rows[-1]["memory_id"], rows[-1]["passage"]
                 await self._write(query("add_passages"), rows, passages=[row["passage"] for row in rows])
@@ -228,8 +201,8 @@ class Reembedding:
 
     async def _without(self, partition: str, place: tuple[str, UUID]) -> list[Any]:
         statement = shaped_query("memories_to_reembed", partition=sql.Identifier(partition))
-        return await self._owner(
-            statement, {"after_agent": place[0], "after_id": place[1], "done": self._made, "limit": ROWS_A_BATCH}
+        return await self._database.owner_rows(
+            statement, after_agent=place[0], after_id=place[1], done=self._made, limit=ROWS_A_BATCH
         )
 
     async def _write(
@@ -238,20 +211,16 @@ class Reembedding:
         vectors = await embed_each(self._embedder, _texts(rows), "document")
         failpoint("reembed.embedded")
         model, refused = self._made
-        await self._owner(
+        await self._database.owner_rows(
             statement,
-            {
-                "agent_ids": [row["agent_id"] for row in rows],
-                "memory_ids": [row["memory_id"] for row in rows],
-                "versions": [row["version"] for row in rows],
-                "vectors": [None if vector is None else HalfVector(vector) for vector in vectors],
-                "models": [refused if vector is None else model for vector in vectors],
-                **columns,
-            },
+            agent_ids=[row["agent_id"] for row in rows],
+            memory_ids=[row["memory_id"] for row in rows],
+            versions=[row["version"] for row in rows],
+            vectors=[None if vector is None else HalfVector(vector) for vector in vectors],
+            models=[refused if vector is None else model for vector in vectors],
+            **columns,
         )
         failpoint("reembed.written")
-
-    # --- the switch ----------------------------------------------------------------------------------------
 
     async def _index_beside(self) -> None:
         if self._target.dimensions > MAX_INDEXED_DIMENSIONS:
@@ -267,8 +236,7 @@ class Reembedding:
 
     def _index_for(self, state: PartitionState) -> VectorIndex:
         rows = state.rows
-        # Moving a row inserts it into this index again, which is slow in HNSW: that is built in place afterwards.
-        # Passages are not moved.
+        # Each moved row is inserted into this index again, which is slow in HNSW. Passages are not moved.
         kind = self._policy.kind if is_of_passages(state.partition) else "ivfflat"
         shape = shape_for(kind, rows)
         # Not measured yet: it uses the width of the old model's index, plus a quarter.
@@ -301,8 +269,6 @@ class Reembedding:
             failpoint("reembed.switching")
         self._tell("switched", 0, 0)
 
-    # --- into place ----------------------------------------------------------------------------------------
-
     async def _move_in(self, stage: str) -> None:
         if stage != "settled":
             await self._let_processes_follow()
@@ -318,7 +284,7 @@ class Reembedding:
             await asyncio.sleep(PAUSE_SECONDS)
         for state in await self._passage_states():
             statement = shaped_query("delete_old_passages", partition=sql.Identifier(state.partition))
-            await self._owner(statement, {"done": self._made})
+            await self._database.owner_rows(statement, done=self._made)
             await self._vacuum(state.partition)
 
     async def _let_processes_follow(self) -> None:
@@ -335,15 +301,13 @@ class Reembedding:
     async def _move(self, partition: str, before: int, total: int) -> int:
         statement = shaped_query("move_next_embeddings", partition=sql.Identifier(partition))
         place, moved = _START, 0
-        while rows := await self._owner(
+        while rows := await self._database.owner_rows(
             statement,
-            {
-                "after_agent": place[0],
-                "after_id": place[1],
-                "done": self._made,
-                "model": self._target.model,
-                "limit": MOVED_A_BATCH,
-            },
+            after_agent=place[0],
+            after_id=place[1],
+            done=self._made,
+            model=self._target.model,
+            limit=MOVED_A_BATCH,
         ):
             place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
             moved += len(rows)

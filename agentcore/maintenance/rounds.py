@@ -1,7 +1,4 @@
-"""Background work: the periodic rounds (embed, expire, fold, prune, consolidate) and the jobs of derived memories.
-
-Every process flushes its own accesses; the leader does the rest.
-"""
+"""Background work: the leader's periodic rounds and the jobs of derived memories."""
 
 from __future__ import annotations
 
@@ -21,7 +18,8 @@ from pgvector import HalfVector
 from agentcore.database import Connection, Database, Row, query, translated_errors
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.maintenance.index_keeper import IndexKeeper
-from agentcore.maintenance.job_queue import JobQueue, Work, job
+from agentcore.maintenance.job_queue import JOBS, JobQueue, Work, job
+from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import (
     AFTER_COMPACTION,
     AFTER_INACTIVITY,
@@ -58,16 +56,12 @@ ROWS_TO_EMBED = 256
 
 
 async def embed_pending(database: Database, embedder: Embedder) -> int:
-    """Embeds the oldest memories without a vector; returns how many were processed.
+    """Embeds the oldest memories without a vector; returns how many.
 
-    A text that the model rejects is marked as such, so that it does not block later ones. Raises
-    DependencyUnavailable.
+    A text that the model rejects is marked, so that it does not block later ones. Raises DependencyUnavailable.
     """
     refused = refused_by(embedder.model)
-    async with database.owner_transaction() as connection:
-        rows = await (
-            await connection.execute(query("memories_without_vector"), {"limit": ROWS_TO_EMBED, "refused": refused})
-        ).fetchall()
+    rows = await database.owner_rows(query("memories_without_vector"), limit=ROWS_TO_EMBED, refused=refused)
     if not rows:
         return 0
     texts = [embedding_text(row["content"], row["speaker"]) for row in rows]
@@ -88,13 +82,11 @@ async def embed_pending(database: Database, embedder: Embedder) -> int:
 
 
 CONSOLIDATE_EPISODES = "consolidate_episodes"
-# With fewer new episodes, no consolidation is enqueued.
 LEAST_EPISODES = 20
 
 
 @job
 async def consolidate_episodes(work: Work) -> None:
-    """Consolidates the agent's new episodes until a deadline; enqueues a job for the rest."""
     async with work.transaction() as transaction:
         wish, _ = await transaction.clusters.settings()
         rules = await transaction.llm.summary_rules()
@@ -112,10 +104,8 @@ async def consolidate_episodes(work: Work) -> None:
 
 
 async def enqueue_consolidations(database: Database, parts: MemoryParts) -> int:
-    """Enqueues consolidation for agents that enabled it and have enough new episodes; returns how many."""
-    values = {"before": parts.clock() - LEAST_AGE, "least": LEAST_EPISODES}
-    async with database.owner_transaction() as connection:
-        rows = await (await connection.execute(query("agents_to_consolidate"), values)).fetchall()
+    before = parts.clock() - LEAST_AGE
+    rows = await database.owner_rows(query("agents_to_consolidate"), before=before, least=LEAST_EPISODES)
     for row in rows:
         async with parts.storage.transaction(row["agent_id"]) as transaction:
             await transaction.jobs.enqueue(CONSOLIDATE_EPISODES)
@@ -127,7 +117,7 @@ BUSY_SECONDS = 5.0
 
 @job
 async def prune_layer(work: Work, layer: str) -> None:
-    """Prunes one layer to its capacity, by the service's strategy; enqueues a job for the rest."""
+    """Prunes to the layer's capacity, by the service's strategy."""
     params, wait_seconds = PruneParams(memory_layer=MemoryType(layer)), 0.0
     try:
         removed = await Pruning(work.parts, work.caller, params, capacity_only=True).run()
@@ -144,12 +134,11 @@ async def prune_layer(work: Work, layer: str) -> None:
 async def enqueue_missed(database: Database, parts: MemoryParts) -> int:
     """Enqueues pruning for every layer above its capacity; returns how many.
 
-    A store checks its own layer. It misses concurrent stores to one layer, and a capacity set later.
+    A store does not see concurrent stores to one layer, nor a capacity set later.
     """
     capacities = parts.capacities
-    values = {"layers": [*MemoryType], "capacities": [capacities.get(layer, 0) for layer in MemoryType]}
-    async with database.owner_transaction() as connection:
-        rows = await (await connection.execute(query("agents_over_capacity"), values)).fetchall()
+    limits = [capacities.get(layer, 0) for layer in MemoryType]
+    rows = await database.owner_rows(query("agents_over_capacity"), layers=[*MemoryType], capacities=limits)
     for row in rows:
         async with parts.storage.transaction(row["agent_id"]) as transaction:
             await transaction.jobs.enqueue(PRUNE_LAYER, layer=row["layer"])
@@ -161,13 +150,11 @@ DELTAS_A_FOLD = 1_000
 
 
 async def fold_deltas(database: Database) -> int:
-    """Folds pending lexical deltas into document frequencies; returns how many. Agents take turns."""
+    """Folds lexical deltas into document frequencies; returns how many. Agents take turns."""
     folded = 0
     while True:
-        async with database.owner_transaction() as connection:
-            cursor = await connection.execute(query("agents_with_deltas"), {"limit": AGENTS_A_TURN})
-            agents = [row["agent_id"] for row in await cursor.fetchall()]
-        counts = [await _fold(database, agent_id) for agent_id in agents]
+        agents = await database.owner_rows(query("agents_with_deltas"), limit=AGENTS_A_TURN)
+        counts = [await _fold(database, row["agent_id"]) for row in agents]
         folded += sum(counts)
         # Zero folded: another process has locked the remaining deltas.
         waiting = len(agents) == AGENTS_A_TURN or DELTAS_A_FOLD in counts
@@ -209,35 +196,23 @@ async def sweep_expired(database: Database, storage: MemoryStorage, working: Wor
 LOCK_KEY = 5_520_981_347_702_114_403
 
 
-class Lead:
-    """Leadership, bound to a connection: it is lost with the connection."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-
-    async def confirm(self) -> None:
-        """Raises DependencyUnavailable if leadership is lost."""
-        with translated_errors():
-            await self._connection.execute("SELECT 1")
-
-
 @asynccontextmanager
-async def leadership(database: Database) -> AsyncIterator[Lead | None]:
-    """Yields leadership for the duration of the block; None if another process leads."""
+async def leadership(database: Database) -> AsyncIterator[Connection | None]:
+    """Yields None if another process leads; leadership ends with the connection."""
     async with database.owner_autocommit() as connection:
         cursor = await connection.execute("SELECT pg_try_advisory_lock(%s) AS leads", (LOCK_KEY,))
         row = await cursor.fetchone()
-        yield Lead(connection) if row and row["leads"] else None
+        yield connection if row and row["leads"] else None
 
 
 logger = logging.getLogger(__name__)
 RETRY_LEAD_SECONDS = 5.0
-# Interval of duties that are only a safety net or not urgent.
+# For duties that are not urgent.
 SELDOM_SECONDS = 600.0
 
 
 class Maintenance:
-    """Runs all duties until `stop`. A failed duty is retried in the next round and does not stop others."""
+    """A failed duty is retried in the next round and does not stop others."""
 
     def __init__(self, database: Database, parts: MemoryParts, queue: JobQueue, interval_seconds: float) -> None:
         self._database = database
@@ -246,22 +221,20 @@ class Maintenance:
         self._interval_seconds = interval_seconds
         self._stopping = asyncio.Event()
         self.waiting: dict[str, float] = {}
-        """Pending work by queue after the leader's last round; empty if another process leads."""
+        """Pending work by queue; empty if another process leads, as are `jobs` (by state)."""
         self.jobs: dict[str, float] = {}
-        """Number of jobs in each state then, of all agents."""
         self._seldom_at = 0.0
         self._failing: dict[str, str] = {}
 
     def adopt(self, parts: MemoryParts) -> None:
-        """Uses these parts from the next duty on."""
+        """Applies from the next duty on."""
         self._parts = parts
 
     def stop(self) -> None:
-        """Ends after the running duty."""
         self._stopping.set()
 
     async def flush_accesses(self) -> None:
-        """Counts the accesses of this process, until stopped."""
+        """Runs in every process."""
         while not self._stopping.is_set():
             await self._pause(min(1.0, self._interval_seconds))
             await self._attempt("count accesses", self._count_accesses)
@@ -271,7 +244,7 @@ class Maintenance:
         return await parts.accesses.flush(parts.storage, parts.extend_after_uses)
 
     async def lead(self) -> None:
-        """Retries until it leads, then runs every duty in turn, until stopped."""
+        """Retries until it leads."""
         while not self._stopping.is_set():
             await self._attempt("lead", self._lead_rounds)
             await self._pause(RETRY_LEAD_SECONDS)
@@ -289,14 +262,15 @@ class Maintenance:
             finally:
                 self.waiting, self.jobs = {}, {}
 
-    async def _repeat(self, lead: Lead, duty: Callable[[], Awaitable[object]]) -> None:
+    async def _repeat(self, lead: Connection, duty: Callable[[], Awaitable[object]]) -> None:
         while not self._stopping.is_set():
-            await lead.confirm()
+            with translated_errors():
+                await lead.execute("SELECT 1")
             await duty()
             await self._pause(self._interval_seconds)
 
     async def round(self) -> dict[str, int]:
-        """Runs every short duty once; returns each duty's count, without duties that failed."""
+        """Runs every short duty once; returns counts, without duties that failed."""
         parts, done = self._parts, {}
         duties: dict[str, Callable[[], Awaitable[int]]] = {
             "fold": lambda: fold_deltas(self._database),
@@ -322,19 +296,14 @@ class Maintenance:
         return done
 
     async def _count_waiting(self) -> None:
-        refused = {"refused": refused_by(self._parts.vector_model)}
-        async with self._database.owner_transaction() as connection:
-            row = await (await connection.execute(query("waiting_work"), refused)).fetchone() or {}
-        if self._parts.embedder is None:
-            row.pop("embeddings", None)
-        self.waiting = {queue: float(length) for queue, length in row.items()}
+        refused = refused_by(self._parts.vector_model)
+        [row] = await self._database.owner_rows(query("waiting_work"), refused=refused)
+        unused = "embeddings" if self._parts.embedder is None else None
+        self.waiting = {queue: float(length) for queue, length in row.items() if queue != unused}
         self.jobs = {state: float(count) for state, count in (await self._queue.counts()).items()}
 
     async def keep_indexes(self) -> None:
-        """Runs the index keeper's round. It may take minutes, so it is separate from the short duties.
-
-        Skipped while vectors are migrating: that process builds the index at the end.
-        """
+        """Separate from the short duties: it may take minutes."""
         if self._parts.vectors_moving:
             return
         policy = self._parts.policy
@@ -374,7 +343,7 @@ KEPT_DAYS = 90
 # Memories stay pending this long after their summary rules were removed: the rules may be restored.
 RULES_MISSED_FOR = timedelta(days=1)
 # Limits of one job, so that other jobs get their turn.
-SESSIONS_A_JOB, MEMORIES_A_PAGE, BATCHES_A_JOB = 20, 2_000, 20
+SESSIONS_A_JOB, MEMORIES_A_PAGE = 20, 2_000
 _JOBS = {
     "facts": EXTRACT_FACTS,
     "summary": SUMMARISE_AGAIN,
@@ -385,17 +354,31 @@ _JOBS = {
 }
 
 
-@job
-async def extract_facts(work: Work) -> None:
-    """Extracts facts from a batch of the agent's memories; enqueues a job for the rest."""
-    if await Extracting(work.parts, work.caller).run():
-        async with work.transaction() as transaction:
-            await transaction.jobs.enqueue(EXTRACT_FACTS)
+# Each call returns whether more is pending; the number limits the batches of one job.
+_BATCH_WORK: dict[str, tuple[Callable[[MemoryParts, Caller], Awaitable[bool]], int]] = {
+    EXTRACT_FACTS: (lambda parts, caller: Extracting(parts, caller).run(), 1),
+    REFRESH_SUMMARIES: (lambda parts, caller: Refreshing(parts, caller).run(), 1),
+    SUMMARISE_PERIODS: (lambda parts, caller: PeriodSummarizing(parts, caller).run(), 1),
+    RELATE_MESSAGES: (lambda parts, caller: Relating(parts, caller).run(), 20),
+    EMBED_PASSAGES: (embed_pending_passages, 1),
+}
+
+
+async def _run_batches(name: str, work: Work) -> None:
+    run, most = _BATCH_WORK[name]
+    for _ in range(most):
+        if not await run(work.parts, work.caller):
+            return
+    async with work.transaction() as transaction:
+        await transaction.jobs.enqueue(name)
+
+
+JOBS.update({name: partial(_run_batches, name) for name in _BATCH_WORK})
 
 
 @job
 async def summarise_session(work: Work, session_id: str, after: str = "") -> None:
-    """Summarizes the pending messages of a session; after inactivity only if no message has arrived since."""
+    """After inactivity only if no message has arrived since."""
     if after == AFTER_INACTIVITY and not await _is_quiet(work, session_id):
         return
     only_compacted = after == AFTER_COMPACTION
@@ -416,7 +399,7 @@ async def _summarise(work: Work, session_id: str, *, only_compacted: bool = Fals
 
 @job
 async def summarise_again(work: Work) -> None:
-    """Summarizes messages whose summary was deleted; enqueues a job for the rest."""
+    """Summarizes messages whose summary was deleted."""
     async with work.transaction() as transaction:
         has_rules = await transaction.llm.summary_rules() is not None
         waiting = await transaction.summaries.pending_again() if has_rules else []
@@ -428,24 +411,8 @@ async def summarise_again(work: Work) -> None:
 
 
 @job
-async def refresh_summaries(work: Work) -> None:
-    """Rewrites a batch of the agent's stale summaries; enqueues a job for the rest."""
-    if await Refreshing(work.parts, work.caller).run():
-        async with work.transaction() as transaction:
-            await transaction.jobs.enqueue(REFRESH_SUMMARIES)
-
-
-@job
-async def summarise_periods(work: Work) -> None:
-    """Summarizes the periods of a batch of session summaries; enqueues a job for the rest."""
-    if await PeriodSummarizing(work.parts, work.caller).run():
-        async with work.transaction() as transaction:
-            await transaction.jobs.enqueue(SUMMARISE_PERIODS)
-
-
-@job
 async def queue_periods(work: Work, after: str = "") -> None:
-    """Enqueues a page of session summaries for their periods; enqueues a job for the next page."""
+    """Enqueues a page of session summaries for their periods."""
     async with work.transaction() as transaction:
         behind = UUID(after) if after else None
         queued, last_id = await transaction.summaries.enqueue_page_for_period(behind, MEMORIES_A_PAGE)
@@ -453,24 +420,6 @@ async def queue_periods(work: Work, after: str = "") -> None:
             await transaction.jobs.enqueue(SUMMARISE_PERIODS)
         if last_id is not None:
             await transaction.jobs.enqueue(QUEUE_PERIODS, after=last_id)
-
-
-@job
-async def relate_messages(work: Work) -> None:
-    """Relates batches of the agent's messages to earlier ones; enqueues a job for the rest."""
-    for _ in range(BATCHES_A_JOB):
-        if not await Relating(work.parts, work.caller).run():
-            return
-    async with work.transaction() as transaction:
-        await transaction.jobs.enqueue(RELATE_MESSAGES)
-
-
-@job
-async def embed_passages(work: Work) -> None:
-    """Embeds a batch of passages of the agent's long memories; enqueues a job for the rest."""
-    if await embed_pending_passages(work.parts, work.caller):
-        async with work.transaction() as transaction:
-            await transaction.jobs.enqueue(EMBED_PASSAGES)
 
 
 async def _is_quiet(work: Work, session_id: str) -> bool:
@@ -490,14 +439,13 @@ async def _is_quiet(work: Work, session_id: str) -> bool:
 
 
 async def enqueue_llm_work(database: Database, parts: MemoryParts) -> int:
-    """Enqueues jobs for pending work that is due, of all agents; returns the number of entries.
+    """Enqueues jobs for pending work that is due; returns the number of entries.
 
-    A store enqueues its own work. It misses concurrent stores to one session, rules changed later, and jobs
-    that were cancelled or failed for good. Memories pending for a summary that no rules ask for are dequeued;
-    the end of their session summarizes them in any case.
+    A store does not see concurrent stores to one session, rules changed later, and jobs that were cancelled or
+    failed for good. Memories pending for a summary without rules are dequeued: the end of their session
+    summarizes them.
     """
-    async with database.owner_transaction() as connection:
-        rows = await (await connection.execute(query("llm_work_of_agents"))).fetchall()
+    rows = await database.owner_rows(query("llm_work_of_agents"))
     count = 0
     for agent_id, waiting in groupby(rows, key=itemgetter("agent_id")):
         of_agent = [*waiting]
@@ -528,14 +476,11 @@ async def _enqueue(transaction: MemoryTransaction, row: Row) -> None:
 
 
 def _is_due(row: Row, parts: MemoryParts) -> bool:
-    if row["work"] == "facts":
-        return parts.extractor is not None
+    needed = {"facts": parts.extractor, "relations": parts.relations, "passages": parts.embedder}
     if row["work"] in ("refresh", "period"):
         return True
-    if row["work"] == "relations":
-        return parts.relations is not None
-    if row["work"] == "passages":
-        return parts.embedder is not None
+    if row["work"] in needed:
+        return needed[row["work"]] is not None
     rules = rules_in_force(row["summaries"], parts.storage.service_rules)
     if rules is None:
         return False
@@ -547,7 +492,4 @@ def _is_due(row: Row, parts: MemoryParts) -> bool:
 
 
 async def sweep_llm_usage(database: Database) -> int:
-    """Deletes daily usage older than KEPT_DAYS; returns how many rows."""
-    async with database.owner_transaction() as connection:
-        rows = await (await connection.execute(query("sweep_llm_usage"), {"days": KEPT_DAYS})).fetchall()
-    return len(rows)
+    return len(await database.owner_rows(query("sweep_llm_usage"), days=KEPT_DAYS))

@@ -1,4 +1,4 @@
-"""The archive: compressed copies of pruned memories in object storage, verified by reading them back."""
+"""The archive: compressed copies of pruned memories in object storage."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class Archive(Protocol):
     async def write(self, objects: Mapping[str, bytes]) -> None: ...
 
     async def write_once(self, key: str, data: bytes) -> None:
-        """Writes the object unless it exists; of several writers exactly one succeeds."""
+        """Of several writers exactly one succeeds; the others change nothing."""
 
     async def read(self, key: str) -> bytes: ...
 
     async def delete(self, keys: Collection[str]) -> None:
-        """Deletes objects, including drafts left by a crash; ignores missing ones."""
+        """Includes drafts left by a crash; ignores missing objects."""
 
     async def keys(self, prefix: str) -> list[str]: ...
 
@@ -102,7 +102,7 @@ def object_key(agent_id: str, memory_id: UUID) -> str:
 async def archive_id(archive: Archive) -> UUID:
     """Returns the id stored in the archive; creates it on first use.
 
-    It is read on every call: if a volume is unmounted, the same directory is another archive.
+    Read on every call: if a volume is unmounted, the same directory is another archive.
     """
     stored = await stored_id(archive)
     if stored is not None:
@@ -115,7 +115,7 @@ async def archive_id(archive: Archive) -> UUID:
 
 
 async def stored_id(archive: Archive) -> UUID | None:
-    """Returns the id stored in the archive, None if it was never used. Raises DependencyUnavailable."""
+    """Returns None for an archive that was never used. Raises DependencyUnavailable."""
     try:
         data = await archive.read(ID_KEY)
     except NotFound:
@@ -155,10 +155,7 @@ async def archive_memories(archive: Archive, agent_id: str, rows: Sequence[Mappi
 async def read_copies(
     archive: Archive, kept: Mapping[UUID, ArchivedObject]
 ) -> tuple[dict[UUID, JsonObject], dict[UUID, NotFound | Conflict]]:
-    """Returns the readable copies as JSON values, and the error of each other one.
-
-    Raises DependencyUnavailable.
-    """
+    """Returns the readable copies, and the error of each other one. Raises DependencyUnavailable."""
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def copy(memory_id: UUID, each: ArchivedObject) -> JsonObject | NotFound | Conflict:
@@ -201,12 +198,12 @@ def _loaded(data: bytes) -> JsonObject:
 
 
 def _packed(agent_id: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, bytes]:
-    return {
-        object_key(agent_id, row["memory_id"]): gzip.compress(
-            json.dumps(_own(row), default=_as_json, ensure_ascii=False).encode(), compresslevel=6, mtime=0
-        )
-        for row in rows
-    }
+    packed = {}
+    for row in rows:
+        copy = {name: value for name, value in row.items() if not name.startswith("next_embedding")}
+        text = json.dumps(copy, default=_as_json, ensure_ascii=False)
+        packed[object_key(agent_id, row["memory_id"])] = gzip.compress(text.encode(), compresslevel=6, mtime=0)
+    return packed
 
 
 async def read_stray(archive: Archive, key: str) -> JsonObject | None:
@@ -229,10 +226,6 @@ def memory_of(key: str) -> UUID | None:
 def vector_of(copy: Mapping[str, Any]) -> HalfVector | None:
     kept = copy["embedding"]
     return None if kept is None else HalfVector(np.frombuffer(base64.b64decode(kept), HALF_FLOATS))
-
-
-def _own(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if not name.startswith("next_embedding")}
 
 
 def _as_json(value: Any) -> Any:
@@ -286,7 +279,7 @@ class DirectoryArchive:
         return [f"{prefix}{name}" for name in await self._call(lambda _: _names_in(self._root / prefix))]
 
     async def check(self) -> None:
-        await self._call(lambda _: self._check(), force=True)
+        await self._call(self._check, force=True)
 
     async def _call(self, work: Callable[[Event], Any], *, changes: bool = False, force: bool = False) -> Any:
         try:
@@ -320,7 +313,7 @@ class DirectoryArchive:
                     self._abandoned_changes.add(ended)
                     ended.add_done_callback(self._abandoned_changes.discard)
 
-    def _check(self) -> None:
+    def _check(self, _: Event) -> None:
         _make_folders([self._root])
         with tempfile.TemporaryFile(dir=self._root, buffering=0) as file:
             file.write(b"1")
@@ -467,7 +460,7 @@ class SealedArchive:
         return {key: sealed(key, data) for key, data in objects.items()}
 
     def opened(self, key: str, data: bytes) -> bytes:
-        """Returns the object's plaintext. Raises Conflict."""
+        """Raises Conflict."""
         if not data.startswith(MARK):
             return data
         head, _, body = data[len(MARK) :].partition(b"\n")

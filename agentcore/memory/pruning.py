@@ -53,7 +53,7 @@ def strategy(key: Strategy) -> Strategy:
 
 @strategy
 def least_relevant(memory: Prunable, now: datetime) -> Any:
-    """Lowest worth first: importance, recency and frequency of use combined."""
+    """Importance, recency and frequency of use combined."""
     often = frequency(memory.access_count, memory.last_accessed, now, HALF_LIFE_DAYS)
     worth = retention(memory.relevance_score, often, recency(memory.timestamp, now, HALF_LIFE_DAYS))
     return round(worth, WORTH_DIGITS)
@@ -61,7 +61,6 @@ def least_relevant(memory: Prunable, now: datetime) -> Any:
 
 @strategy
 def oldest_first(memory: Prunable, now: datetime) -> Any:
-    """Earliest timestamp first."""
     return memory.timestamp
 
 
@@ -73,7 +72,7 @@ def frequency_based(memory: Prunable, now: datetime) -> Any:
 
 @strategy
 def retention_curve(memory: Prunable, now: datetime) -> Any:
-    """Lowest retention first, by exp(-t / S): time unused over a stability that grows with use."""
+    """By exp(-t / S): time unused over a stability that grows with use."""
     return remembered(memory.last_accessed or memory.timestamp, memory.access_count, now)
 
 

@@ -95,9 +95,9 @@ class NamedBeforeMoved(reembedding.Reembedding):
 
     async def _move(self, partition: str, before: int, total: int) -> int:
         table = sql.Identifier(partition)
-        if await self._owner(_NAME.format(table), {}):
+        if await self._database.owner_rows(_NAME.format(table)):
             failpoint("reembed.moved")
-        return len(await self._owner(_MOVE.format(table), {}))
+        return len(await self._database.owner_rows(_MOVE.format(table)))
 
 
 def archive_after_delete() -> None:

@@ -1,4 +1,4 @@
-"""The archive from the command line: prune, list, restore and check."""
+"""The archive from the command line."""
 
 from __future__ import annotations
 

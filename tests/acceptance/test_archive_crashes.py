@@ -26,14 +26,12 @@ IN_A_DIRECTORY = {
 
 @pytest.fixture(scope="module")
 def forking() -> Iterator[Nursery]:
-    """Starts the process that forks servers."""
     with nursery() as made:
         yield made
 
 
 @pytest.fixture
 def place(runtime: Runtime, services: Services) -> Place:
-    """Returns the services of the run and the directory archive of their home."""
     secret = runtime.settings.jwt_secret_key
     assert secret is not None
     assert runtime.parts.archive is not None

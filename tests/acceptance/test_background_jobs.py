@@ -17,14 +17,12 @@ from tests.fixtures.serving import Serving
 
 
 def connected(serving: Serving) -> psycopg.Connection[tuple[Any, ...]]:
-    """Connects to the service's database as its owner."""
     url = attach(Home(serving.home)).database_url
     assert url is not None
     return psycopg.connect(url)
 
 
 def ask_for_a_job(serving: Serving, ids: str, *, attempts: int = 0, not_before: str = "now()") -> int:
-    """Enqueues a prune in the way a transaction of the service does; returns the job's id."""
     with connected(serving) as connection:
         connection.execute("SELECT set_config('agentcore.agent_id', 'ada', true)")
         connection.execute(
@@ -47,7 +45,6 @@ def jobs(serving: Serving, *options: str) -> list[Mapping[str, Any]]:
 
 
 def until(happened: Callable[[], bool]) -> bool:
-    """Polls for up to a minute; returns whether the condition became true."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         if happened():
@@ -57,7 +54,6 @@ def until(happened: Callable[[], bool]) -> bool:
 
 @pytest.fixture
 def failed(serving: Serving) -> Iterator[int]:
-    """A job that failed at its last attempt; deleted after the test."""
     job = ask_for_a_job(serving, '{"no_layer": 1}', attempts=19)
     assert until(lambda: job in {each["job_id"] for each in jobs(serving, "--state", "failed")})
     yield job

@@ -1,4 +1,4 @@
-"""Backups with the commands of the operators' guide and the README: a restore returns all data."""
+"""Backups with the commands of the operators' guide and the README."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ README = (ROOT / "README.md").read_text()
 
 
 def shell(lines: str, directory: Path, serving: Serving, **more: str) -> None:
-    """Runs lines of the guide in a shell."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", lines],
         cwd=directory,
@@ -64,7 +63,6 @@ async def fill(memory: MemoryClient) -> None:
 
 
 async def known(memory: MemoryClient) -> tuple[list[MemoryRecord], list[str], list[str]]:
-    """Returns all memories, the archive listing and the history of the newest memory."""
     kept = (await memory.list(ListParams())).memories
     archived = (await memory.archived(ArchivedParams())).memories
     history = await memory.history(HistoryParams(memory_id=kept[0].memory_id))
@@ -73,7 +71,6 @@ async def known(memory: MemoryClient) -> tuple[list[MemoryRecord], list[str], li
 
 
 async def contents(memory: MemoryClient) -> set[str]:
-    """Returns the contents of all memories, page by page."""
     page = await memory.list(ListParams(limit=200))
     found = {each.content for each in page.memories}
     while page.next_cursor is not None:
@@ -89,7 +86,6 @@ def started(serving: Serving) -> Serving:
 
 
 async def store_until(stop: asyncio.Event, memory: MemoryClient, stored: list[str]) -> None:
-    """Stores memories until stopped, and records the acknowledged ones."""
     while not stop.is_set():
         with suppress(AgentCoreError):
             content = f"Ben ringed swan {secrets.token_hex(6)}."
@@ -224,7 +220,7 @@ async def test_with_a_database_of_ones_own_the_local_rest_is_backed_up_and_a_dum
     await fill(memory)
     before = await known(memory)
     dumped = json.loads((serving.home / "run" / "urls.json").read_text())["database_url"]
-    programs = find_postgres(Home(serving.home), choose_account(Home(serving.home))).directory
+    programs = find_postgres(Home(serving.home), choose_account(Home(serving.home)))
     for name in ("pg_dump", "pg_restore"):
         (tmp_path / ".venv" / "bin" / name).symlink_to(programs / name)
     with own_database(services) as own:

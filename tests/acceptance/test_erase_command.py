@@ -1,4 +1,4 @@
-"""`agentcore erase`: confirmation, erasure, signed receipt and its verification."""
+"""`agentcore erase` and its signed receipt."""
 
 from __future__ import annotations
 

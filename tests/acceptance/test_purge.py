@@ -25,7 +25,7 @@ from tests.fixtures.serving import Serving
 
 
 def files_with(home: Path, *markers: str) -> dict[str, set[str]]:
-    """Returns, for each marker, the files of the home that contain it as bytes or inside gzip."""
+    """Files contain a marker as bytes or inside gzip."""
     found: dict[str, set[str]] = {marker: set() for marker in markers}
     for path in home.rglob("*"):
         content = b""
@@ -40,7 +40,6 @@ def files_with(home: Path, *markers: str) -> dict[str, set[str]]:
 
 
 async def fill(memory: MemoryClient, marker: str) -> None:
-    """Stores the marker in rows, TOAST, history, statistics, Redis and the archive."""
     short = [
         StoreParams(
             content=f"Ada hid key {number} at {marker}.", user_id="ada", tags=[marker], metadata={"where": marker}
@@ -131,7 +130,7 @@ def test_a_purge_says_what_it_could_not_remove_and_who_must(serving: Serving) ->
 
 @pytest.mark.shows("issue13-interrupted-maintenance")
 async def test_a_table_that_another_process_locks_is_named_and_the_others_are_purged(services: Services) -> None:
-    """Uses a lock as strong as autovacuum's, which blocks VACUUM FULL and ANALYZE."""
+    """With a lock as strong as autovacuum's."""
     with migrated_database(services) as own:
         with psycopg.connect(own.url) as holder:
             holder.execute("LOCK memory_usage IN SHARE UPDATE EXCLUSIVE MODE")

@@ -20,7 +20,6 @@ PATIENCE_SECONDS = 60.0
 
 @pytest.fixture
 def own(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
-    """A separate service, since the test changes its model."""
     started = new_serving()
     started.start()
     started.await_listening()
@@ -29,7 +28,6 @@ def own(new_serving: Callable[..., Serving]) -> Iterator[Serving]:
 
 
 def asked(serving: Serving, statement: str) -> tuple[Any, ...]:
-    """Returns one row from the service's database."""
     url = attach(Home(serving.home)).database_url
     assert url is not None
     with psycopg.connect(url) as connection:

@@ -1,4 +1,4 @@
-"""An S3 archive with outages: no memory is removed during one, and all work resumes afterwards."""
+"""An S3 archive with outages: no memory is removed during one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ PRUNE = PruneParams(memory_layer=MemoryType.EPISODIC, strategy="oldest_first", t
 
 @pytest.fixture(scope="module")
 def started() -> Iterator[ObjectStore]:
-    """Starts the S3 endpoint of this file as a process."""
     store = ObjectStore()
     store.start()
     yield store
@@ -36,7 +35,6 @@ def started() -> Iterator[ObjectStore]:
 
 @pytest.fixture
 def store(started: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
-    """Returns the running endpoint, with boto3's environment set for it."""
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     return started
@@ -44,7 +42,6 @@ def store(started: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
 
 @pytest.fixture
 async def in_s3(store: ObjectStore, services: Services) -> AsyncIterator[Agent]:
-    """An agent of a service with an encrypted S3 archive."""
     with migrated_database(services) as own:  # the shared database has copies in directories
         settings = settings_for(
             services,

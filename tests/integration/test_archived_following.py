@@ -34,7 +34,6 @@ async def archive_semantic(agent: Agent) -> None:
 
 
 async def archived_fact(talk: Talking, agent: Agent) -> tuple[UUID, MemoryRecord]:
-    """Returns a memory and the archived fact extracted from it."""
     said = await agent.stored_id(YELLOW, user_id="rui", speaker="Rui")
     await talk.work()
     [fact] = await facts(agent)
@@ -83,7 +82,6 @@ async def test_what_is_refused_does_not_keep_the_rest_in_the_archive(talk: Talki
 
 
 async def refused_facts(talk: Talking, agent: Agent, count: int) -> list[UUID]:
-    """Returns archived facts whose sources are deleted, most recently archived first."""
     refused = []
     for _ in range(count):
         said, fact = await archived_fact(talk, agent)
@@ -153,7 +151,6 @@ async def test_a_fact_comes_back_superseded_with_its_memory(talk: Talking) -> No
 
 
 async def test_a_fact_comes_back_superseded_though_the_store_began_before_it_was_archived(talk: Talking) -> None:
-    """The store is blocked until the fact is archived."""
     agent = await reader(talk)
     other = await agent.stored_id("The bicycle stands behind the house.")
     said = await agent.stored_id(YELLOW, user_id="rui", speaker="Rui")

@@ -1,4 +1,4 @@
-"""Capacity: background jobs prune overfull layers down to the limit and no further."""
+"""Background jobs prune overfull layers down to the limit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ CAPACITY = 50
 
 @pytest.fixture
 async def limited(services: Services) -> AsyncIterator[Runtime]:
-    """A service with a limit of fifty episodic memories per agent; jobs run on request."""
     async with open_runtime(
         settings_for(services, memory_episodic_capacity=CAPACITY, memory_pruning_strategy="oldest_first")
     ) as running:
@@ -48,7 +47,6 @@ async def jobs_of(agent: Agent) -> list[Any]:
 
 
 async def run_jobs(runtime: Runtime) -> None:
-    """Runs all jobs, including scheduled ones, until none is left."""
     while {"waiting", "scheduled"} & {job["state"] for job in await runtime.jobs.queue.page()}:
         await make_due(runtime)
         await runtime.jobs.run_pending()
@@ -185,7 +183,6 @@ async def test_the_leader_finds_the_layers_that_no_store_saw(agent: Agent) -> No
 
 @pytest.fixture
 def worker_process(services: Services) -> Iterator[subprocess.Popen[str]]:
-    """Starts a real, idle `agentcore worker`."""
     environment = clean_environment(
         services.home,
         DATABASE_URL=services.database_url,

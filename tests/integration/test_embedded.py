@@ -1,4 +1,4 @@
-"""Embedded parts as real processes: durable data, closed to other users, one server a home, no leftovers."""
+"""Embedded parts as real processes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="shows what root does")
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    """One home for this file; each test leaves it stopped."""
     with new_home() as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""Embedded parts after abnormal ends: killed, cancelled, interrupted, damaged, orphaned."""
+"""Embedded parts after abnormal ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ from tests.fixtures.embedded_parts import (
 
 @pytest.fixture(scope="module")
 def home() -> Iterator[Home]:
-    """One home for this file; each test leaves it stopped."""
     with new_home() as made:
         yield made
 
@@ -69,7 +68,7 @@ async def test_a_killed_postgresql_comes_back_with_every_row(home: Home) -> None
 
 
 async def test_a_killed_postgresql_with_a_busy_session_comes_back(home: Home) -> None:
-    """A busy session does not notice the death and would keep the shared memory until its loop ends."""
+    """A busy session would keep the shared memory until its loop ends."""
     async with running(home) as parts:
         busy = asyncio.create_task(ask(parts.urls, "DO $$ BEGIN LOOP END LOOP; END $$"))
         await eventually(lambda: any("DO" in " ".join(each.cmdline()) for each in processes_of(home)))
@@ -174,7 +173,6 @@ async def test_a_cancelled_start_leaves_nothing_running(home: Home) -> None:
 
 
 def begins(home: Home, starting: asyncio.Task[object]) -> bool:
-    """Returns whether a PostgreSQL of the home is visible or the start is over."""
     with suppress(psutil.NoSuchProcess):  # exited since it was listed: retry
         return starting.done() or any(each.name() == "postgres" for each in processes_of(home))
     return False
@@ -208,7 +206,7 @@ async def test_locks_whose_process_id_a_stranger_has_by_now_are_no_hindrance(hom
 
 
 def sleeper(uid: int, gid: int) -> subprocess.Popen[bytes]:
-    """Starts a process of the parts' user; PostgreSQL ignores a lock file with another user's process id."""
+    """PostgreSQL ignores a lock file with another user's process id."""
     as_other = {"user": uid, "group": gid, "extra_groups": []} if os.geteuid() == 0 else {}
     return subprocess.Popen(["sleep", "60"], cwd="/", **as_other)  # type: ignore[call-overload,no-any-return]
 

@@ -1,4 +1,4 @@
-"""memory.erase removes all data of an agent, or of one user, from every place, and no other data."""
+"""Erasure of an agent, or of one user, from every place."""
 
 from __future__ import annotations
 
@@ -67,9 +67,6 @@ def _folder(runtime: Runtime, agent: Agent) -> Path:
 
 async def _prune(agent: Agent, layer: MemoryType) -> None:
     await agent.memory.prune(PruneParams(memory_layer=layer, strategy="oldest_first", target=1.0))
-
-
-# --- an agent ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("issue4-8-erase")
@@ -164,8 +161,6 @@ async def test_on_a_file_system_that_ignores_case_an_erasure_leaves_the_other_ag
 
 
 class Gated(DirectoryArchive):
-    """An archive that writes only after it has been listed."""
-
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.writing, self.listed = asyncio.Event(), asyncio.Event()
@@ -276,11 +271,8 @@ async def test_without_redis_nothing_is_said_to_be_erased(runtime: Runtime, agen
         await agent.memory.get(GetParams(memory_id=memory_id))
 
 
-# --- concurrent with a recall or a store --------------------------------------------------------------------
-
-
 class Late(WorkingMemory):
-    """Blocks writes of copies until `released`; `reached` is set once rows were read or stored."""
+    """Blocks writes of copies until `released`."""
 
     def __init__(self, agent: Agent) -> None:
         parts = agent.runtime.parts
@@ -332,12 +324,9 @@ async def test_a_copy_with_a_malformed_entry_is_erased_with_any_user(agent: Agen
     assert await working.held(agent.agent_id) == {}
 
 
-# --- another Redis -----------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 async def elsewhere(runtime: Runtime, services: Services) -> AsyncIterator[Runtime]:
-    """A second server of the database with another Redis, here another database of the same Redis."""
+    """A second server with another database of the same Redis."""
     url = f"{services.redis_url.partition('?')[0]}?db=2"
     async with open_runtime(settings_for(services, redis_url=url)) as other:
         yield other
@@ -397,11 +386,7 @@ async def test_a_redis_that_is_replaced_is_recorded_before_it_contains_a_text(el
     assert unreachable == {f"redis {before}": 1, f"redis {after}": 1}
 
 
-# --- a user ------------------------------------------------------------------------------------------------
-
-
 async def _ada_and_others(agent: Agent) -> dict[str, Any]:
-    """Stores Ada's memories, what was derived from them, and others' memories."""
     ids: dict[str, Any] = {}
     ids["said"] = await agent.stored_id(
         "Ada keeps bees on the roof.",
@@ -532,8 +517,6 @@ async def test_copies_that_are_read_to_learn_whose_they_are_do_not_fill_the_memo
 
 
 class Stalled(DirectoryArchive):
-    """An archive that hangs at one of its listings."""
-
     def __init__(self, root: Path, at_listing: int) -> None:
         super().__init__(root)
         self._numbers, self._at_listing = count(1), at_listing
@@ -575,8 +558,6 @@ async def test_an_erasure_whose_verification_takes_too_long_is_incomplete_and_ca
 
 
 class Enqueued(DirectoryArchive):
-    """An archive that enqueues a job at each listing."""
-
     def __init__(self, root: Path, agent: Agent) -> None:
         super().__init__(root)
         self._agent = agent

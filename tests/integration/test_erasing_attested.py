@@ -1,4 +1,4 @@
-"""Authorization and attestation of erasures: scopes, confirmation, signed receipt, log."""
+"""Scopes, confirmation, signed receipt and log of erasures."""
 
 from __future__ import annotations
 
@@ -25,9 +25,6 @@ from tests.fixtures.services import Services
 
 EVERYTHING = EraseParams(all=True, confirm=True)
 OF_ADA = EraseParams(user_id="ada", confirm=True)
-
-
-# --- receipt ------------------------------------------------------------------------------------------------
 
 
 async def _read(runtime: Runtime, receipt: str | None) -> dict[str, Any]:
@@ -156,9 +153,6 @@ async def test_the_log_says_that_it_happened_and_no_word_of_what(
     assert "memories 1" in line.getMessage()
     assert vars(line)["agent_id"] == agent.agent_id
     assert "canoe" not in caplog.text
-
-
-# --- authorization and confirmation -------------------------------------------------------------------------
 
 
 @pytest.mark.shows("issue4-8-erase")

@@ -1,4 +1,4 @@
-"""The index keeper: planning, recall measurements, rebuilds and recovery from errors."""
+"""The index keeper."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ def own(services: Services) -> Iterator[OwnDatabase]:
 
 @pytest.fixture
 async def filled(services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Runtime]:
-    """Two partitions, each large enough for an index."""
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 40)
     monkeypatch.setattr(index_keeper, "LIFE_SECONDS", 0.0)
     monkeypatch.setattr(index_keeper, "QUERIES", 20)
@@ -78,12 +77,8 @@ async def partitions(runtime: Runtime) -> dict[str, PartitionState]:
 
 
 def through_indexes(runtime: Runtime, agent_id: str) -> MemoryManager:
-    """Returns the agent's memory without cache, searching through the index from the first memory on."""
     vectors = PgVectorStore(runtime.database, DIMENSIONS, SearchLimits(exact_search_limit=0))
     return MemoryManager(replace(runtime.parts, vectors=vectors), Caller(agent_id))
-
-
-# --- planning -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -122,9 +117,6 @@ def test_of_two_indexes_left_behind_the_older_is_dropped_and_those_of_other_mode
     older, other = replace(INDEX, name="ann_b", built_at=500.0), replace(INDEX, name="ann_c", model="another")
     found = plan(PartitionState("p", 10_000, (INDEX, older, other), ("ann_half",)), "m", IndexPolicy("ivfflat"))
     assert found == IndexPlan(("ann_half",), replaced=(older,))
-
-
-# --- measurements -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("start", [1, 10, 16, 17, 64, 1_000])
@@ -205,9 +197,6 @@ async def test_a_partition_that_has_grown_is_measured_again(filled: Runtime) -> 
     assert {state.partition: state.indexes[0].name for state in grown}.items() <= names.items()
 
 
-# --- rebuilding --------------------------------------------------------------------------------------------
-
-
 @pytest.mark.shows("issue2-7-recall")
 async def test_a_partition_that_has_doubled_gets_a_new_index_while_searches_go_on(filled: Runtime) -> None:
     await keep(filled)
@@ -242,15 +231,12 @@ async def test_while_another_process_works_on_the_indexes_nothing_is_swept_or_bu
     assert await keep(filled) == 2
 
 
-# --- too few results ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("kind", ["ivfflat", "hnsw"])
 @pytest.mark.shows("issue2-7-recall")
 async def test_a_filter_finds_all_it_should_also_before_pgvector_0_8(
     filled: Runtime, own: OwnDatabase, kind: str
 ) -> None:
-    """Reports an old version, so that no iterative scan is used, as with pgvector 0.7."""
+    """As with pgvector 0.7: no iterative scan is used."""
     await fill(filled, "ada", 60, 600)
     await keep(filled, IndexPolicy(kind=kind, recall=0.5))  # type: ignore[arg-type]
     own.as_administrator("UPDATE pg_extension SET extversion = '0.7.4' WHERE extname = 'vector'")
@@ -286,9 +272,6 @@ async def test_what_serves_an_agent_is_remembered_for_a_moment_and_for_so_many_a
     monkeypatch.setattr(vector_rows, "MAX_AGENTS", 1)
     assert await known.of("grace", model) is None
     assert await known.of("ada", model) is None
-
-
-# --- failures -----------------------------------------------------------------------------------------------
 
 
 async def test_an_index_whose_maker_was_stopped_before_the_comment_is_swept(filled: Runtime) -> None:

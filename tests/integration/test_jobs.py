@@ -1,4 +1,4 @@
-"""Durable jobs: enqueued within a transaction, run by any worker, listed and controlled by operators."""
+"""Durable jobs: enqueued within a transaction, run by any worker, controlled by operators."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ async def nothing(work: Work) -> None:
 
 
 class Probe:
-    """A job of the tests: it records each run and then calls the test's function."""
-
     def __init__(self) -> None:
         self.runs: list[tuple[str, str]] = []
         self.started = asyncio.Event()
@@ -42,7 +40,6 @@ class Probe:
 
 @pytest.fixture
 async def probe() -> AsyncIterator[Probe]:
-    """Registers the job `probe` for the length of a test."""
     made = Probe()
 
     async def probe(work: Work, mark: str = "") -> None:
@@ -55,7 +52,6 @@ async def probe() -> AsyncIterator[Probe]:
 
 @pytest.fixture
 async def worker(runtime: Runtime, probe: Probe) -> JobWorker:
-    """A worker that knows the probe, on an empty queue."""
     await owner(runtime, "DELETE FROM procrastinate_jobs")
     return await new_worker(runtime)
 
@@ -93,7 +89,6 @@ async def make_due(runtime: Runtime) -> None:
 
 
 async def bury_workers(runtime: Runtime) -> None:
-    """Sets the last heartbeat of every worker one hour back."""
     await owner(runtime, "UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 hour'")
 
 

@@ -189,7 +189,6 @@ async def test_a_refused_memory_is_set_aside_and_those_behind_it_get_their_vecto
 async def test_only_one_process_leads(agent: Agent) -> None:
     async with leadership(agent.runtime.database) as first, leadership(agent.runtime.database) as second:
         assert first is not None
-        await first.confirm()
         assert second is None
     async with leadership(agent.runtime.database) as again:
         assert again is not None
@@ -232,7 +231,6 @@ async def test_a_partition_gets_its_index_once_it_has_rows_and_the_search_uses_i
 
 
 def replace_limit(vectors: PgVectorStore) -> PgVectorStore:
-    """Returns the same store, searching through the index from the first memory on."""
     store = vectors.__class__.__new__(vectors.__class__)
     store.__dict__.update(vectors.__dict__)
     store._limits = replace(store._limits, exact_search_limit=0)

@@ -1,4 +1,4 @@
-"""Two servers of one database, each with its own archive: neither reports on the other's copies."""
+"""Two servers of one database, each with its own archive."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OF_ADA = EraseParams(user_id="ada", confirm=True)
 
 @dataclass(frozen=True)
 class Pair:
-    """An agent with one memory pruned on each of two servers with separate homes."""
+    """One memory is pruned on each of two servers."""
 
     here: Agent
     there: Agent
@@ -67,7 +67,6 @@ async def _pruned(agent: Agent, content: str, **values: Any) -> UUID:
 
 @pytest.fixture
 async def other(services: Services, tmp_path: Path) -> AsyncIterator[Runtime]:
-    """A second server of the database with its own home."""
     async with open_runtime(settings_for(services, agentcore_home=tmp_path / "other")) as running:
         yield running
         # Servers of other tests share the database and could not reach these copies.
@@ -79,7 +78,6 @@ async def other(services: Services, tmp_path: Path) -> AsyncIterator[Runtime]:
 
 @pytest.fixture
 async def pair(agent: Agent, other: Runtime) -> Pair:
-    """One memory of Ada in each archive."""
     there = Agent(other, agent.agent_id)
     here_id = await _pruned(agent, "Ada keeps bees on the roof.", user_id="ada")
     there_id = await _pruned(there, "Ada sold the green canoe.", user_id="ada")
@@ -109,9 +107,6 @@ async def _attested(agent: Agent, result: EraseResult) -> dict[str, Any]:
     assert result.signed_receipt is not None
     key = await agent.runtime.parts.storage.receipt_key()
     return read_receipt([key["key"]], result.signed_receipt)
-
-
-# --- erase -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("params", [EVERYTHING, OF_ADA], ids=["all", "user"])
@@ -261,9 +256,6 @@ async def test_merged_archives_count_once_they_are_adopted(pair: Pair) -> None:
     assert (await pair.here.memory.erase(EVERYTHING)).verified
 
 
-# --- restore and list --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "given", [{"all": True}, {"user_id": "ada"}, {"memory_ids": None}], ids=["all", "filter", "ids"]
 )
@@ -293,9 +285,6 @@ async def test_the_list_marks_which_copies_are_elsewhere(pair: Pair) -> None:
     away = replace(pair.here.runtime.parts, archive=None)
     listing = await MemoryManager(away, Caller(pair.here.agent_id)).archived(ArchivedParams())
     assert [each.elsewhere for each in listing.memories] == [None, None]
-
-
-# --- authorization ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("issue13-other-archives")
@@ -363,9 +352,6 @@ async def test_the_check_of_copies_calls_them_unreachable_and_adopts_them_once_t
     assert await kinds() == ["whole", "whole"]
     _copy(pair.here, pair.pruned_there).unlink()
     assert await kinds() == ["missing", "whole"]
-
-
-# --- failed prunes ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.shows("A14-copies")

@@ -35,8 +35,7 @@ OLD, NEW = "hashing/words-trigrams@64", "hashing/words-trigrams@96"
 COUNT = 60
 
 
-class Stopped(Exception):
-    """Simulates the end of the process."""
+class Stopped(Exception): ...
 
 
 @pytest.fixture
@@ -47,7 +46,6 @@ def own(services: Services) -> Iterator[OwnDatabase]:
 
 @pytest.fixture
 async def ada(services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Agent]:
-    """An agent with indexed vectors, in a service that polls for model changes."""
     monkeypatch.setattr(index_keeper, "MIN_ROWS", 40)
     monkeypatch.setattr(reembedding, "MIN_ROWS", 40)
     monkeypatch.setattr(reembedding, "ROWS_A_BATCH", 20)
@@ -109,7 +107,6 @@ async def found(agent: Agent) -> tuple[str, str, list[str]]:
 
 
 async def followed(agent: Agent, model: str = NEW) -> None:
-    """Waits until the running service uses the new model."""
     async with asyncio.timeout(30):
         while agent.runtime.parts.vector_model != model or agent.runtime.parts.vectors_moving:
             await model_in_force(agent.runtime.database)

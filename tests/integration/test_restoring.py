@@ -1,4 +1,4 @@
-"""Restore: archived memories return unchanged, all of a call or none; the archive is listed."""
+"""Restored memories are unchanged; the archive is listed."""
 
 from __future__ import annotations
 
@@ -23,14 +23,7 @@ from agentcore.memory.manager import MemoryManager
 from agentcore.memory.models import Link, MemoryType
 from agentcore.memory.params.archived import ArchivedParams, RestoreParams, RestoreResult
 from agentcore.memory.params.changes import HistoryParams, UpdateParams
-from agentcore.memory.params.memories import (
-    CountParams,
-    DeleteParams,
-    GetContextParams,
-    PruneParams,
-    RetrieveParams,
-    StatsParams,
-)
+from agentcore.memory.params.memories import CountParams, GetContextParams, PruneParams, RetrieveParams, StatsParams
 from benchmarks.crash.records import records
 from benchmarks.crash.verdict import MISCOUNTED
 from tests.fixtures.gate import gate
@@ -277,13 +270,6 @@ async def test_what_was_never_archived_or_is_erased_or_anothers_is_not_found(
     with pytest.raises(NotFound):
         await restored(agent, memory_ids=ids[:2])
     assert set(await rows(agent)) == {ids[2]}
-
-
-async def test_a_deleted_memory_that_was_never_archived_does_not_come_back(agent: Agent) -> None:
-    ids = await lived(agent)
-    await agent.memory.delete(DeleteParams(memory_ids=ids[:1]))
-    with pytest.raises(NotFound):
-        await restored(agent, memory_ids=ids[:1])
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The data directory: layout, secrets, refusals; the user, sockets and programs of the parts."""
+"""The data directory; the user, sockets and programs of the parts."""
 
 from __future__ import annotations
 
@@ -56,21 +56,6 @@ def mode(path: Path) -> int:
 
 def test_making_the_object_touches_nothing(home: Home) -> None:
     assert not home.path.exists()
-
-
-def test_everything_lies_below_the_home(home: Home) -> None:
-    places = {
-        home.run,
-        home.log,
-        home.secrets,
-        home.postgres_data,
-        home.redis_data,
-        home.archive,
-        home.cache,
-        home.programs,
-    }
-    assert {place.parent for place in places} == {home.path}
-    assert len(places) == 8
 
 
 def test_a_relative_home_and_a_tilde_become_absolute(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -14,7 +14,6 @@ from agentcore.memory.forgetting.inventory import (
     SHARED_EMBEDDINGS,
     TABLES,
     WORKING_MEMORY,
-    FoundBy,
     RedisKeys,
 )
 
@@ -25,11 +24,6 @@ def test_each_place_stands_once_and_says_what_clears_it() -> None:
     names = [place.name for place in INVENTORY]
     assert len(set(names)) == len(names)
     assert all(place.cleared_by for place in INVENTORY)
-
-
-def test_every_table_is_part_of_the_inventory_and_found_by_its_agent() -> None:
-    assert set(TABLES) <= set(INVENTORY)
-    assert {table.found_by for table in TABLES} == {FoundBy.AGENT_COLUMN}
 
 
 def test_a_column_is_of_one_kind() -> None:

@@ -1,4 +1,4 @@
-"""Receipts of erasure: compact JWS signed by this service; the header type excludes use as a token."""
+"""Signed receipts of erasure (JWS); the header type excludes use as a token."""
 
 from __future__ import annotations
 
@@ -17,12 +17,10 @@ NOT_SIGNED_HERE = "The receipt is not one that this service signed, or it was ch
 
 
 def sign_receipt(key_id: str, key: bytes, told: Mapping[str, Any]) -> str:
-    """Returns the signed receipt as a compact JWS."""
     return jwt.encode(dict(told), key, ALGORITHM, headers={"typ": KIND, "kid": key_id})
 
 
 def key_id_of(receipt: str) -> str:
-    """Returns the id of the key that signed a receipt. Raises InvalidParams if it is no receipt."""
     try:
         header = jwt.get_unverified_header(receipt)
     except jwt.PyJWTError as cause:
@@ -33,7 +31,7 @@ def key_id_of(receipt: str) -> str:
 
 
 def read_receipt(keys: Iterable[bytes], receipt: str) -> JsonObject:
-    """Verifies a receipt and returns its claims. Raises InvalidParams unless one of these keys signed it."""
+    """Returns the claims. Raises InvalidParams unless one of these keys signed the receipt."""
     key_id_of(receipt)
     for key in keys:
         with suppress(jwt.PyJWTError):

@@ -1,7 +1,6 @@
-"""Erases all data of an agent, or of one of its users, from every store.
+"""Erases all data of an agent or a user.
 
-Deletes derived memories before their sources, and archive copies before tombstones, so a retry after a crash
-finds the rest.
+Derived memories before their sources, archive copies before tombstones: a retry after a crash finds the rest.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.models import SUMMARY_RELATION, JsonObject, MemoryType
 from agentcore.memory.params.archived import EraseParams
 from agentcore.memory.parts import MemoryParts
+from agentcore.memory.rows.archive_rows import EraseRows
 from agentcore.memory.rows.memory_rows import Row
-from agentcore.memory.storage import MemoryTransaction
 
 ERASE_CHUNK = 500
-# Number of copies loaded at a time while archived memories are attributed to users.
+# Copies in memory at a time.
 READ_CHUNK = 32
 # A call plans twice, before and after it erases: together shorter than WRITE_DEADLINE_SECONDS.
 PLANNING_SECONDS = 12.0
-# Concurrent writes are erased in a further pass, up to this number.
+# A further pass erases concurrent writes.
 MAX_PASSES = 3
 _LAYERS = [layer.value for layer in MemoryType]
 _WORD_COUNTS = {"lexical_terms", "lexical_totals", "lexical_deltas"}
@@ -70,7 +69,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Erased:
-    """Counts erased rows and copies by store, and what is left. `complete`: no timeout."""
+    """`complete`: no timeout."""
 
     erased: Counter[str] = field(default_factory=Counter)
     left: dict[str, int] = field(default_factory=dict)
@@ -80,16 +79,12 @@ class Erased:
 
     @property
     def verified(self) -> bool:
-        """Returns whether every store was searched and is empty; False with an unreachable copy."""
         return self.complete and not self.left and not self.unreachable
 
 
 @dataclass(frozen=True)
 class _Extent:
-    """The rows of an agent or a user, and the keys listed in the archive, before the plan.
-
-    `recorded`: rows of copies by archive; `unreachable`: copies elsewhere, by place.
-    """
+    """Rows and archive keys before the plan. `unreachable`: copies elsewhere, by place."""
 
     archive: Archive | None
     place: UUID | None
@@ -100,14 +95,12 @@ class _Extent:
     unreachable: Counter[str]
 
     def copies(self) -> dict[UUID, str]:
-        """Returns the keys of archived copies by memory."""
         return {memory_id: key for key in self.listed if (memory_id := memory_of(key)) is not None}
 
 
 @dataclass
 class _Plan:
-    """Lists what to erase, in order. `loose` are objects of no memory; `unreachable` counts copies by store,
-    `elsewhere` the rows of copies in other archives by table."""
+    """What to erase, in order. `loose`: objects of no memory; `elsewhere`: rows of copies in other archives."""
 
     memory_ids: list[UUID]
     keys: set[str]
@@ -120,8 +113,6 @@ class _Plan:
 
 
 class Erasing:
-    """Erases the data of one agent or user permanently."""
-
     def __init__(self, parts: MemoryParts, caller: Caller, params: EraseParams) -> None:
         self._parts = parts
         self._caller = caller
@@ -132,10 +123,7 @@ class Erasing:
         self._done = Erased()
 
     async def run(self) -> Erased:
-        """Erases in chunks; repeats for concurrent writes, at most MAX_PASSES times.
-
-        Raises DependencyUnavailable; InvalidParams for a receipt that cannot be continued.
-        """
+        """Raises DependencyUnavailable; InvalidParams for a receipt that cannot be continued."""
         # First: without a key no receipt can be signed, and nothing is erased.
         key = await self._parts.storage.receipt_key()
         if self._continues is not None:
@@ -208,12 +196,10 @@ class Erasing:
             "trace_id": self._caller.trace_id,
         }
 
-    # --- plan -----------------------------------------------------------------------------------------
-
     async def _record_archive_ids(self, deadline: Deadline) -> bool:
-        """Records this archive's id for copies that an older version wrote. False: timeout.
+        """Records the archive of copies that an older version wrote. False: timeout.
 
-        Otherwise a retry after a crash could not know whether an erased copy was in this archive.
+        A retry after a crash could not know whether an erased copy was in this archive.
         """
         archive = self._parts.archive
         if archive is None:
@@ -311,7 +297,7 @@ class Erasing:
     async def _attributed(
         self, archive: Archive | None, strays: Sequence[tuple[UUID, str]]
     ) -> tuple[int, list[UUID], dict[UUID, set[UUID]]]:
-        """Returns how many are unreadable, which are the user's, and the sources of those of no user."""
+        """Returns the number of unreadable copies, the user's, and the sources of those without a user."""
         unreadable, own, sources = 0, list[UUID](), dict[UUID, set[UUID]]()
         if archive is not None:
             async for each, copy in _read(archive, strays):
@@ -336,8 +322,6 @@ class Erasing:
             if not newest:
                 return ordered
 
-    # --- erasure ---------------------------------------------------------------------------------------
-
     async def _chunks(self, plan: _Plan, deadline: Deadline) -> bool:
         for start in range(0, len(plan.memory_ids), ERASE_CHUNK):
             if not deadline.leaves_time():
@@ -348,8 +332,8 @@ class Erasing:
     async def _chunk(self, memory_ids: Sequence[UUID], plan: _Plan) -> None:
         done = False
         while not done:
-            # Memories derived from a user's have no user id. Record it before the copy is deleted: a retry
-            # after a crash could not attribute the tombstone, or the record of the copy.
+            # Memories derived from a user's have no user id: a retry after a crash, without the copy, could not
+            # attribute the tombstone.
             if self._user_id is not None:
                 async with self._parts.storage.transaction(self._agent_id) as transaction:
                     await transaction.erasing.name_tombstones(memory_ids, self._user_id)
@@ -371,7 +355,7 @@ class Erasing:
             failpoint("erase.held")
             erased[ARCHIVE.name] = await self._delete_copies(keys, plan)
             failpoint("erase.unarchived")
-            await self._erase_rows(transaction, memory_ids, kept, erased)
+            erased += await self._erase_rows(erasing, memory_ids, kept)
             erased["archived_copies"] = await erasing.erase_copies(memory_ids, plan.archive_id)
             if rows:
                 await transaction.append_terms([row["term_keys"] for row in rows], sign=-1)
@@ -382,6 +366,14 @@ class Erasing:
         self._done.erased += erased
         return True
 
+    @staticmethod
+    async def _erase_rows(erasing: EraseRows, memory_ids: Sequence[UUID], kept: set[UUID]) -> Counter[str]:
+        erased: Counter[str] = Counter()
+        for table, column in _BY_MEMORY:
+            ids = [each for each in memory_ids if table != "archived_memories" or each not in kept]
+            erased[table] += await erasing.erase(table, column, ids)
+        return erased
+
     async def _delete_copies(self, keys: set[str], plan: _Plan) -> int:
         archive = self._parts.archive
         if archive is None:
@@ -390,13 +382,6 @@ class Erasing:
         if await archive_id(archive) != plan.archive_id:
             raise DependencyUnavailable("The archive was replaced during the call: call again.")
         return len(keys & plan.keys)
-
-    async def _erase_rows(
-        self, transaction: MemoryTransaction, plan_ids: Sequence[UUID], kept: set[UUID], erased: Counter[str]
-    ) -> None:
-        for table, column in _BY_MEMORY:
-            ids = [each for each in plan_ids if table != "archived_memories" or each not in kept]
-            erased[table] += await transaction.erasing.erase(table, column, ids)
 
     async def _sweep(self, plan: _Plan) -> None:
         erased: Counter[str] = Counter()
@@ -421,7 +406,7 @@ class Erasing:
         self._done.erased += erased
 
     async def _stale_copies(self) -> list[bytes]:
-        """Returns copies in working memory: the agent's, or for a user those of memories that have no row.
+        """Returns copies in working memory: the agent's, or a user's without a row.
 
         Ends the generation first: a call that read rows before they were erased writes no copy afterwards.
         """
@@ -459,7 +444,7 @@ def _elsewhere(tombstones: Mapping[UUID, Row], recorded: Sequence[Row], place: U
 async def _read(
     archive: Archive, strays: Sequence[tuple[UUID, str]]
 ) -> AsyncIterator[tuple[UUID, Mapping[str, Any] | None]]:
-    """Yields the copies: None for an unreadable one, empty for a draft. A chunk is in memory at a time."""
+    """Yields copies: None for an unreadable one, empty for a draft."""
     slots = asyncio.Semaphore(READS_AT_ONCE)
 
     async def copy(key: str) -> Mapping[str, Any] | None:

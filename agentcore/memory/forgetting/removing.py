@@ -1,4 +1,4 @@
-"""Prunes a layer and deletes by ids or by filter, in chunks and within a deadline."""
+"""Prunes a layer, and deletes by ids or by filter, within a deadline."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WRITE_DEADLINE_SECONDS = 25.0
 
 
 class Deadline:
-    """Checks whether there is time for another chunk as slow as the slowest so far; always for the first."""
+    """Checks whether there is time for another chunk as slow as the slowest so far."""
 
     def __init__(self) -> None:
         self._clock = asyncio.get_running_loop().time
@@ -37,7 +37,7 @@ class Deadline:
         self._chunks = 0
 
     def leaves_time(self) -> bool:
-        """Returns whether to start another chunk; call it before each."""
+        """Call it before each chunk."""
         now = self._clock()
         if self._chunks:
             self._longest_seconds = max(self._longest_seconds, now - self._chunk_started)
@@ -50,31 +50,19 @@ class Deadline:
 PRUNE_CHUNK = 200
 # Counting an access locks a row briefly: rows skipped because of that are retried.
 PRUNE_ATTEMPTS = 2
-THREAD_ABOVE_MEMORIES = 5_000
-_CHOSEN_BY = (
-    "memory_id",
-    "version",
-    "memory_type",
-    "timestamp",
-    "task_id",
-    "session_id",
-    "user_id",
-    "namespace",
-    "tags",
-)
+_SCOPE = ("task_id", "session_id", "user_id", "namespace", "tags")
+_CHOSEN_BY = ("memory_id", "version", "memory_type", "timestamp", *_SCOPE)
 
 
 @dataclass
 class Removed:
-    """The removed memories (of a dry run, those to remove), and whether that is all."""
-
     memory_ids: list[UUID] = field(default_factory=list)
     complete: bool = True
 
 
 @dataclass
 class Deleted:
-    """Number of deleted memories, memories that are current again, and whether that is all."""
+    """`reinstated`: memories that are current again."""
 
     count: int = 0
     reinstated: set[UUID] = field(default_factory=set)
@@ -82,7 +70,7 @@ class Deleted:
 
 
 class Pruning:
-    """Prunes one layer of one agent; `capacity_only`: only if its capacity is exceeded."""
+    """`capacity_only`: prunes only if the layer's capacity is exceeded."""
 
     def __init__(self, parts: MemoryParts, caller: Caller, params: PruneParams, *, capacity_only: bool = False) -> None:
         self._parts = parts
@@ -94,10 +82,7 @@ class Pruning:
         self._strategy = params.strategy if named else parts.policy.pruning_strategy
 
     async def run(self) -> Removed:
-        """Archives, then removes the memories that the strategy selects.
-
-        Raises Conflict (another prune of the layer is running), DependencyUnavailable.
-        """
+        """Raises Conflict (another prune of the layer is running), DependencyUnavailable."""
         deadline = Deadline()
         going = await self._decided()
         failpoint("prune.decided")
@@ -138,13 +123,12 @@ class Pruning:
         def choose() -> list[Prunable]:
             return decide([Prunable(**row) for row in rows], policy, now)
 
-        return await asyncio.to_thread(choose) if len(rows) > THREAD_ABOVE_MEMORIES else choose()
+        return await asyncio.to_thread(choose)
 
     async def _chunk(self, versions: Mapping[UUID, int]) -> list[UUID] | None:
         """Returns the removed ids in order; None if another prune has locked the layer.
 
-        Rows stay locked from before their copy is written until they are deleted, so a tombstone always
-        matches its copy.
+        Rows are locked from before their copy is written until they are deleted: a tombstone matches its copy.
         """
         place = None if self._parts.archive is None else await archive_id(self._parts.archive)
         if place is not None and not await self._recorded(versions, place):
@@ -165,7 +149,7 @@ class Pruning:
         return [each for each in versions if each in gone]
 
     async def _recorded(self, versions: Mapping[UUID, int], place: UUID) -> bool:
-        """Commits the archive id before any copy is written. False: another prune locked the layer."""
+        """Commits the archive id before any copy is written. False: the layer is locked."""
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             if not await transaction.claim_layer(self._layer):
                 return False
@@ -201,7 +185,6 @@ class Pruning:
         ]
 
     async def _remove_copies(self, archive: Archive, transaction: MemoryTransaction, held: Sequence[UUID]) -> None:
-        """Removes the copies of a failed attempt; the next prune overwrites what remains."""
         with suppress(AgentCoreError):
             # Raises unless the locks are still held: without them another prune may own the copies.
             await transaction.archived.held(held)
@@ -209,7 +192,6 @@ class Pruning:
 
 
 async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> Deleted:
-    """Deletes the memories selected by ids or filters, in chunks."""
     deadline, deleted = Deadline(), Deleted()
     conditions, waiting = params.conditions(), list(params.memory_ids or ())
     while deadline.leaves_time():
@@ -218,15 +200,11 @@ async def delete(parts: MemoryParts, caller: Caller, params: DeleteParams) -> De
         over = not waiting if named else count < DELETE_CHUNK
         if over:
             if params.all:
-                await _forget_settings(parts, caller)
+                async with parts.storage.transaction(caller.agent_id) as transaction:
+                    await transaction.jobs.forget()
             deleted.complete = True
             break
     return deleted
-
-
-async def _forget_settings(parts: MemoryParts, caller: Caller) -> None:
-    async with parts.storage.transaction(caller.agent_id) as transaction:
-        await transaction.jobs.forget()
 
 
 async def _delete_chunk(

@@ -1,4 +1,4 @@
-"""Archive use cases: restores memories, lists what is archived."""
+"""Restores and lists archived memories."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _USAGE = ("memory_id", "access_count", "uses_in_life", "last_accessed")
 
 @dataclass
 class Restored:
-    """The restored memories (of a dry run, those to restore), their differences, and whether that is all."""
+    """The restored memories (of a dry run, those to restore)."""
 
     memory_ids: list[UUID] = field(default_factory=list)
     lost_links: list[LostLink] = field(default_factory=list)
@@ -58,20 +58,16 @@ class _Page:
 
 
 class Restoring:
-    """Restores archived memories in one transaction."""
-
     def __init__(self, parts: MemoryParts, caller: Caller, params: RestoreParams) -> None:
         self._parts = parts
         self._caller = caller
         self._params = params
 
     async def run(self) -> Restored:
-        """Restores the memories and removes their tombstones.
+        """Restores in one transaction; memories whose copy is missing, damaged or elsewhere are reported.
 
-        A memory whose copy is missing, damaged or in another archive stays archived and is reported; the
-        others are restored. Raises NotFound (not archived, or no requested copy exists), Conflict (a memory
-        of that id exists, no requested copy is readable, or a source was deleted), DependencyUnavailable; an
-        error rolls back all.
+        Raises NotFound (not archived, or no requested copy exists), Conflict (a memory of that id exists, no
+        requested copy is readable, or a source was deleted), DependencyUnavailable.
         """
         archive = self._archive()
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
@@ -100,8 +96,7 @@ class Restoring:
     ) -> tuple[dict[UUID, Row], dict[UUID, JsonObject], Restored]:
         """Returns locked tombstones, their copies, and the first part of the result.
 
-        Unreadable copies and orphans stay archived and do not count to the limit; a page of only these is
-        skipped while there is time.
+        Unreadable copies and orphans do not count to the limit.
         """
         deadline = Deadline()
         page = _Page(ends=None if self._params.cursor is None else read_cursor(self._params.cursor, _place))
@@ -126,7 +121,7 @@ class Restoring:
         named, conditions = self._params.memory_ids, self._params.conditions()
         limit = self._params.limit if named is None else len(named)
         claimed = await transaction.archived.claim(named, conditions, limit + 1, behind)
-        tombstones = _archived_rows(claimed[:limit])
+        tombstones = {row["memory_id"]: row for row in claimed[:limit] if row["object_key"] is not None}
         failpoint("restore.claimed")
         await self._refuse_wrong_ids(transaction, tombstones)
         copies, failures = await read_copies(archive, {each: _kept(row) for each, row in tombstones.items()})
@@ -190,9 +185,16 @@ class Restoring:
         # Links from messages to ones they make outdated are classified again.
         ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
         held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
-        whole = [tie for tie in ties if {UUID(tie["source_id"]), UUID(tie["target_id"])} <= held]
+        whole, lost = [], []
+        for tie in ties:
+            source_id, target_id = UUID(tie["source_id"]), UUID(tie["target_id"])
+            if {source_id, target_id} <= held:
+                whole.append(tie)
+            else:
+                here, other = (source_id, target_id) if source_id in held else (target_id, source_id)
+                lost.append(LostLink(memory_id=here, other_id=other, relation=tie["relation"]))
         await archived.restore_rows("memory_links", columns, whole)
-        return [lost for tie in ties if (lost := _lost(tie, held)) is not None]
+        return lost
 
     async def _superseded(
         self, transaction: MemoryTransaction, tombstones: Mapping[UUID, Row], copies: Mapping[UUID, Mapping[str, Any]]
@@ -219,11 +221,6 @@ class Restoring:
             after = {"expires_at": copies[memory_id]["expires_at"]} if memory_id in renewed else {}
             source = self._caller.token_id, self._caller.trace_id
             await transaction.history.append(Change(memory_id, "restore", None, *source, before, after))
-
-
-def _archived_rows(claimed: Sequence[Row]) -> dict[UUID, Row]:
-    """Returns the rows that have a copy in the archive, by memory id."""
-    return {row["memory_id"]: row for row in claimed if row["object_key"] is not None}
 
 
 def _where(row: Row) -> Place:
@@ -282,18 +279,10 @@ def _parts_of(rows: Iterable[Mapping[str, Any]], name: str) -> list[JsonObject]:
     return [part for row in rows for part in row.get(name, ())]
 
 
-def _lost(tie: Mapping[str, Any], held: set[UUID]) -> LostLink | None:
-    source_id, target_id = UUID(tie["source_id"]), UUID(tie["target_id"])
-    if {source_id, target_id} <= held:
-        return None
-    here, other = (source_id, target_id) if source_id in held else (target_id, source_id)
-    return LostLink(memory_id=here, other_id=other, relation=tie["relation"])
-
-
 async def archived(
     parts: MemoryParts, caller: Caller, params: ArchivedParams
 ) -> tuple[list[ArchivedMemory], str | None]:
-    """Returns a page, and the cursor of the next, if any. Raises InvalidParams for an invalid cursor."""
+    """Returns a page, and the next cursor, if any. Raises InvalidParams for an invalid cursor."""
     place, after_id = (None, None) if params.cursor is None else read_cursor(params.cursor, _place)
     rows = await parts.storage.archived(
         caller.agent_id, params.conditions(), place=place, after_id=after_id, limit=params.limit + 1
@@ -314,7 +303,7 @@ async def archived(
 
 
 async def _own_id(archive: Archive | None) -> UUID | None:
-    """Returns the id of this server's archive; None if it does not answer."""
+    """Returns None if the archive does not answer."""
     with suppress(DependencyUnavailable):
         return None if archive is None else await stored_id(archive)
     return None

@@ -20,8 +20,6 @@ ROWS_A_STATEMENT = 50
 
 @dataclass(frozen=True)
 class Tombstone:
-    """An archived memory: key, digest and size of its copy, and the columns it is filtered by."""
-
     memory_id: UUID
     version: int
     memory_type: str
@@ -129,7 +127,7 @@ class EraseRows(OwnedRows):
         return {row["memory_id"]: row for row in await self._rows("erasable_tombstones", user_id=user_id)}
 
     async def copies(self, user_id: str | None) -> list[Row]:
-        """Returns the copies in archives: all, or a user's and those without a user."""
+        """With a user: the user's and those without a user."""
         return await self._rows("erasable_copies", user_id=user_id)
 
     async def known(self, memory_ids: Iterable[UUID]) -> set[UUID]:
@@ -139,7 +137,6 @@ class EraseRows(OwnedRows):
         return await self._ids("derived_memories", memory_ids=list(memory_ids), relation=relation, user_id=user_id)
 
     async def lock_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Locks the tombstones of these memories; returns keys, users and archives."""
         return await self._rows("lock_tombstones", memory_ids=list(memory_ids))
 
     async def name_tombstones(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
@@ -147,29 +144,26 @@ class EraseRows(OwnedRows):
             await self._run(statement, memory_ids=list(memory_ids), user_id=user_id)
 
     async def hold(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        """Locks and returns these memories, with every content they ever had as `texts`."""
         return await self._rows("lock_erasable", memory_ids=list(memory_ids))
 
     async def erase(self, table: str, column: str, memory_ids: Sequence[UUID]) -> int:
-        """Deletes these memories' rows of a table; returns the number."""
         shape = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         return await self._count(shaped_query("erase_rows", **shape), memory_ids=list(memory_ids))
 
     async def erase_copies(self, memory_ids: Sequence[UUID], archive_id: UUID | None) -> int:
-        """Deletes the records of these memories' copies in an archive; returns the number."""
         return await self._count(query("erase_copies"), memory_ids=list(memory_ids), archive_id=archive_id)
 
     async def erase_ended_tasks(self, task_ids: Iterable[str]) -> int:
-        """Deletes the ended tasks that have no memory left; returns the number."""
+        """Only tasks that have no memory left."""
         return await self._count(query("erase_ended_tasks"), task_ids=list(task_ids))
 
     async def erase_word_counts(self) -> Row:
-        """Deletes the word counts of an agent without memories; returns rows by table."""
+        """For an agent without memories; returns numbers by table."""
         await self._rows("lock_lexical_totals")
         return (await self._rows("erase_word_counts"))[0]
 
     async def erase_table(self, table: str) -> int:
-        """Deletes all rows of an agent without memories from a table; returns the number."""
+        """For an agent without memories."""
         return await self._count(shaped_query("erase_table", table=sql.Identifier(table)))
 
     async def count(self, table: str) -> int:
