@@ -101,14 +101,12 @@ class Settings(BaseSettings):
     jwt_audience: str | None = Field(None, description="Required `aud` of a token. Unset: not checked.")
 
     # Embeddings
-    embedding_model: Literal["local", "minilm", "openai", "cohere", "hashing", "none"] | str = Field(
-        "local",
-        description="local (multilingual) | minilm (English) | openai | cohere | hashing | "
-        "none (words only) | module:attribute.",
+    embedding_model: Literal["local", "openai", "cohere", "hashing", "none"] | str = Field(
+        "local", description="local (multilingual) | openai | cohere | hashing | none (words only) | module:attribute."
     )
     embedding_model_name: str | None = Field(
         None,
-        description="The provider's model. Default: multilingual-e5-small-adapted, all-MiniLM-L6-v2, "
+        description="The provider's model. Default: multilingual-e5-small-adapted, "
         "text-embedding-3-small, embed-english-v3.0.",
     )
     embedding_dimensions: int = Field(384, ge=1, le=16_000, description="Length of a vector.")

@@ -28,7 +28,7 @@ from agentcore.memory.embeddings import BatchingEmbedder, Embedder
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query_samples import query_samples
-from agentcore.memory.rows.vector_rows import KnownModel, kept_model
+from agentcore.memory.rows.vector_rows import KnownModel, model_in_force
 from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
 from agentcore.telemetry import Metrics
@@ -130,7 +130,7 @@ async def open_runtime(
         redis = assembly.make_redis(redis_url, settings)
         if redis is not None:
             stack.push_async_callback(redis.aclose)
-        current_model = await kept_model(database, settings.embedding_model)
+        current_model = await model_in_force(database)
         effective_settings = settings_in_force(settings, current_model)
 
         async def open_embedder(made: WatchedEmbedder | None, wanted: Settings) -> Embedder | None:

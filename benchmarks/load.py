@@ -195,7 +195,7 @@ def parser_of(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--workers", type=int, default=1, help="processes of the service")
-    parser.add_argument("--embedder", default="local", help="local | minilm | hashing")
+    parser.add_argument("--embedder", default="local", help="local | hashing")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--home", type=Path, help="a home to fill, which is kept")
     return parser

@@ -66,7 +66,7 @@ def main() -> int:
     parser.add_argument("--agents", type=int, default=600)
     parser.add_argument("--each", type=int, default=100)
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--embedder", default="local", help="local | minilm | hashing")
+    parser.add_argument("--embedder", default="local", help="local | hashing")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--home", type=Path, help="keep the filled home here, and use it again")
     options = parser.parse_args()

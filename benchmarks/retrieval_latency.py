@@ -227,7 +227,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--memories", type=int, default=100_000)
     parser.add_argument("--queries", type=int, default=300)
-    parser.add_argument("--embedder", default="local", help="local | minilm | hashing")
+    parser.add_argument("--embedder", default="local", help="local | hashing")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument(
         "--query-seed",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from agentcore.edge import HTTP_STATUS
+from agentcore.admission import HTTP_STATUS
 from agentcore.errors import WIRE_ERRORS, AgentCoreError
 from agentcore.memory.jsonrpc import DISCOVER, TITLE, memory_methods, schema_document, service_document
 

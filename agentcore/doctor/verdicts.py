@@ -8,7 +8,6 @@ from typing import Any
 
 from agentcore.database import has_iterative_scans, pgvector_is_too_old
 from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE
-from agentcore.providers.local_models import LocalModel
 from agentcore.structured_settings import LlmEndpoint
 
 OLDEST_PYTHON, NEWEST_PYTHON = (3, 11), (3, 13)
@@ -113,17 +112,6 @@ def dimensions(stored: Mapping[str, Collection[int]], wanted: int) -> Check:
         f"stored are {found}, but EMBEDDING_DIMENSIONS={wanted}",
         f"Set EMBEDDING_DIMENSIONS={max(lengths)}, and EMBEDDING_MODEL to the model named.",
     )
-
-
-def kept_model(model: LocalModel, wanted: str, used: str, *, installed: bool) -> Check:
-    """The stored vectors are of `model`, EMBEDDING_MODEL=`used`; the settings name another local model."""
-    found = f"stored are vectors of {model.name}, which is used; EMBEDDING_MODEL={wanted} is another model"
-    if not installed:
-        return wrong("embeddings", f"{found}; it is not installed", f"Run `agentcore model install {model.title}`.")
-    advice = (
-        f"Run `agentcore reembed --model {wanted}` to change to it, or set EMBEDDING_MODEL={used} to keep this one."
-    )
-    return right("embeddings", found, advice)
 
 
 def jobs(failed: int, overdue_seconds: float) -> Check:

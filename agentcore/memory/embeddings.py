@@ -25,7 +25,6 @@ Vectors: TypeAlias = NDArray[np.float32]
 # By value of `EMBEDDING_MODEL`; constructed with EmbedderOptions.
 EMBEDDERS: Mapping[str, str] = {
     "local": "agentcore.providers.e5:E5Embedder",
-    "minilm": "agentcore.providers.minilm:MiniLmEmbedder",
     "hashing": "agentcore.providers.hashing:HashingEmbedder",
     "openai": "agentcore.providers.openai_models:OpenAiEmbedder",
     "cohere": "agentcore.providers.cohere_embedder:CohereEmbedder",
@@ -36,7 +35,6 @@ RELATION_CLASSIFIERS: Mapping[str, str] = {"local": "agentcore.providers.e5:Loca
 # Default model of a provider if `EMBEDDING_MODEL_NAME` is not set.
 DEFAULT_MODEL_NAMES: Mapping[str, str] = {
     "local": "multilingual-e5-small-adapted",
-    "minilm": "all-MiniLM-L6-v2",
     "openai": "text-embedding-3-small",
     "cohere": "embed-english-v3.0",
 }

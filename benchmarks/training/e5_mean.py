@@ -14,8 +14,8 @@ import numpy as np
 
 from agentcore.memory.encoding import embedding_text
 from agentcore.providers import e5
+from agentcore.providers.e5_file import HIDDEN
 from agentcore.providers.local_models import E5
-from agentcore.providers.onnx_models import DIMENSIONS
 
 TALKS = Path(__file__).resolve().parent.parent / "data" / "talks.jsonl"
 DECIMALS = 7
@@ -32,7 +32,7 @@ def main() -> None:
     directory = E5.verified_directory()
     with tempfile.TemporaryDirectory() as scratch:
         graph = e5.e5_graph(e5.GRAPH_WRITER, directory, Path(scratch))
-    network = e5.E5Network(directory, graph, np.zeros(DIMENSIONS, np.float32))
+    network = e5.E5Network(directory, graph, np.zeros(HIDDEN, np.float32))
     texts = passages()
     total = sum(network.vectors([network.tokens(text, "document")])[0].astype(float) for text in texts)
     mean = [round(float(each), DECIMALS) for each in np.asarray(total) / len(texts)]

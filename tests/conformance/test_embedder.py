@@ -20,7 +20,6 @@ from tests.fixtures.scripted_http import Received, Reply, scripted_http
 REMOTE: dict[str, Callable[[Received], Reply]] = {"openai": openai_answer, "cohere": cohere_answer}
 SETTINGS = {
     "local": ("multilingual-e5-small-adapted", 384),
-    "minilm": ("all-MiniLM-L6-v2", 384),
     "hashing": ("hashing", 48),
     "openai": ("text-embedding-3-small", 24),
     "cohere": ("embed-v4.0", 256),

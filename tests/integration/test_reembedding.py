@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentcore import model_watch
 from agentcore.assembly import make_embedder
-from agentcore.doctor.examination import examine
-from agentcore.doctor.verdicts import Check
 from agentcore.errors import Conflict
 from agentcore.maintenance import index_keeper, reembedding
 from agentcore.maintenance.index_keeper import IndexKeeper
@@ -335,103 +332,3 @@ async def test_an_estimate_changes_nothing(ada: Agent) -> None:
     assert await towards(ada, 96).seconds_a_memory() > 0
     assert await rows(ada) == before
     assert await model_in_force(ada.runtime.database) is None
-
-
-# --- the default model changed -----------------------------------------------------------------------------
-
-MINILM_NAME, E5_NAME = "local/all-MiniLM-L6-v2", "local/multilingual-e5-small-adapted"
-PARROTS = "I love African Grey parrots."
-
-
-@asynccontextmanager
-async def with_local_model(
-    services: Services, own: OwnDatabase, cache: Path, model: str = "local"
-) -> AsyncIterator[Agent]:
-    changes = {"embedding_model": model, "embedding_dimensions": 384, "agentcore_cache": cache}
-    async with serving(services, own, **changes) as runtime:
-        yield Agent(runtime, "ada")
-
-
-async def parrots_found(agent: Agent) -> list[tuple[str, list[str]]]:
-    result = await agent.memory.retrieve(RetrieveParams(query="Which bird do I like?", k=3))
-    return [(memory.content, result.receipt.degraded) for memory in result.memories]
-
-
-async def test_a_database_of_the_old_default_keeps_it_until_it_is_embedded_again(
-    services: Services,
-    own: OwnDatabase,
-    local_cache: Path,
-    caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(reembedding, "SETTLE_SECONDS", 0.2)
-    async with with_local_model(services, own, local_cache, "minilm") as agent:
-        await agent.store(PARROTS)
-        assert {row["embedding_model"] for row in await rows(agent)} == {MINILM_NAME}
-        assert await model_in_force(agent.runtime.database) is None
-    doubted = await embeddings_check(services, own)
-    assert doubted.ok is True and "agentcore reembed --model local" in doubted.fix
-    assert "all-MiniLM-L6-v2, which is used" in doubted.found
-    for _ in range(2):  # the first start records the model, the second finds it
-        caplog.clear()
-        async with with_local_model(services, own, local_cache) as agent:
-            assert agent.runtime.parts.vector_model == MINILM_NAME
-            assert await parrots_found(agent) == [(PARROTS, [])]
-        assert "EMBEDDING_MODEL selects" in caplog.text
-        assert "agentcore reembed --model local --dimensions 384" in caplog.text
-        assert "EMBEDDING_MODEL=minilm" in caplog.text
-    assert (await embeddings_check(services, own)).fix == doubted.fix
-    async with with_local_model(services, own, local_cache) as agent:
-        settings = agent.runtime.settings
-        embedder = make_embedder(settings)
-        assert embedder is not None
-        await embedder.open()
-        target = KnownModel(E5_NAME, "local", None, 384, "filling")
-        await Reembedding(agent.runtime.database, embedder, target, IndexPolicy()).run()
-        await embedder.close()
-        assert {row["embedding_model"] for row in await rows(agent)} == {E5_NAME}
-    caplog.clear()
-    async with with_local_model(services, own, local_cache) as agent:
-        assert agent.runtime.parts.vector_model == E5_NAME
-        assert await parrots_found(agent) == [(PARROTS, [])]
-    assert "EMBEDDING_MODEL selects" not in caplog.text
-    assert (await embeddings_check(services, own)).fix == ""
-
-
-async def test_a_model_put_in_force_when_local_was_another_one_is_still_found(
-    services: Services, own: OwnDatabase, local_cache: Path
-) -> None:
-    async with with_local_model(services, own, local_cache, "minilm") as agent:
-        await agent.store(PARROTS)
-        async with agent.runtime.database.owner_transaction() as connection:
-            await connection.execute(
-                "INSERT INTO embedding_models (model, provider, dimensions, stage) "
-                "VALUES ('local/all-MiniLM-L6-v2', 'local', 384, 'settled')"
-            )
-    async with with_local_model(services, own, local_cache) as agent:
-        assert agent.runtime.parts.vector_model == MINILM_NAME
-        assert await parrots_found(agent) == [(PARROTS, [])]
-
-
-async def test_a_new_database_has_the_default_model(services: Services, own: OwnDatabase, local_cache: Path) -> None:
-    async with with_local_model(services, own, local_cache) as agent:
-        await agent.store(PARROTS)
-        assert {row["embedding_model"] for row in await rows(agent)} == {E5_NAME}
-        assert await model_in_force(agent.runtime.database) is None
-
-
-async def test_a_database_of_several_models_is_left_to_the_settings(
-    services: Services, own: OwnDatabase, local_cache: Path
-) -> None:
-    for model in ("hashing", "minilm"):
-        async with with_local_model(services, own, local_cache, model) as agent:
-            await agent.store(f"Stored with {model}.")
-    async with with_local_model(services, own, local_cache) as agent:
-        assert agent.runtime.parts.vector_model == E5_NAME
-        assert await model_in_force(agent.runtime.database) is None
-
-
-async def embeddings_check(services: Services, own: OwnDatabase) -> Check:
-    settings = settings_for(services, database_url=own.url, embedding_model="local", embedding_dimensions=384)
-    [check] = [each for each in await examine(settings) if each.name == "embeddings"]
-    return check

@@ -193,7 +193,7 @@ def test_the_local_model_has_detectors_of_its_own() -> None:
         assert detector is not None
         assert detector.weights.shape == (384,)
         assert np.isfinite(detector.weights).all()
-    assert fitted_to("local/all-MiniLM-L6-v2") is None
+    assert fitted_to("openai/text-embedding-3-small") is None
 
 
 class Separable:

@@ -19,7 +19,6 @@ from uuid import UUID
 
 import pytest
 from pydantic import ValidationError
-from tokenizers import Tokenizer
 
 from agentcore.agents.recordable import discreet
 from agentcore.agents.tool_contract import SaveMemory, failure_sentence
@@ -48,9 +47,7 @@ from agentcore.memory.tokens import TokenCounter
 from agentcore.providers.e5 import WEIGHTS, UnigramTokenizer
 from agentcore.providers.e5_file import E5File
 from agentcore.providers.hashing import _embed
-from agentcore.providers.local_models import E5, MINILM
-from agentcore.providers.minilm import token_ids
-from agentcore.providers.onnx_models import MAX_TOKENS
+from agentcore.providers.local_models import E5
 from agentcore.rpc import Call, Limits, read_frame
 
 NOW = datetime(2026, 5, 4, tzinfo=UTC)
@@ -142,20 +139,12 @@ def counter() -> TokenCounter:
 
 
 @cache
-def minilm_tokenizer() -> Tokenizer:
-    loaded = Tokenizer.from_file(str(MINILM.verified_directory() / "tokenizer.json"))
-    loaded.enable_truncation(MAX_TOKENS)
-    return loaded
-
-
-@cache
 def e5_tokenizer() -> UnigramTokenizer:
     return UnigramTokenizer(E5File(E5.verified_directory() / WEIGHTS).vocabulary)
 
 
 TOKENIZERS: dict[str, Callable[[str], object]] = {
-    "tokenizer of multilingual-e5-small": lambda text: e5_tokenizer().encode(text),
-    "tokenizer of all-MiniLM-L6-v2": lambda text: token_ids(minilm_tokenizer(), text),
+    "tokenizer of multilingual-e5-small": lambda text: e5_tokenizer().encode(text)
 }
 
 

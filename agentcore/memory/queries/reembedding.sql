@@ -9,12 +9,6 @@ INSERT INTO embedding_models (model, provider, model_name, dimensions, stage)
 VALUES (%(model)s, %(provider)s, %(model_name)s, %(dimensions)s, 'filling')
     ON CONFLICT (model) DO NOTHING;
 
--- name: keep_stored_model
--- Keeps the model of the stored vectors current, independent of the settings.
-INSERT INTO embedding_models (model, provider, dimensions, stage)
-VALUES (%(model)s, %(provider)s, %(dimensions)s, 'settled')
-    ON CONFLICT DO NOTHING;
-
 -- name: forget_other_fillings
 -- Removes another next model that was abandoned.
 DELETE FROM embedding_models WHERE stage = 'filling' AND model <> %(model)s;

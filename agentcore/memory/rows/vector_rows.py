@@ -6,17 +6,13 @@ Until the first re-embedding there are no rows of models, and the settings apply
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from psycopg import sql
 
 from agentcore.database import Database, Statement, has_iterative_scans, query, shaped_query
 from agentcore.memory.rows.vector_index import ServingIndex, described, serving
-
-# Local models by the name stored with their vectors; the value of EMBEDDING_MODEL.
-SHIPPED_MODELS: Mapping[str, str] = {"local/multilingual-e5-small-adapted": "local", "local/all-MiniLM-L6-v2": "minilm"}
 
 Stage = Literal["filling", "moving", "settled"]
 
@@ -56,34 +52,12 @@ async def known_models(database: Database) -> list[KnownModel]:
     """Returns the models recorded in the database. Raises DependencyUnavailable."""
     async with database.owner_transaction() as connection:
         rows = await (await connection.execute(query("embedding_models"))).fetchall()
-    known = [KnownModel(**row) for row in rows]
-    # `local` was once another model.
-    return [replace(each, provider=SHIPPED_MODELS.get(each.model, each.provider)) for each in known]
+    return [KnownModel(**row) for row in rows]
 
 
 async def model_in_force(database: Database) -> KnownModel | None:
     """Returns the model that is searched, None if the settings decide."""
     return next((each for each in await known_models(database) if each.stage != "filling"), None)
-
-
-async def kept_model(database: Database, wanted: str) -> KnownModel | None:
-    """Returns the model in force; that of the stored vectors if it is another local one than `wanted`.
-
-    Their vectors have the same length: a search with the other would find nothing, without an error.
-    """
-    in_force = await model_in_force(database)
-    if in_force is not None or wanted not in SHIPPED_MODELS.values():
-        return in_force
-    async with database.owner_transaction() as connection:
-        stored = await (await connection.execute(query("stored_embedding_models"))).fetchall()
-        models = {row["embedding_model"]: row["dimensions"] for row in stored}
-        [model, *others] = models or [""]
-        if others or SHIPPED_MODELS.get(model, wanted) == wanted:
-            return None
-        await connection.execute(
-            query("keep_stored_model"), {"model": model, "provider": SHIPPED_MODELS[model], "dimensions": models[model]}
-        )
-    return await model_in_force(database)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The difficulty of ac2.jsonl.gz: BM25 alone and all-MiniLM-L6-v2 alone, by category, as a Markdown table.
+"""The difficulty of ac2.jsonl.gz: BM25 alone and the local model alone, by category, as a Markdown table.
 
 Usage: baselines.py. It is independent of the product's ranking. `--show ID` prints a query, its relevant
 memories, and the top ten of both rankings.
@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 
 from agentcore.memory.embeddings import EmbedderOptions
 from agentcore.memory.lexical import terms
-from agentcore.providers.local_models import MINILM
-from agentcore.providers.minilm import MiniLmEmbedder
-from agentcore.providers.onnx_models import DIMENSIONS
+from agentcore.providers.e5 import E5Embedder
+from agentcore.providers.e5_file import HIDDEN
+from agentcore.providers.local_models import E5
 
 SET = Path(__file__).resolve().parent.parent / "ac2.jsonl.gz"
 K1, B = 1.2, 0.75
@@ -56,7 +56,7 @@ def bm25(texts: Sequence[str], queries: Sequence[str]) -> Scores:
     return scores
 
 
-async def cosine(embedder: MiniLmEmbedder, texts: Sequence[str], queries: Sequence[str]) -> Scores:
+async def cosine(embedder: E5Embedder, texts: Sequence[str], queries: Sequence[str]) -> Scores:
     """Returns a row per query."""
     documents = np.asarray(await embedder.embed(texts, "document"), dtype=float)
     asked = np.asarray(await embedder.embed(queries, "query"), dtype=float)
@@ -67,7 +67,7 @@ async def rankings(directory: Path) -> list[tuple[Table, Table, Mapping[str, lis
     """Returns each query with its conversation and the ids of each ranking. The directory is scratch
     space."""
     ranked: list[tuple[Table, Table, Mapping[str, list[str]]]] = []
-    embedder = MiniLmEmbedder(EmbedderOptions(model_name=MINILM.name, dimensions=DIMENSIONS, cache_directory=directory))
+    embedder = E5Embedder(EmbedderOptions(model_name=E5.name, dimensions=HIDDEN, cache_directory=directory))
     await embedder.open()
     for conversation in conversations():
         ids = [memory["id"] for memory in conversation["memories"]]
