@@ -189,8 +189,8 @@ PING_TIMEOUT_SECONDS = 2.0
 PROBE_AFTER_SECONDS = 1.0
 # Added to the statement timeout.
 ANSWER_GRACE_SECONDS = 1.0
-# The oldest version with halfvec, and the oldest with iterative index scans.
-OLDEST_PGVECTOR, ITERATIVE_PGVECTOR = (0, 7), (0, 8)
+# The oldest version with iterative index scans.
+OLDEST_PGVECTOR = (0, 8)
 # Detects a connection that a middlebox dropped silently, within a minute, and keeps idle ones open.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 30,
@@ -493,13 +493,5 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
 
 
 def pgvector_is_too_old(version: str | None) -> bool:
-    """Returns whether this version of pgvector lacks halfvec (None: not installed)."""
-    return _numbers(version) < OLDEST_PGVECTOR
-
-
-def has_iterative_scans(version: str | None) -> bool:
-    return _numbers(version) >= ITERATIVE_PGVECTOR
-
-
-def _numbers(version: str | None) -> tuple[int, ...]:
-    return tuple(int(part) for part in (version or "0").split(".") if part.isdigit())
+    """Returns whether this version of pgvector lacks iterative index scans (None: not installed)."""
+    return tuple(int(part) for part in (version or "0").split(".") if part.isdigit()) < OLDEST_PGVECTOR

@@ -31,7 +31,7 @@ async def check_server(database: Database) -> None:
     version = (await database.ping())["pgvector"]
     if pgvector_is_too_old(version):
         raise StartupError(
-            f"pgvector 0.7 or newer is needed, this database has {version}: install it on the server, "
+            f"pgvector 0.8 or newer is needed, this database has {version}: install it on the server, "
             "then run in this database: ALTER EXTENSION vector UPDATE;"
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentcore.database import has_iterative_scans, pgvector_is_too_old
+from agentcore.database import pgvector_is_too_old
 from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE
 from agentcore.structured_settings import LlmEndpoint
 
@@ -66,9 +66,7 @@ def pgvector(installed: str | None, available: str | None) -> Check:
         return wrong("pgvector", "not installed", fix)
     fix = "Install pgvector 0.8 on the server, then run: ALTER EXTENSION vector UPDATE;"
     if pgvector_is_too_old(installed):
-        return wrong("pgvector", f"{installed}, 0.7 is needed", fix)
-    if not has_iterative_scans(installed):
-        return right("pgvector", f"{installed}; with 0.8 filtered searches of large agents are faster", fix)
+        return wrong("pgvector", f"{installed}, 0.8 is needed", fix)
     return right("pgvector", installed)
 
 

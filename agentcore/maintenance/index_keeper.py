@@ -24,7 +24,7 @@ from pgvector import HalfVector
 from psycopg import IsolationLevel, sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import SERVICE_ROLE, Connection, Database, has_iterative_scans, query, shaped_query
+from agentcore.database import SERVICE_ROLE, Connection, Database, query, shaped_query
 from agentcore.errors import DependencyUnavailable
 from agentcore.failpoints import failpoint
 from agentcore.memory.rows.vector_index import (
@@ -73,7 +73,6 @@ class Subject:
     index: VectorIndex
     dimensions: int
     exact_search_limit: int
-    iterative: bool
 
 
 @dataclass(frozen=True)
@@ -172,7 +171,7 @@ async def _share(connection: Connection, subject: Subject, asked: _Asked, reach:
         return 1.0
     index = subject.index
     most = max_width(index.kind, index.shape)
-    serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.iterative, subject.rows)
+    serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.rows)
     await connection.execute(*index_settings(serving, filtered=False))
     arm = _arm(subject, "indexed", dimensions=sql.Literal(subject.dimensions))
     found = await _searched(connection, arm, asked.agent_id, asked.vector, subject)
@@ -445,15 +444,7 @@ class IndexKeeper:
         return index
 
     async def _measure(self, connection: Connection, state: PartitionState, index: VectorIndex) -> None:
-        row = await (await connection.execute(query("pgvector_version"))).fetchone() or {}
-        subject = Subject(
-            state.partition,
-            state.rows,
-            index,
-            self._dimensions,
-            self._exact_search_limit,
-            has_iterative_scans(row.get("pgvector")),
-        )
+        subject = Subject(state.partition, state.rows, index, self._dimensions, self._exact_search_limit)
         found = await measure(connection, subject, self._policy.recall, lambda step: self._tell(state.partition, step))
         await remember(
             connection,

@@ -189,7 +189,8 @@ class PgVectorStore:
         modes = _modes(request, index, passage_index)
         served = together(index, passage_index)
         rows = await self._candidate_rows(agent_id, modes, request, values, served)
-        if served is not None and served.may_come_short and _near(rows) < values["limit"]:
+        # A graph's scan ends after hnsw.max_scan_tuples rows.
+        if served is not None and served.hnsw and _near(rows) < values["limit"]:
             modes = _modes(request, None, None)
             rows = await self._candidate_rows(agent_id, modes, request, values, None)
 

@@ -68,12 +68,5 @@ def test_what_is_wrong_comes_with_its_mend(check: Check, fix: str) -> None:
     assert fix in check.fix
 
 
-def test_a_pgvector_without_iterative_scans_is_well_but_told_of_a_better_one() -> None:
-    check = verdicts.pgvector("0.7.4", "0.8.5")
-    assert check.ok is True
-    assert "0.8" in check.found
-    assert "ALTER EXTENSION vector UPDATE" in check.fix
-
-
 def test_a_redis_that_keeps_nothing_is_told() -> None:
     assert "lost when it restarts" in verdicts.redis("7.2.0", append_only=False).found

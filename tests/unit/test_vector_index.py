@@ -8,7 +8,6 @@ import pytest
 
 from agentcore.memory.rows.vector_index import (
     HNSW_FIRST_REACH,
-    HNSW_MOST_REACH,
     MAX_LISTS,
     MIN_LISTS,
     IndexKind,
@@ -27,8 +26,8 @@ LISTS = VectorIndex("ann_a", "ivfflat", "m", 200, 10_000, 1_000.0, 24)
 GRAPH = VectorIndex("ann_b", "hnsw", "m", 16, 10_000, 1_000.0, 90)
 
 
-def served(*indexes: VectorIndex, iterative: bool = True) -> ServingIndex:
-    found = serving(indexes, iterative=iterative)
+def served(*indexes: VectorIndex) -> ServingIndex:
+    found = serving(indexes)
     assert found is not None
     return found
 
@@ -69,13 +68,13 @@ def test_so_many_rows_are_read_in_any_case(shape: int, rows: int, lists: int) ->
 
 
 def test_nothing_serves_where_no_index_is() -> None:
-    assert serving([], iterative=True) is None
+    assert serving([]) is None
 
 
 def test_of_two_indexes_of_one_kind_the_larger_reach_holds() -> None:
     found = served(LISTS, replace(LISTS, name="ann_c", shape=400, reach=48))
     assert (found.probes, found.most_probes, found.ef_search) == (48, 400, HNSW_FIRST_REACH)
-    assert not found.may_come_short
+    assert not found.hnsw
 
 
 def test_while_one_kind_replaces_the_other_both_have_a_reach() -> None:
@@ -105,20 +104,3 @@ def test_a_graph_is_faster_than_exact_search_for_an_agent_with_enough_of_its_row
 ) -> None:
     assert served(replace(GRAPH, built_rows=rows, measured_rows=None)).is_faster_for(count) == faster
     assert served(replace(LISTS, built_rows=rows)).is_faster_for(count)
-
-
-def test_without_iterative_scans_a_graph_serves_agents_with_most_of_its_rows() -> None:
-    found = served(replace(GRAPH, built_rows=10_000, measured_rows=None), iterative=False)
-    assert found.ef_search == 90
-    assert (found.is_faster_for(6_600), found.is_faster_for(6_700)) == (False, True)
-
-
-def test_ef_search_stays_within_the_limit_of_pgvector() -> None:
-    assert served(replace(GRAPH, reach=1_251)).ef_search_for(filtered=False) == HNSW_MOST_REACH
-
-
-def test_without_iterative_scans_a_filter_follows_a_graph_further_and_may_come_short() -> None:
-    old, new = served(GRAPH, iterative=False), served(GRAPH)
-    assert (old.ef_search_for(filtered=True), new.ef_search_for(filtered=True)) == (270, 90)
-    assert served(replace(GRAPH, reach=900), iterative=False).ef_search_for(filtered=True) == HNSW_MOST_REACH
-    assert all(each.may_come_short for each in (old, new, served(LISTS, iterative=False)))

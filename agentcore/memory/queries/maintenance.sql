@@ -80,10 +80,6 @@ SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_liv
  GROUP BY c.relname, c.reltuples, s.n_live_tup
  ORDER BY c.relname;
 
--- name: pgvector_version
--- Returns the installed version of pgvector.
-SELECT extversion AS pgvector FROM pg_extension WHERE extname = 'vector';
-
 -- name: take_index_lock
 -- Tries to take the lock for vector indexes: an invalid index may be under construction by another process.
 SELECT pg_try_advisory_lock(%(key)s) AS taken;

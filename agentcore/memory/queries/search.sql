@@ -30,8 +30,7 @@ SELECT term_key, memory_count FROM bound_frequencies(%(agent_id)s, %(term_keys)s
 -- name: indexes_of_agent
 -- Returns the vector indexes of the partition with the agent's rows, and the index keeper's comments, if the agent has
 -- more rows than `few`.
-SELECT p.relname AS partition, i.relname AS name, obj_description(i.oid, 'pg_class') AS comment,
-       (SELECT extversion FROM pg_extension WHERE extname = 'vector') AS pgvector
+SELECT p.relname AS partition, i.relname AS name, obj_description(i.oid, 'pg_class') AS comment
   FROM (SELECT m.tableoid FROM {table} m WHERE m.agent_id = %(agent_id)s OFFSET %(few)s LIMIT 1) AS held
   JOIN pg_class p ON p.oid = held.tableoid
   JOIN pg_index x ON x.indrelid = held.tableoid AND x.indisvalid
@@ -62,11 +61,6 @@ SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_searc
        set_config('ivfflat.iterative_scan', 'relaxed_order', true), set_config('ivfflat.max_probes', '32768', true),
        set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_sort', %(sort)s, true),
        set_config('plan_cache_mode', %(plans)s, true);
-
--- name: search_settings_without_iterative_scans
--- The same for pgvector before 0.8, which rejects unknown settings.
-SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
-       set_config('enable_sort', %(sort)s, true), set_config('plan_cache_mode', %(plans)s, true);
 
 -- name: vector_retriever_exact
 -- Returns the agent's nearest memories by exact comparison.

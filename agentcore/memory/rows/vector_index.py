@@ -110,39 +110,22 @@ def fastest_exact(rows: int) -> int:
 class ServingIndex:
     """How an agent's searches use the indexes of its partition.
 
-    Both widths are set: while one kind replaces the other, the planner may use either. `iterative`: pgvector 0.8 reads
-    on until enough rows pass the filters.
+    Both widths are set: while one kind replaces the other, the planner may use either.
     """
 
     probes: int
     most_probes: int
     ef_search: int
     hnsw: bool
-    iterative: bool
     rows: int
     partition: str = ""
 
     def is_faster_for(self, count: int) -> bool:
-        """Returns whether the index is faster than an exact search of `count` memories.
-
-        Without iterative scans a graph must also find CANDIDATES of the agent among `ef_search` rows.
-        """
-        if not self.hnsw:
-            return True
-        enough = self.iterative or count * self.ef_search >= CANDIDATES * self.rows
-        return enough and count > fastest_exact(self.rows)
+        """Returns whether the index is faster than an exact search of `count` memories."""
+        return not self.hnsw or count > fastest_exact(self.rows)
 
     def probes_for(self, *, filtered: bool) -> int:
         return min(self.most_probes, self.probes * FILTERED_REACH) if filtered else self.probes
-
-    def ef_search_for(self, *, filtered: bool) -> int:
-        """Returns ef_search of a search; an iterative scan continues from there."""
-        factor = FILTERED_REACH if filtered and not self.iterative else 1
-        return min(HNSW_MOST_REACH, self.ef_search * factor)
-
-    @property
-    def may_come_short(self) -> bool:
-        return self.hnsw or not self.iterative
 
 
 def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingIndex | None:
@@ -153,12 +136,11 @@ def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingInd
         most_probes=max(one.most_probes, other.most_probes),
         ef_search=max(one.ef_search, other.ef_search),
         hnsw=one.hnsw or other.hnsw,
-        iterative=one.iterative and other.iterative,
         rows=max(one.rows, other.rows),
     )
 
 
-def serving(indexes: Sequence[VectorIndex], partition: str = "", *, iterative: bool) -> ServingIndex | None:
+def serving(indexes: Sequence[VectorIndex], partition: str = "") -> ServingIndex | None:
     """Returns how the indexes of one partition and model are searched, by the widest of a kind."""
     if not indexes:
         return None
@@ -171,7 +153,6 @@ def serving(indexes: Sequence[VectorIndex], partition: str = "", *, iterative: b
         most_probes=max((index.shape for index in lists), default=coming),
         ef_search=max((index.reach for index in graphs), default=HNSW_FIRST_REACH),
         hnsw=bool(graphs),
-        iterative=iterative,
         rows=rows,
         partition=partition,
     )

@@ -11,7 +11,7 @@ from typing import Literal
 
 from psycopg import sql
 
-from agentcore.database import Database, Statement, has_iterative_scans, query, shaped_query
+from agentcore.database import Database, Statement, query, shaped_query
 from agentcore.memory.rows.vector_index import ServingIndex, described, serving
 
 Stage = Literal["filling", "moving", "settled"]
@@ -120,11 +120,9 @@ class ServingIndexes:
             [(shaped_query("indexes_of_agent", table=sql.Identifier(table)), {"agent_id": agent_id, "few": few})],
         )
         indexes = [described(row["name"], row["comment"]) for row in rows]
-        iterative = bool(rows) and has_iterative_scans(rows[0]["pgvector"])
         found = serving(
             [index for index in indexes if index is not None and index.model == model],
             rows[0]["partition"] if rows else "",
-            iterative=iterative,
         )
         if len(self._known) >= MAX_AGENTS:
             self._known.clear()
@@ -137,10 +135,9 @@ def index_settings(index: ServingIndex, *, filtered: bool, prepared: bool = Fals
 
     `prepared`: the plan is made once per connection, for any parameters.
     """
-    iterative = "search_settings" if index.iterative else "search_settings_without_iterative_scans"
-    return query(iterative), {
+    return query("search_settings"), {
         "probes": str(index.probes_for(filtered=filtered)),
-        "ef_search": str(index.ef_search_for(filtered=filtered)),
+        "ef_search": str(index.ef_search),
         "sort": "on" if filtered else "off",
         "plans": "force_generic_plan" if prepared else "auto",
     }
