@@ -191,6 +191,7 @@ PROBE_AFTER_SECONDS = 1.0
 ANSWER_GRACE_SECONDS = 1.0
 # The oldest version with iterative index scans.
 OLDEST_PGVECTOR = (0, 8)
+PLANNING = {"plan_cache_mode": "force_custom_plan", "jit": "off", "TimeZone": "UTC"}
 # Detects a connection that a middlebox dropped silently, within a minute, and keeps idle ones open.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 30,
@@ -346,10 +347,9 @@ class Database:
         bound.users = users
         return bound
 
-    def _whose(self, agent_id: str) -> dict[str, str]:
-        if self.users is None:
-            return {"role": SERVICE_ROLE, "agent_id": agent_id, "users": ""}
-        return {"role": BOUND_ROLE, "agent_id": agent_id, "users": json.dumps([*self.users])}
+    def _begin(self, agent_id: str, settings: Mapping[str, str] | None = None) -> Statement:
+        users = "" if self.users is None else json.dumps([*self.users])
+        return settings_of(agent_id, SERVICE_ROLE if self.users is None else BOUND_ROLE, users, settings or {})
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """Returns each pool's counters, by psycopg_pool's names (times in ms)."""
@@ -361,10 +361,10 @@ class Database:
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
         """Opens a transaction that sees only this agent's rows, in pipeline mode."""
-        whose = self._whose(agent_id)
+        begin = self._begin(agent_id)
         with translated_errors():
             async with self._connection(self.write) as connection, connection.pipeline(), connection.transaction():
-                await connection.execute(query("begin_as_agent"), whose)
+                await connection.execute(*begin)
                 yield connection
 
     async def fetch(self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False) -> list[list[Row]]:
@@ -372,39 +372,36 @@ class Database:
 
         `primary`: for rows on which a write or a copy is based, as a replica may lag.
         """
-        return await self._fetch(agent_id, statements, dict_row, Format.TEXT, primary=primary)
+        return await self._fetch([self._begin(agent_id), *statements], dict_row, Format.TEXT, primary=primary)
 
     async def fetch_as(
-        self, agent_id: str, statements: Sequence[Statement], make: Callable[[Sequence[Any]], RowT]
+        self, agent_id: str, statement: Statement, make: Callable[[Sequence[Any]], RowT], settings: Mapping[str, str]
     ) -> list[RowT]:
-        """Returns the last statement's rows, each converted by `make`. The binary format returns a `real` as its
-        nearest double.
+        """Returns a statement's rows, each converted by `make`; `settings` apply to its transaction.
+
+        The binary format returns a `real` as its nearest double.
         """
-        return [make(row) for row in (await self._fetch(agent_id, statements, tuple_row, Format.BINARY))[-1]]
+        statements = [self._begin(agent_id, settings), statement]
+        [rows] = await self._fetch(statements, tuple_row, Format.BINARY)
+        return [make(row) for row in rows]
 
     async def _fetch(
-        self,
-        agent_id: str,
-        statements: Sequence[Statement],
-        row_factory: Any,
-        row_format: Format,
-        *,
-        primary: bool = False,
+        self, statements: Sequence[Statement], row_factory: Any, row_format: Format, *, primary: bool = False
     ) -> list[list[Any]]:
         if self.reads_elsewhere and not primary:
             with suppress(Unreachable):
-                return await self._fetch_from(self.read, agent_id, statements, row_factory, row_format)
-        return await self._fetch_from(self.write, agent_id, statements, row_factory, row_format)
+                return await self._fetch_from(self.read, statements, row_factory, row_format)
+        return await self._fetch_from(self.write, statements, row_factory, row_format)
 
     async def _fetch_from(
-        self, pool: Pool, agent_id: str, statements: Sequence[Statement], row_factory: Any, row_format: Format
+        self, pool: Pool, statements: Sequence[Statement], row_factory: Any, row_format: Format
     ) -> list[list[Any]]:
-        begin: Statement = query("begin_as_agent"), self._whose(agent_id)
+        """Returns the rows of each statement but the first, which begins the transaction."""
         cursors: list[AsyncRawCursor[Any]] = []
         with translated_errors():
             # A pipeline is one transaction up to its sync (PostgreSQL documentation, 54.2.4).
             async with self._connection(pool) as connection, connection.pipeline():
-                for statement, values in (begin, *statements):
+                for statement, values in statements:
                     text, names = with_numbered_parameters(statement.as_string())
                     cursor = AsyncRawCursor(connection, row_factory=row_factory)
                     cursor.format = row_format
@@ -490,6 +487,17 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
         return Unreachable(UNAVAILABLE) if away else None
     fitting = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
     return next(fitting, None)
+
+
+def settings_of(agent_id: str, role: str, users: str = "", more: Mapping[str, str] | None = None) -> Statement:
+    """Returns the first statement of an agent's transaction; `users`: JSON list of a bound token's users, or empty."""
+    return set_for_transaction(
+        {"role": role, "agentcore.agent_id": agent_id, "agentcore.users": users, **PLANNING, **(more or {})}
+    )
+
+
+def set_for_transaction(settings: Mapping[str, str]) -> Statement:
+    return query("set_for_transaction"), {"names": [*settings], "settings": [*settings.values()]}
 
 
 def pgvector_is_too_old(version: str | None) -> bool:

@@ -24,7 +24,7 @@ from pgvector import HalfVector
 from psycopg import IsolationLevel, sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import SERVICE_ROLE, Connection, Database, query, shaped_query
+from agentcore.database import SERVICE_ROLE, Connection, Database, query, set_for_transaction, settings_of, shaped_query
 from agentcore.errors import DependencyUnavailable
 from agentcore.failpoints import failpoint
 from agentcore.memory.rows.vector_index import (
@@ -172,7 +172,7 @@ async def _share(connection: Connection, subject: Subject, asked: _Asked, reach:
     index = subject.index
     most = max_width(index.kind, index.shape)
     serving = ServingIndex(reach, most, reach, index.kind == "hnsw", subject.rows)
-    await connection.execute(*index_settings(serving, filtered=False))
+    await connection.execute(*set_for_transaction(index_settings(serving, filtered=False)))
     arm = _arm(subject, "indexed", dimensions=sql.Literal(subject.dimensions))
     found = await _searched(connection, arm, asked.agent_id, asked.vector, subject)
     return len(asked.nearest & found) / len(asked.nearest)
@@ -195,8 +195,7 @@ async def _searched(
         "limit": NEAREST,
     }
     began = time.monotonic()
-    whose = {"role": SERVICE_ROLE, "agent_id": agent_id, "users": ""}
-    await connection.execute(query("begin_as_agent"), whose)
+    await connection.execute(*settings_of(agent_id, SERVICE_ROLE))
     rows = await (await connection.execute(arm, values)).fetchall()
     await asyncio.sleep(min(LONGEST_REST_SECONDS, time.monotonic() - began))
     return frozenset(row["memory_id"] for row in rows)

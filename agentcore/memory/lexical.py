@@ -126,6 +126,8 @@ class Bm25:
     def __call__(self, document_keys: Sequence[int]) -> float:
         weights = self._weights
         found = [key for key in document_keys if key in weights]
+        if not found:
+            return 0.0
         saturation = self._saturation_of_none + self._saturation_a_term * len(document_keys)
         score = 0.0
         for key in dict.fromkeys(found):

@@ -114,9 +114,7 @@ def rank(
     """Links are ordered newest first, then by id."""
     dropped: Counter[str] = Counter()
     others = _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
-    similar = _kept(others, lambda each: _is_similar_enough(each, question), "below_min_score", dropped)
-    summarized = _summarized(similar, links)
-    similar = _kept(similar, lambda each: each.memory_id not in summarized, "summary_of_what_is_found", dropped)
+    similar = _without_summarized(_similar(others, question, dropped), links, dropped)
     told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = told.kept
     named = _named_speakers(unique, question.words)
@@ -190,22 +188,30 @@ def _kept(
 
 
 def _is_the_query(candidate: Candidate, question: Question) -> bool:
-    if candidate.memory_id in question.own:
+    if question.own and candidate.memory_id in question.own:
         return True
-    said = candidate.speaker is not None and not is_assistant(candidate.speaker)
-    just_now = abs((question.now - candidate.timestamp).total_seconds()) <= JUST_NOW_SECONDS
-    return said and just_now and candidate.text[0] == question.own_text
+    if candidate.text[0] != question.own_text or candidate.speaker is None or is_assistant(candidate.speaker):
+        return False
+    return abs((question.now - candidate.timestamp).total_seconds()) <= JUST_NOW_SECONDS
 
 
-def _is_similar_enough(candidate: Candidate, question: Question) -> bool:
+def _similar(candidates: Sequence[Candidate], question: Question, dropped: Counter[str]) -> Sequence[Candidate]:
     least = question.min_score
-    return least is None or not question.with_vectors or (candidate.similarity or 0.0) >= least
+    if least is None or not question.with_vectors:
+        return candidates
+    return _kept(candidates, lambda each: (each.similarity or 0.0) >= least, "below_min_score", dropped)
 
 
-def _summarized(candidates: Sequence[Candidate], links: Sequence[CandidateLink]) -> set[UUID]:
+def _without_summarized(
+    candidates: Sequence[Candidate], links: Sequence[CandidateLink], dropped: Counter[str]
+) -> Sequence[Candidate]:
+    """Drops summaries of which a source is a candidate."""
+    summaries = {each.memory_id for each in candidates if each.is_summary}
+    if not summaries:
+        return candidates
     there = {each.memory_id for each in candidates}
-    sources = {link.source_id for link in links if link.target_id in there}
-    return {each.memory_id for each in candidates if each.is_summary and each.memory_id in sources}
+    repeated = {link.source_id for link in links if link.source_id in summaries and link.target_id in there}
+    return _kept(candidates, lambda each: each.memory_id not in repeated, "summary_of_what_is_found", dropped)
 
 
 def follow_up_similarities(
@@ -415,6 +421,8 @@ def freshness(
     gains FRESHNESS_GAIN times the older one's relative score. Per memory the maximum counts.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
+    if not changes:
+        return gains
     standings = _relative_scores(scores)
     for new, old, root in _pairs(changes, places):
         if new in looked_at and old in looked_at:
@@ -430,6 +438,8 @@ def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[Candida
     By LIFT times the score distance, the root of the link's probability and the older one's relative score.
     """
     higher, looked_at = scores.copy(), {*best}
+    if not changes:
+        return higher
     standings = _relative_scores(scores)
     for new, old, root in _pairs(changes, places):
         if old in looked_at:
@@ -456,12 +466,15 @@ def _relative_scores(scores: Values) -> Values:
 def _outdated(
     candidates: Sequence[Candidate], order: Sequence[int], changes: Sequence[CandidateLink]
 ) -> dict[UUID, UUID]:
+    likely = [each for each in changes if each.weight >= MIN_OUTDATED_PROBABILITY]
+    if not likely:
+        return {}
     ranks = {candidates[place].memory_id: rank for rank, place in enumerate(order)}
-    likely = [each for each in changes if each.weight >= MIN_OUTDATED_PROBABILITY and each.target_id in ranks]
+    last = len(ranks)
     return {
         link.target_id: link.source_id
         for link in sorted(likely, key=lambda each: each.weight)
-        if ranks.get(link.source_id, len(ranks)) < ranks[link.target_id]
+        if ranks.get(link.source_id, last) < ranks.get(link.target_id, -1)
     }
 
 

@@ -16,7 +16,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Database, Statement, Users, query, shaped_query
+from agentcore.database import Database, Users, query, set_for_transaction, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
@@ -171,16 +171,17 @@ class PgVectorStore:
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
         """Returns the agent's totals, and the document frequency of each term."""
         values = {"agent_id": agent_id, "term_keys": list(set(term_keys))}
-        counts = ("lexical_totals", "lexical_frequencies")
-        if self._database.users is not None:
-            counts = ("bound_totals", "bound_frequencies")
-        [[total], frequencies] = await self._database.fetch(agent_id, [(query(name), values) for name in counts])
-        count = max(0, int(total["memory_count"]))
+        name = "lexical_statistics" if self._database.users is None else "bound_statistics"
+        [[found]] = await self._database.fetch(agent_id, [(query(name), values)])
+        count = max(0, int(found["memory_count"]))
         return LexicalStatistics(
             memory_count=count,
-            mean_length=max(1.0, int(total["term_count"]) / max(1, count)),
-            document_frequency={row["term_key"]: max(0, int(row["memory_count"])) for row in frequencies},
-            has_passages=total["has_passages"],
+            mean_length=max(1.0, int(found["term_count"]) / max(1, count)),
+            document_frequency={
+                key: max(0, frequency)
+                for key, frequency in zip(found["term_keys"] or (), found["frequencies"] or (), strict=True)
+            },
+            has_passages=found["has_passages"],
         )
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
@@ -249,11 +250,12 @@ class PgVectorStore:
         if index is not None and prepared:
             current = "current" in request.conditions
             shape = shape._replace(partition=index.partition, model=request.model or "", current=current)
-        statements: list[Statement] = [(self._statement(shape), values)]
+        settings: Mapping[str, str] = {}
         if index is not None:
             filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
-            statements.insert(0, index_settings(index, filtered=filtered, prepared=prepared))
-        return await self._database.fetch_as(agent_id, statements, CandidateRow._make)
+            settings = index_settings(index, filtered=filtered, prepared=prepared)
+        statement = self._statement(shape), values
+        return await self._database.fetch_as(agent_id, statement, CandidateRow._make, settings)
 
     def _plan_fits_all(self, shape: Shape, request: SearchRequest, index: ServingIndex) -> bool:
         """Whether one plan per partition fits every such search: planning takes a fifth of PostgreSQL's time."""
@@ -357,7 +359,7 @@ class PgVectorStore:
         values = {"agent_id": agent_id, "filter": Jsonb({}), "model": model, "vector": HalfVector(vector), "limit": k}
         exactly, by_index = (self._nearest(self._place.shape, mode, several=False) for mode in ("exact", "indexed"))
         [exact] = await self._database.fetch(agent_id, [(exactly, values)])
-        settings = index_settings(index, filtered=False)
+        settings = set_for_transaction(index_settings(index, filtered=False))
         [_, indexed] = await self._database.fetch(agent_id, [settings, (by_index, values)])
         wanted = {row["memory_id"] for row in exact}
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0

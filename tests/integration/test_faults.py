@@ -39,7 +39,7 @@ REDIS_SECONDS = 3.0
 # The delay after its timeout with which a call may end on busy cores.
 SLACK_SECONDS = 3.0
 CIRCUIT = "agentcore.circuit_breaker"
-SLEEP: list[Statement] = [(sql.SQL("SELECT pg_sleep(20) AS slept"), {})]
+SLEEP: list[Statement] = [(sql.SQL("SELECT pg_sleep_for('20 s') AS slept"), {})]
 NUMBER: list[Statement] = [(sql.SQL("SELECT 7 AS seven"), {})]
 
 
@@ -294,7 +294,7 @@ async def test_the_limit_of_a_reply_grows_with_the_statements_of_a_pipeline(serv
     database = Database(services.database_url, pool_size=1, timeout_seconds=1.5)
     await database.open()
     try:
-        naps: list[Statement] = [(sql.SQL("SELECT 7 AS seven FROM pg_sleep(0.9)"), {})] * 4
+        naps: list[Statement] = [(sql.SQL("SELECT 7 AS seven FROM pg_sleep_for('900 ms')"), {})] * 4
         assert [rows[0]["seven"] for rows in await database.fetch("anyone", naps)] == [7] * 4
         assert database.circuits[0].openings == 0
     finally:
@@ -307,7 +307,7 @@ async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_c
     gate = ConnectionGate(circuit, lambda: None, reply_seconds=0.2)
     async with await WatchedConnection.connect(services.database_url, gate=gate) as connection:
         with pytest.raises(OperationalError):
-            await connection.execute("SELECT pg_sleep(20)")
+            await connection.execute("SELECT pg_sleep_for('20 s')")
         assert connection.closed
     assert circuit.openings == 0
 

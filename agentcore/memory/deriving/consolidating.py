@@ -170,7 +170,7 @@ class Consolidating:
             asked = seeds[start : start + ASKED_AT_ONCE]
             async with parts.storage.transaction(agent_id) as transaction:
                 if index is not None:
-                    await transaction.clusters.set_search_width(index_settings(index, filtered=True))
+                    await transaction.clusters.apply(index_settings(index, filtered=True))
                 pairs += await transaction.clusters.near(asked, model, self._before, NEIGHBOURS, dimensions=dimensions)
         return pairs
 

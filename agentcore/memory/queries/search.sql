@@ -1,31 +1,28 @@
--- name: lexical_totals
--- Returns the agent's number of memories and of terms, folded and unfolded.
-SELECT coalesce(sum(memory_count), 0)::bigint AS memory_count, coalesce(sum(term_count), 0)::bigint AS term_count,
-       EXISTS (SELECT FROM memory_passages p WHERE p.agent_id = %(agent_id)s) AS has_passages
-  FROM (SELECT memory_count, term_count FROM lexical_totals WHERE agent_id = %(agent_id)s
-        UNION ALL
-        SELECT memory_count, term_count FROM lexical_deltas WHERE agent_id = %(agent_id)s) AS parts;
+-- name: lexical_statistics
+-- Returns the agent's number of memories and of terms, and the document frequencies of these terms, folded and unfolded.
+SELECT total.*, frequency.*, EXISTS (SELECT FROM memory_passages p WHERE p.agent_id = %(agent_id)s) AS has_passages
+  FROM (SELECT coalesce(sum(memory_count), 0)::bigint AS memory_count, coalesce(sum(term_count), 0)::bigint AS term_count
+          FROM (SELECT memory_count, term_count FROM lexical_totals WHERE agent_id = %(agent_id)s
+                UNION ALL
+                SELECT memory_count, term_count FROM lexical_deltas WHERE agent_id = %(agent_id)s) AS parts) AS total,
+       (SELECT array_agg(term_key) AS term_keys, array_agg(memory_count) AS frequencies
+          FROM (SELECT term_key, sum(memory_count)::bigint AS memory_count
+                  FROM (SELECT term_key, memory_count FROM lexical_terms
+                         WHERE agent_id = %(agent_id)s AND term_key = ANY (%(term_keys)s::bigint[])
+                        UNION ALL
+                        SELECT delta.term_key, delta.memories
+                          FROM lexical_deltas d, unnest(d.term_keys, d.term_memories) AS delta (term_key, memories)
+                         WHERE d.agent_id = %(agent_id)s
+                           AND delta.term_key = ANY (%(term_keys)s::bigint[])) AS parts
+                 GROUP BY term_key) AS counts) AS frequency;
 
--- name: lexical_frequencies
--- Returns the document frequency of each term in the agent's memories.
-SELECT term_key, sum(memory_count)::bigint AS memory_count
-  FROM (SELECT term_key, memory_count FROM lexical_terms
-         WHERE agent_id = %(agent_id)s AND term_key = ANY (%(term_keys)s::bigint[])
-        UNION ALL
-        SELECT delta.term_key, delta.memories
-          FROM lexical_deltas d, unnest(d.term_keys, d.term_memories) AS delta (term_key, memories)
-         WHERE d.agent_id = %(agent_id)s AND delta.term_key = ANY (%(term_keys)s::bigint[])) AS parts
- GROUP BY term_key;
-
--- name: bound_totals
--- As lexical_totals, over the memories of a bound token's users.
-SELECT count(*) AS memory_count, coalesce(sum(cardinality(m.term_keys)), 0)::bigint AS term_count,
-       EXISTS (SELECT FROM memory_passages p WHERE p.agent_id = %(agent_id)s) AS has_passages
-  FROM memories m WHERE m.agent_id = %(agent_id)s;
-
--- name: bound_frequencies
--- As lexical_frequencies, over the memories of a bound token's users.
-SELECT term_key, memory_count FROM bound_frequencies(%(agent_id)s, %(term_keys)s::bigint[]);
+-- name: bound_statistics
+-- As lexical_statistics, over the memories of a bound token's users.
+SELECT total.*, frequency.*, EXISTS (SELECT FROM memory_passages p WHERE p.agent_id = %(agent_id)s) AS has_passages
+  FROM (SELECT count(*) AS memory_count, coalesce(sum(cardinality(m.term_keys)), 0)::bigint AS term_count
+          FROM memories m WHERE m.agent_id = %(agent_id)s) AS total,
+       (SELECT array_agg(term_key) AS term_keys, array_agg(memory_count) AS frequencies
+          FROM bound_frequencies(%(agent_id)s, %(term_keys)s::bigint[])) AS frequency;
 
 -- name: indexes_of_agent
 -- Returns the vector indexes of the partition with the agent's rows, and the index keeper's comments, if the agent has
@@ -53,14 +50,6 @@ memory_matches(m, %(filter)s);
 -- name: matches_all
 -- The same for no filter.
 (m.expires_at IS NULL OR m.pinned OR m.expires_at > now());
-
--- name: search_settings
--- Sets the search width of the transaction. Iterative scans continue until there are enough rows, in an ivfflat index
--- to its end if necessary. Without a filter sorting is off, since the index returns rows in order.
-SELECT set_config('ivfflat.probes', %(probes)s, true), set_config('hnsw.ef_search', %(ef_search)s, true),
-       set_config('ivfflat.iterative_scan', 'relaxed_order', true), set_config('ivfflat.max_probes', '32768', true),
-       set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('enable_sort', %(sort)s, true),
-       set_config('plan_cache_mode', %(plans)s, true);
 
 -- name: vector_retriever_exact
 -- Returns the agent's nearest memories by exact comparison.

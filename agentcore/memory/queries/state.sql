@@ -28,12 +28,10 @@ SELECT set_config('role', %(role)s, false), set_config('plan_cache_mode', 'force
 -- Configures an owner connection, independent of settings of role and database.
 SELECT set_config('TimeZone', 'UTC', false);
 
--- name: begin_as_agent
--- First statement of an agent's transaction. It sets everything, because a connection pooler may have assigned a
+-- name: set_for_transaction
+-- Sets settings of the transaction. As its first statement, it sets everything: a connection pooler may have assigned a
 -- connection whose session was never configured.
-SELECT set_config('role', %(role)s, true), set_config('agentcore.agent_id', %(agent_id)s, true),
-       set_config('agentcore.users', %(users)s, true), set_config('plan_cache_mode', 'force_custom_plan', true), set_config('jit', 'off', true),
-       set_config('TimeZone', 'UTC', true);
+SELECT set_config(name, setting, true) FROM unnest(%(names)s::text[], %(settings)s::text[]) AS each (name, setting);
 
 -- name: take_role
 -- Sets the role of the following statements of the transaction.

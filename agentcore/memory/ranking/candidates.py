@@ -180,7 +180,7 @@ def distinct(candidates: Sequence[Candidate], windows: Sequence[Span], dropped: 
         groups.setdefault((each.text, each.held), []).append(each)
     kept, stands_for = [], {}
     for alike in groups.values():
-        newest = max(alike, key=preference)
+        newest = alike[0] if len(alike) == 1 else max(alike, key=preference)
         kept.append(newest)
         if len(alike) > 1:
             others = sorted((each for each in alike if each is not newest), key=_age, reverse=True)

@@ -15,7 +15,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection, Statement, query, shaped_query
+from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection, query, set_for_transaction, shaped_query
 from agentcore.memory.api import Caller
 from agentcore.memory.language.passages import Passage
 from agentcore.memory.models import JsonObject
@@ -341,8 +341,9 @@ class ClusterRows(OwnedRows):
     async def changed_sources(self, limit: int) -> list[UUID]:
         return await self._ids("changed_sources", limit=limit)
 
-    async def set_search_width(self, settings: Statement) -> None:
-        statement, values = settings
+    async def apply(self, settings: Mapping[str, str]) -> None:
+        """Sets settings of the transaction."""
+        statement, values = set_for_transaction(settings)
         await self._connection.execute(statement, values)
 
     async def near(

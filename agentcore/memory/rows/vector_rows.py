@@ -6,12 +6,13 @@ Until the first re-embedding there are no rows of models, and the settings apply
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from psycopg import sql
 
-from agentcore.database import Database, Statement, query, shaped_query
+from agentcore.database import Database, query, shaped_query
 from agentcore.memory.rows.vector_index import ServingIndex, described, serving
 
 Stage = Literal["filling", "moving", "settled"]
@@ -130,14 +131,18 @@ class ServingIndexes:
         return found
 
 
-def index_settings(index: ServingIndex, *, filtered: bool, prepared: bool = False) -> Statement:
-    """Returns the settings of an index search; if `filtered`, the planner may sort, and more lists are probed.
+def index_settings(index: ServingIndex, *, filtered: bool, prepared: bool = False) -> Mapping[str, str]:
+    """Returns the settings of an index search's transaction. If `filtered`, more lists are probed.
 
-    `prepared`: the plan is made once per connection, for any parameters.
+    Iterative scans continue until there are enough rows, in an ivfflat index to its end if necessary. Without a filter
+    sorting is off, since the index returns rows in order. `prepared`: the plan is made once per connection.
     """
-    return query("search_settings"), {
-        "probes": str(index.probes_for(filtered=filtered)),
-        "ef_search": str(index.ef_search),
-        "sort": "on" if filtered else "off",
-        "plans": "force_generic_plan" if prepared else "auto",
+    return {
+        "ivfflat.probes": str(index.probes_for(filtered=filtered)),
+        "hnsw.ef_search": str(index.ef_search),
+        "ivfflat.iterative_scan": "relaxed_order",
+        "ivfflat.max_probes": "32768",
+        "hnsw.iterative_scan": "relaxed_order",
+        "enable_sort": "on" if filtered else "off",
+        "plan_cache_mode": "force_generic_plan" if prepared else "auto",
     }
