@@ -26,7 +26,7 @@ FAR_FUTURE = 2**53
 LEEWAY_SECONDS = 5
 MAX_KEY_SET_BYTES = 262_144
 CACHED_TOKENS = 10_000
-# A revoked key is accepted for at most this time plus the cache time of the JWKS.
+# A revoked key is accepted for up to this time plus the JWKS cache TTL; longer while the JWKS cannot be fetched.
 CACHED_SECONDS = 60.0
 
 _KEY_TYPES = {"RS256": ("RSA", None), "ES256": ("EC", "P-256"), "EdDSA": ("OKP", "Ed25519")}

@@ -53,7 +53,7 @@ def restore(
     context: typer.Context,
     file: File,
     force: Annotated[
-        bool, typer.Option("--force", help="Move existing data of the home to a directory next to it first.")
+        bool, typer.Option("--force", help="Replace existing data, and keep it in a directory next to it.")
     ] = False,
 ) -> None:
     """Restore a backup into a home that no service uses.

@@ -70,7 +70,7 @@ DESCRIBED = 50
     StoreParams,
     ("memory_type", "pinned", "idempotency_key", "force"),
     pinned="Never prune it, never let it expire.",
-    force="Store what would be held back.",
+    force="Store what would be rejected.",
 )
 @options.fields(
     StoreParams,
@@ -143,7 +143,7 @@ def _nothing_found(receipt: Receipt) -> str:
     if not held:
         return "nothing found"
     matches = counted(held, "weak match", "weak matches")
-    return f"nothing fits (probability {receipt.fit}); {matches} held back, --min-fit 0 shows them"
+    return f"nothing fits (probability {receipt.fit}); {matches} dropped, --min-fit 0 shows them"
 
 
 @app.command(

@@ -147,7 +147,10 @@ def _add(tar: tarfile.TarFile, sums: dict[str, str], name: str, content: BytesIO
 
 
 async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -> Manifest:
-    """Restores into an empty home; `force` moves existing data aside first. Raises StartupError."""
+    """Restores into an empty data directory. Raises StartupError.
+
+    With `force`, replaces existing data once the backup is loaded, and keeps it in `replaced-*`.
+    """
     home.directory(home.run)
     lock = ServerLock(home)
     lock.acquire()

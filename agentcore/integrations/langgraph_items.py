@@ -17,8 +17,9 @@ from agentcore.limits import MAX_ID_CHARS
 
 KEPT = "langgraph"
 NOT_SEARCHED = "(not searched)"
+# A searchable item has two tags per prefix, the empty one included: 2 * (31 + 1) = MAX_LABELS.
 DEEPEST = 31
-# Extra share of the TTL: a read renews an item only after this share has passed.
+# The stored TTL is 5 % longer: reads within the first 5 % need not write a renewal.
 TTL_SLACK = 0.05
 
 
@@ -84,7 +85,7 @@ def lines_of(value: Any, name: str = "") -> list[str]:
 
 
 def tags_of(namespace: Namespace, *, searched: bool) -> list[str]:
-    """Returns one tag for each prefix of the namespace. Raises ValueError."""
+    """Returns a tag for each prefix of the namespace, the empty one included; two if `searched`. Raises ValueError."""
     if len(namespace) > DEEPEST:
         raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {DEEPEST} is the most")
     prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]

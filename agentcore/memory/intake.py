@@ -241,7 +241,10 @@ def _said(params: StoreParams, speaker: str | None, metadata: JsonObject) -> tup
 
 
 def spoken(content: str, speaker: str | None, metadata: JsonObject) -> str:
-    """Removes the reasoning blocks of an assistant; a person's content is unchanged."""
+    """Strips reasoning blocks: all of an assistant's, none of a user's.
+
+    If speaker and role are unknown, only closed blocks at the start.
+    """
     speakers = speaker, metadata.get("role")
     if any(is_assistant(each) for each in speakers if isinstance(each, str)):
         return strip_leading_reasoning(content, cut_off=True)

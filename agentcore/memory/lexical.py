@@ -1,4 +1,4 @@
-"""Lexical search: terms and term keys of a text, and BM25 over candidates. No I/O."""
+"""Lexical search: tokenizes text into terms and hashed term keys, and scores candidates by BM25."""
 
 from __future__ import annotations
 

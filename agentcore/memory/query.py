@@ -1,7 +1,7 @@
 """Completes vague queries, splits long prompts, and detects historical queries. Pure.
 
-Superseded memories may answer a historical query: it names a time that was over when it was asked, or is like the
-samples of `ranking/calibration.py`.
+Superseded memories are searched for a historical query: it names a time range that ends before now, or the
+`QueryDetector` of `ranking/calibration.py` classifies it as historical.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ NO_CACHES = {
     "agentcore.memory.contexts.shortening:_Repeats._tellers",
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
-    "agentcore.providers.bert_graphs:BertGraph.initializers",
+    "agentcore.providers.bert_graphs:E5Graph.initializers",
     "agentcore.providers.bert_graphs:E5Graph._quantized",
     "agentcore.server:LimitedProtocol._timers",
     "agentcore.telemetry:Steps._seconds",
@@ -122,7 +122,7 @@ OF_ONE_CALL = {
     "agentcore.memory.vector_store": "SearchRequest.term_weights",
     "agentcore.memory.writing.changing": "Changing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
-    "agentcore.providers.bert_graphs": "BertGraph._nodes",
+    "agentcore.providers.bert_graphs": "E5Graph._nodes",
     "agentcore.providers.openai_models": "_Summary.key_facts _Summary.topics",
 }
 # Pending work: entries are removed when their task, connection or batch ends.

@@ -82,7 +82,7 @@ async def test_a_cluster_longer_than_a_request_is_told_in_its_own_sentences(serv
         long = " The pressure of the water in it was low." * 200
         agent = await wishing(talk, tuple(each + long for each in BOILER), summaries=BY_MODEL)
         await talk.work()
-        assert (await made(agent)).metadata["degraded"] == "it is more than one request to a model holds"
+        assert (await made(agent)).metadata["degraded"] == "the sources exceed the size limit of one model request"
         assert talk.model.asked == []
 
 

@@ -34,7 +34,7 @@ from agentcore.memory.summaries.summarizing import Source, shared
 from agentcore.memory.writing.document_vectors import vector_columns
 from agentcore.summary_rules import SummaryRules
 
-TOO_LONG = "it is more than one request to a model holds"
+TOO_LONG = "the sources exceed the size limit of one model request"
 SUMMARY_TAG = "consolidated"
 LEAST_AGE = timedelta(days=1)
 PAGE, NEIGHBOURS, ASKED_AT_ONCE, MOST_CHANGED = 200, 24, 25, 100
@@ -47,7 +47,7 @@ SETTLED_AFTER = timedelta(minutes=5)
 LEAST_TOKENS, MOST_TOKENS = 40, 400
 NEVER_RETRY = datetime.min.replace(tzinfo=UTC)
 SHARED = ("user_id", "namespace", "speaker", "session_id")
-NO_ARCHIVE = "archive_sources needs an archive, and this service has none"
+NO_ARCHIVE = "archive_sources requires an archive: set MEMORY_ARCHIVAL_ENABLED=true"
 
 
 @dataclass
@@ -83,7 +83,9 @@ class Consolidating:
         if self._params.archive_sources and self._parts.archive is None:
             raise InvalidParams(NO_ARCHIVE, data={"field": "archive_sources"})
         if self._parts.vectors_moving:
-            raise DependencyUnavailable("The memories are being embedded anew; consolidation waits for that.")
+            raise DependencyUnavailable(
+                "Consolidation is unavailable while memories are re-embedded: retry afterwards."
+            )
         await self._look()
         if self._params.archive_sources and self._done.complete:
             removed = await SourcePruning(self._parts, self._caller, self._params).run()

@@ -95,8 +95,9 @@ def find_entities(
 ) -> list[list[str]]:
     """Returns each sentence's named entities, in order, as written.
 
-    A capitalized word that only opens sentences is no name unless it is in `known_names`, does what people do, or is
-    spelled like a name. `ordinary_words`, lower-case, never begin a name.
+    A single capitalized word that occurs only at sentence starts is returned if it is in `known_names`, is followed by
+    a verb such as "said" or "lives", or contains another capital or a digit. Lower-case `ordinary_words` are skipped
+    at a sentence start.
     """
     found = [_in_sentence(sentence, ordinary_words) for sentence in sentences]
     certain = {name.casefold() for name in known_names}
