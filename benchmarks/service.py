@@ -41,7 +41,9 @@ class Service:
 
     def _headers_of(self, agent_id: str) -> list[tuple[bytes, bytes]]:
         if agent_id not in self._headers:
-            token = mint_token(SECRET, agent_id, ["memory:read", "memory:write"], 86_400, now=time.time())
+            token = mint_token(
+                SECRET, agent_id, ["memory:read", "memory:write", "memory:admin"], 86_400, now=time.time()
+            )
             self._headers[agent_id] = [
                 (b"authorization", f"Bearer {token}".encode()),
                 (b"content-type", b"application/json"),
