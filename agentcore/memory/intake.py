@@ -13,7 +13,7 @@ from agentcore.errors import InvalidParams
 from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.api import Caller
 from agentcore.memory.columns import NewColumns, RuleColumns, TextColumns, VectorColumns
-from agentcore.memory.consolidation import subject_keys, told
+from agentcore.memory.contradictions import rule_input, subject_keys
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.language.llm_text import strip_leading_reasoning
 from agentcore.memory.language.moments import mentioned
@@ -173,7 +173,7 @@ def subjects_of(agent_id: str, memory: RuleColumns) -> list[int]:
     """
     if memory.flagged:
         return []
-    said = told(memory)
+    said = rule_input(memory)
     keys = *subject_keys(read(said.content), said.speaker), *fact_keys(fact(said.content), said.speaker)
     texts = dict.fromkeys(keys)
     scope = memory.namespace or "", memory.user_id or ""

@@ -28,10 +28,10 @@ from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.columns import RuleColumns
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.pending_work import is_worth_reading
-from agentcore.memory.consolidation import judge
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.contexts.rendering import PAST, ContextEntry
 from agentcore.memory.contexts.shortening import extract
+from agentcore.memory.contradictions import judge
 from agentcore.memory.intake import subjects_of, text_columns
 from agentcore.memory.language.llm_text import strip_all_reasoning, strip_leading_reasoning, truncate_sentences
 from agentcore.memory.language.moments import windows

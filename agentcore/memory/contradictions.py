@@ -38,7 +38,7 @@ _ANSWER_CHARS = 300
 NOTHING = Verdict("none")
 
 
-def told(memory: RuleColumns | MemoryRecord | MemorySummary) -> RuleInput:
+def rule_input(memory: RuleColumns | MemoryRecord | MemorySummary) -> RuleInput:
     """Returns the input of the rules; of an exchange, the user's text with the answer as `reply`."""
     text, reply = memory.content, ""
     if text.startswith(_ASKED) and _ANSWERED in text and not _ACTED.search(text):
