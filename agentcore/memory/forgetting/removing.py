@@ -187,7 +187,7 @@ class Pruning:
     async def _remove_copies(self, archive: Archive, transaction: MemoryTransaction, held: Sequence[UUID]) -> None:
         with suppress(AgentCoreError):
             # Raises unless the locks are still held: without them another prune may own the copies.
-            await transaction.archived.held(held)
+            await transaction.archived.lock_existing(held)
             await archive.delete({object_key(self._caller.agent_id, each) for each in held})
 
 
