@@ -127,7 +127,7 @@ def judged(text: str) -> Any:
 
 def rendered(text: str) -> Any:
     entries = [
-        ContextEntry(UUID(int=place), PAST, NOW, "Ada", said, said[:400], rank=place, worth=0.5)
+        ContextEntry(UUID(int=place), PAST, NOW, "Ada", said, said[:400], rank=place, score=0.5)
         for place, said in enumerate((text, f"Also {text}"))
     ]
     return build_context(entries, 400, tokens)

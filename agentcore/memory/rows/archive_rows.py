@@ -64,7 +64,7 @@ class ArchiveRows(OwnedRows):
         limit: int,
         after: tuple[datetime, UUID] | None = None,
     ) -> list[Row]:
-        """Locks and returns tombstones that are named or match, newest first, after the position `after` (archived at, id).
+        """Locks and returns tombstones that are named or match, newest first, after the key `after` (archived at, id).
 
         `object_key` is None if another transaction restored it first.
         """
