@@ -174,7 +174,7 @@ ASKING = (
     Part("windows", (_off("language.moments:windows", always(())),)),
     Part("looking back", (_off("recall.searching:historical_scope", always(None)),)),
     Part("past questions", (_off("recall.searching:asks_of_the_past", always(False)),)),
-    Part("spelling", (_off("recall.wording:spellings", always([])),)),
+    Part("spelling", (_off("recall.wording:edits_at_distance_one", always([])),)),
     Part("everyday words", (_off("recall.wording:everyday_share", always(0.0)),)),
     Part("copies", _COPIES),
     Part("repetition", _REPETITION),
