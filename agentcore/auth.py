@@ -178,7 +178,7 @@ def _usable_keys(document: Any, algorithm: str) -> list[jwt.PyJWK]:
         raise ValueError("not a key set")
     keys = []
     for entry in entries:
-        if isinstance(entry, dict) and _fits(entry, algorithm):
+        if isinstance(entry, dict) and _is_usable_key(entry, algorithm):
             try:
                 keys.append(jwt.PyJWK(entry, algorithm))
             except jwt.PyJWTError:
@@ -188,7 +188,7 @@ def _usable_keys(document: Any, algorithm: str) -> list[jwt.PyJWK]:
     return keys
 
 
-def _fits(entry: Mapping[str, Any], algorithm: str) -> bool:
+def _is_usable_key(entry: Mapping[str, Any], algorithm: str) -> bool:
     kind, curve = _KEY_TYPES[algorithm]
     return (
         entry.get("kty") == kind

@@ -1,6 +1,6 @@
 """Additional processes of one service: they answer calls on its socket, and share its metrics.
 
-Each ends at the end of its standard input, so none outlives the service.
+Each exits when its stdin is closed, so none outlives the first process.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 WORKER_MODULE = "agentcore.cli.worker_process"
-# Delay of a restart, doubled each time, until a process ran for the longest one.
+# Exponential backoff between restarts; reset after a process ran longer than MAX_RESTART_SECONDS.
 FIRST_RESTART_SECONDS, MAX_RESTART_SECONDS = 1.0, 30.0
 PACKAGE_PARENT = Path(__file__).resolve().parents[1]
 # Added to the grace time of calls, for the process to close its resources.
 EXIT_SECONDS = 5.0
 METRICS_SECONDS = 2.0
-# A comment: text without it was cut off.
+# Terminator, an exposition comment: a response without it is truncated.
 END_OF_METRICS = b"# EOF\n"
 
 ReadMetrics = Callable[[], Awaitable[bytes]]
@@ -98,7 +98,8 @@ class _Supervisor:
 
     async def _start(self) -> Process:
         descriptor = self.listener.fileno()
-        # -P: no module of the current directory. Its own session: Ctrl-C stops it through the first process.
+        # -P keeps the current directory off sys.path. In its own session it gets no SIGINT from the terminal:
+        # the first process stops it.
         command = (sys.executable, "-P", "-m", WORKER_MODULE, str(descriptor), str(self.metrics_directory))
         paths = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH")])]
         return await asyncio.create_subprocess_exec(
@@ -171,7 +172,10 @@ async def _read(path: Path) -> bytes:
 
 
 def merge_metrics(expositions: Iterable[bytes]) -> bytes:
-    """Returns the sum of each sample, and the earliest `_created`. Counters of an ended process are missing."""
+    """Returns the sum of each sample, and the earliest `_created`.
+
+    Samples of exited processes are missing, so counters may decrease, which rate() reads as a reset.
+    """
     metrics: dict[str, Metric] = {}
     samples: defaultdict[tuple[str, str, tuple[tuple[str, str], ...]], list[float]] = defaultdict(list)
     for text in expositions:

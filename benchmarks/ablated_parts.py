@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from agentcore.memory import consolidation, retrieval, vector_store
-from agentcore.memory.consolidation import NOTHING, Verdict
+from agentcore.memory import contradictions, retrieval, vector_store
 from agentcore.memory.contexts.filling import Manner
+from agentcore.memory.contradictions import NOTHING, Verdict
 from agentcore.memory.ranking.candidates import Candidate, Distinct
 from agentcore.memory.recall import recalling
 from agentcore.memory.scoring import RetrievalWeights
@@ -98,7 +98,7 @@ def _off(entry: str, by: Callable[..., Any]) -> Replacement:
 
 # The originals, as of the import of this module.
 _judge, _span, _rank, _manner = (
-    consolidation.judge, vector_store._span, retrieval.rank, recalling._manner,
+    contradictions.judge, vector_store._span, retrieval.rank, recalling._manner,
 )  # fmt: skip
 
 
@@ -143,7 +143,7 @@ def _unchanged(scores: Any, *_: Any) -> Any:
 
 _SUPERSESSION = (_off("consequences.supersession:judge", _no_supersession),)
 _FACTS = (
-    _off("consolidation:_other_fact", always("")),
+    _off("contradictions:_other_fact", always("")),
     _off("intake:fact_keys", always([])),
     _off("ranking.opposition:fact", always(None)),
 )
@@ -174,7 +174,7 @@ ASKING = (
     Part("windows", (_off("language.moments:windows", always(())),)),
     Part("looking back", (_off("recall.searching:historical_scope", always(None)),)),
     Part("past questions", (_off("recall.searching:asks_of_the_past", always(False)),)),
-    Part("spelling", (_off("recall.wording:spellings", always([])),)),
+    Part("spelling", (_off("recall.wording:edits_at_distance_one", always([])),)),
     Part("everyday words", (_off("recall.wording:everyday_share", always(0.0)),)),
     Part("copies", _COPIES),
     Part("repetition", _REPETITION),

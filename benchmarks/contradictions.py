@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from agentcore.memory.consolidation import judge
+from agentcore.memory.contradictions import judge
 from agentcore.memory.statements.statements import RuleInput
 from benchmarks.changing_facts import HALVES, KNOWN_WORDINGS, Facts, free_wordings
 from benchmarks.ledger import append, commit, machine

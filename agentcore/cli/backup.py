@@ -63,7 +63,7 @@ def restore(
     settings = load_settings()
     if not file.expanduser().is_file():
         fail(f"{file} is not a file")
-    manifest = asyncio.run(restore_backup(file.expanduser(), home_of(settings), force=force, tell=say))
+    manifest = asyncio.run(restore_backup(file.expanduser(), home_of(settings), force=force, report=say))
     if settings.database_url is not None:
         say("DATABASE_URL is set: a service with it does not use the restored database")
     _report(context, manifest, "restored")

@@ -1,4 +1,4 @@
-"""Backups of a home: a tar file with the database's dump, the archive and the keys."""
+"""Backup and restore of a data directory: one tar file with a pg_dump, the archive and the keys."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MANIFEST, DUMP = "manifest.json", "database.dump"
 # An archived copy may change after the snapshot and before it is read: the backup is then repeated.
 ATTEMPTS = 3
 CONNECT_SECONDS, LOCK_TIMEOUT = 10, "--lock-wait-timeout=60s"
-Tell = Callable[[str], None]
+ProgressReport = Callable[[str], None]
 
 
 class Manifest(BaseModel):
@@ -52,16 +52,16 @@ class Manifest(BaseModel):
 
 @dataclass(frozen=True)
 class Backup:
-    """Includes the archive if `opened` decrypts it."""
+    """Writes a backup. `decrypt`: of archived objects; None: the archive is not included."""
 
     home: Home
     database_url: str | None
-    opened: Callable[[str, bytes], bytes] | None
+    decrypt: Callable[[str, bytes], bytes] | None
     left_out: Sequence[str]
-    tell: Tell
+    report: ProgressReport
 
     def write(self, target: Path) -> Manifest:
-        """Atomic. Raises StartupError."""
+        """Writes the backup atomically; retries if archived objects changed meanwhile. Raises StartupError."""
         before: list[str] = []
         try:
             with tempfile.TemporaryDirectory(prefix=f".{target.name}.", dir=target.parent) as directory:
@@ -79,33 +79,33 @@ class Backup:
 
     def _pack(self, draft: Path) -> Manifest:
         facts: dict[str, Any] = {}
-        copies: dict[str, bytes] = {}
-        sums: dict[str, str] = {}
+        expected_digests: dict[str, bytes] = {}
+        digests: dict[str, str] = {}
         with os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file:
             with tarfile.open(fileobj=file, mode="w") as tar:
                 if self.database_url is not None:
                     dump = draft.with_name(DUMP)
-                    facts, copies = self._dump(self.database_url, dump)
+                    facts, expected_digests = self._dump(self.database_url, dump)
                     with dump.open("rb") as content:
-                        _add(tar, sums, DUMP, content)
-                self.tell(f"copying the keys and the archive: {len(copies)} archived memories")
+                        _add(tar, digests, DUMP, content)
+                self.report(f"copying the keys and the archive: {len(expected_digests)} archived memories")
                 for path in _files(self.home.secrets):
-                    _add(tar, sums, f"secrets/{path.name}", BytesIO(path.read_bytes()))
-                for path in _files(self.home.archive) if self.opened is not None else ():
+                    _add(tar, digests, f"secrets/{path.name}", BytesIO(path.read_bytes()))
+                for path in _files(self.home.archive) if self.decrypt is not None else ():
                     key = path.relative_to(self.home.archive).as_posix()
                     with suppress(FileNotFoundError):
                         data = path.read_bytes()
-                        _add(tar, sums, f"archive/{key}", BytesIO(data))
-                        if self._sha256(key, data) == copies.get(key):
-                            del copies[key]
+                        _add(tar, digests, f"archive/{key}", BytesIO(data))
+                        if self._plaintext_digest(key, data) == expected_digests.get(key):
+                            del expected_digests[key]
                 manifest = Manifest(
                     **facts,
                     created_at=datetime.now(UTC),
                     left_out=[*self.left_out],
-                    sha256=dict(sums),
-                    unreadable_copies=sorted(copies) if self.opened is not None else [],
+                    sha256=dict(digests),
+                    unreadable_copies=sorted(expected_digests) if self.decrypt is not None else [],
                 )
-                _add(tar, sums, MANIFEST, BytesIO(manifest.model_dump_json(indent=1).encode()))
+                _add(tar, digests, MANIFEST, BytesIO(manifest.model_dump_json(indent=1).encode()))
             file.flush()
             os.fsync(file.fileno())
         return manifest
@@ -114,8 +114,10 @@ class Backup:
         with psycopg.connect(url, row_factory=dict_row, connect_timeout=CONNECT_SECONDS) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             facts, counts = _row(connection, "backup_snapshot"), _row(connection, "backup_counts")
-            copies = {row["object_key"]: bytes(row["sha256"]) for row in connection.execute(query("backup_copies"))}
-            self.tell(f"dumping the database: {counts['memories']} memories")
+            expected_digests = {
+                row["object_key"]: bytes(row["sha256"]) for row in connection.execute(query("backup_copies"))
+            }
+            self.report(f"dumping the database: {counts['memories']} memories")
             _run(
                 self.home,
                 url,
@@ -126,11 +128,12 @@ class Backup:
                 f"--snapshot={facts['snapshot']}",
                 f"--file={dump}",
             )
-        return {**facts, **counts}, copies
+        return {**facts, **counts}, expected_digests
 
-    def _sha256(self, key: str, data: bytes) -> bytes | None:
+    def _plaintext_digest(self, key: str, data: bytes) -> bytes | None:
+        """None without an archive; empty if the object cannot be decrypted."""
         with suppress(Conflict):
-            return hashlib.sha256(self.opened(key, data)).digest() if self.opened is not None else None
+            return hashlib.sha256(self.decrypt(key, data)).digest() if self.decrypt is not None else None
         return b""
 
 
@@ -138,15 +141,15 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if path.is_file())
 
 
-def _add(tar: tarfile.TarFile, sums: dict[str, str], name: str, content: BytesIO | BufferedReader) -> None:
-    sums[name] = hashlib.file_digest(content, "sha256").hexdigest()
+def _add(tar: tarfile.TarFile, digests: dict[str, str], name: str, content: BytesIO | BufferedReader) -> None:
+    digests[name] = hashlib.file_digest(content, "sha256").hexdigest()
     member = tarfile.TarInfo(name)
     member.size, member.mode = content.seek(0, os.SEEK_END), 0o600
     content.seek(0)
     tar.addfile(member, content)
 
 
-async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -> Manifest:
+async def restore_backup(source: Path, home: Home, *, force: bool, report: ProgressReport) -> Manifest:
     """Restores into an empty data directory. Raises StartupError.
 
     With `force`, replaces existing data once the backup is loaded, and keeps it in `replaced-*`.
@@ -166,72 +169,74 @@ async def restore_backup(source: Path, home: Home, *, force: bool, tell: Tell) -
                     f"{home.path} contains data ({', '.join(place.name for place in old)}): set "
                     "AGENTCORE_HOME to an empty directory, or move the data aside with --force."
                 )
-            # Only now: a draft marks an interrupted restore, and keeps a service from creating a database.
+            # Only now: a staging directory marks an interrupted restore, and keeps a service from creating a database.
             for leftover in home.path.glob("restore-*"):
                 shutil.rmtree(leftover)
-            draft = Home(home.directory(home.path / f"restore-{secrets.token_hex(4)}"))
+            staging = Home(home.directory(home.path / f"restore-{secrets.token_hex(4)}"))
             try:
-                return await _restore(source, home, draft, old, tell)
+                return await _restore(source, home, staging, old, report)
             finally:
-                shutil.rmtree(draft.path, ignore_errors=True)
+                shutil.rmtree(staging.path, ignore_errors=True)
     finally:
         lock.release()
 
 
-async def _restore(source: Path, home: Home, draft: Home, old: Sequence[Path], tell: Tell) -> Manifest:
-    tell("unpacking and checking the backup")
-    manifest = await asyncio.to_thread(_unpack, source, draft)
+async def _restore(source: Path, home: Home, staging: Home, old: Sequence[Path], report: ProgressReport) -> Manifest:
+    report("unpacking and checking the backup")
+    manifest = await asyncio.to_thread(_unpack, source, staging)
     if DUMP in manifest.sha256:
         await asyncio.to_thread(grant_access, home, choose_account(home))
-        tell(f"restoring the database: {manifest.memories} memories, then its indexes")
-        await _load(source, manifest, draft, tell)
+        report(f"restoring the database: {manifest.memories} memories, then its indexes")
+        await _load(source, manifest, staging, report)
     os.sync()
     aside = home.path / f"replaced-{datetime.now(UTC):%Y%m%dT%H%M%S}"
     for place in old:
         place.rename(home.directory(aside) / place.name)
-    # The database last: while the draft exists, a service does not create a new database.
+    # The database last: while the staging directory exists, a service does not create a new database.
     for name in ("archive", "secrets", "postgres"):
-        if (draft.path / name).exists():
-            (draft.path / name).rename(home.path / name)
+        if (staging.path / name).exists():
+            (staging.path / name).rename(home.path / name)
     sync_directory(home.path)
     if old:
-        tell(f"the previous data was moved to {aside}: delete it when it is no longer needed")
+        report(f"the previous data was moved to {aside}: delete it when it is no longer needed")
     return manifest
 
 
-def _unpack(source: Path, draft: Home) -> Manifest:
-    sums: dict[str, str] = {}
+def _unpack(source: Path, staging: Home) -> Manifest:
+    digests: dict[str, str] = {}
     try:
         with tarfile.open(source, "r:") as tar:
             for member in tar:
-                sums[member.name] = _extract(tar, member, draft)
-        sums.pop(MANIFEST, None)
-        manifest = Manifest.model_validate_json((draft.run / MANIFEST).read_bytes())
+                digests[member.name] = _extract(tar, member, staging)
+        digests.pop(MANIFEST, None)
+        manifest = Manifest.model_validate_json((staging.run / MANIFEST).read_bytes())
     except (OSError, tarfile.TarError, ValidationError) as cause:
         raise StartupError(f"{source} cannot be read as a backup: {cause}") from cause
-    if manifest.format != FORMAT or manifest.sha256 != sums:
+    if manifest.format != FORMAT or manifest.sha256 != digests:
         raise StartupError(f"{source} is no backup, damaged, or of a newer agentcore; nothing was changed.")
     return manifest
 
 
-def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, draft: Home) -> str:
+def _extract(tar: tarfile.TarFile, member: tarfile.TarInfo, staging: Home) -> str:
     top, content = member.name.partition("/")[0], tar.extractfile(member)
-    path = (draft.run if top in (DUMP, MANIFEST) else draft.path) / member.name
+    path = (staging.run if top in (DUMP, MANIFEST) else staging.path) / member.name
     if content is None or ".." in path.parts or top not in ("archive", "secrets", DUMP, MANIFEST):
         raise tarfile.TarError(f"{member.name} is not part of a backup")
-    for folder in [each for each in reversed(path.parents) if each.is_relative_to(draft.path)]:
-        draft.directory(folder)
+    for folder in [each for each in reversed(path.parents) if each.is_relative_to(staging.path)]:
+        staging.directory(folder)
     with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "w+b") as file:
         shutil.copyfileobj(content, file)
-        draft.hand_over(file.fileno())
+        staging.hand_over(file.fileno())
         file.seek(0)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-async def _load(source: Path, manifest: Manifest, draft: Home, tell: Tell) -> None:
-    async with EmbeddedParts(draft, postgres=True, redis=False, log=tell) as parts:
+async def _load(source: Path, manifest: Manifest, staging: Home, report: ProgressReport) -> None:
+    async with EmbeddedParts(staging, postgres=True, redis=False, log=report) as parts:
         url = str(parts.urls.database_url)
-        await asyncio.to_thread(_run, draft, url, "pg_restore", "--no-owner", "--exit-on-error", str(draft.run / DUMP))
+        await asyncio.to_thread(
+            _run, staging, url, "pg_restore", "--no-owner", "--exit-on-error", str(staging.run / DUMP)
+        )
         await asyncio.to_thread(migration.upgrade, url)
         try:
             counts = await asyncio.to_thread(_analyze, url)

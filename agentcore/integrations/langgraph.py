@@ -18,16 +18,16 @@ from agentcore.agents.scope import MemoryScope
 from agentcore.errors import NotFound
 from agentcore.integrations import listed, not_installed, store_all
 from agentcore.integrations.langgraph_items import (
-    KEPT,
-    KeptItem,
+    METADATA_KEY,
     Namespace,
-    item_in,
+    StoredItem,
     lines_of,
-    passes,
+    matches_filter,
+    matches_namespace,
+    parse_item,
     searched_text,
     session_of,
     tag_of,
-    under,
 )
 from agentcore.integrations.own_loop import OwnLoop
 from agentcore.limits import MAX_K
@@ -65,7 +65,7 @@ class _Held:
     """An item and its memory; `ends_at`: its expiry, None if unknown."""
 
     memory_id: UUID
-    kept: KeptItem
+    kept: StoredItem
     score: float | None = None
     ends_at: datetime | None = None
 
@@ -161,10 +161,10 @@ class AgentCoreStore(BaseStore):
         wanted = op.offset + op.limit
         taken: dict[tuple[Namespace, str], _Held] = {}
         async for each in self._candidates(op, wanted):
-            before = taken.get(each.kept.place, each)
+            before = taken.get(each.kept.identity, each)
             newer = before is each or before.kept.changed_at < each.kept.changed_at
-            if newer and passes(each.kept.value, op.filter):
-                taken[each.kept.place] = replace(each, score=before.score)
+            if newer and matches_filter(each.kept.value, op.filter):
+                taken[each.kept.identity] = replace(each, score=before.score)
             if len(taken) >= wanted:
                 break
         return list(taken.values())[op.offset : wanted]
@@ -197,7 +197,9 @@ class AgentCoreStore(BaseStore):
         matching = {
             each[: op.max_depth]
             for each in found
-            if all(under(each, condition.path, condition.match_type) for condition in op.match_conditions or ())
+            if all(
+                matches_namespace(each, condition.path, condition.match_type) for condition in op.match_conditions or ()
+            )
         }
         return sorted(matching)[op.offset : op.offset + op.limit]
 
@@ -230,7 +232,7 @@ class AgentCoreStore(BaseStore):
             items = await self._held(op.namespace, op.key)
         now = datetime.now(UTC).isoformat()
         created_at = min((each.kept.created_at for each in items), default=now)
-        kept = KeptItem(list(op.namespace), op.key, dict(op.value or {}), created_at, now, op.ttl)
+        kept = StoredItem(list(op.namespace), op.key, dict(op.value or {}), created_at, now, op.ttl)
         fields = kept.memory(self._text(op))
         for each in items[:1]:
             try:
@@ -245,7 +247,7 @@ class AgentCoreStore(BaseStore):
             session_id=session_of(op.namespace, op.key),
             force=True,
             supersede=False,
-            idempotency_key=f"{KEPT}:{uuid.uuid4()}",
+            idempotency_key=f"{METADATA_KEY}:{uuid.uuid4()}",
             **self._scope,
         )
 
@@ -291,7 +293,7 @@ def _items(memories: Iterable[MemoryRecord | MemorySummary]) -> list[_Held]:
     """Skips memories that have an item's tag but no item."""
     items: list[_Held] = []
     for memory in memories:
-        kept = item_in(memory.metadata)
+        kept = parse_item(memory.metadata)
         if kept is not None:
             score = memory.score if isinstance(memory, MemorySummary) else None
             ends_at = memory.expires_at if isinstance(memory, MemoryRecord) else None

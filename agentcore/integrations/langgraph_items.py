@@ -15,16 +15,16 @@ from urllib.parse import quote
 from agentcore.agents.recordable import holdable
 from agentcore.limits import MAX_ID_CHARS
 
-KEPT = "langgraph"
-NOT_SEARCHED = "(not searched)"
+METADATA_KEY = "langgraph"
+UNINDEXED_CONTENT = "(not searched)"
 # A searchable item has two tags per prefix, the empty one included: 2 * (31 + 1) = MAX_LABELS.
-DEEPEST = 31
+MAX_NAMESPACE_DEPTH = 31
 # The stored TTL is 5 % longer: reads within the first 5 % need not write a renewal.
 TTL_SLACK = 0.05
 
 
 @dataclass(frozen=True)
-class KeptItem:
+class StoredItem:
     """An item as stored in its memory's metadata; times in ISO 8601, `ttl` in minutes."""
 
     namespace: Sequence[str]
@@ -35,7 +35,7 @@ class KeptItem:
     ttl: float | None
 
     @property
-    def place(self) -> tuple[Namespace, str]:
+    def identity(self) -> tuple[Namespace, str]:
         return tuple(self.namespace), self.key
 
     @property
@@ -45,20 +45,20 @@ class KeptItem:
     def memory(self, text: str) -> dict[str, Any]:
         """Returns the fields of its memory for a store; `text` is the searchable text."""
         return {
-            "content": text or NOT_SEARCHED,
+            "content": text or UNINDEXED_CONTENT,
             "tags": tags_of(tuple(self.namespace), searched=bool(text)),
             # One string: JSON columns would not preserve it verbatim.
-            "metadata": {KEPT: json.dumps(asdict(self))},
+            "metadata": {METADATA_KEY: json.dumps(asdict(self))},
             "pinned": self.ttl is None,
             "ttl_seconds": None if self.ttl is None else max(1, math.ceil(self.ttl * 60 * (1 + TTL_SLACK))),
         }
 
 
-def item_in(metadata: Mapping[str, Any]) -> KeptItem | None:
+def parse_item(metadata: Mapping[str, Any]) -> StoredItem | None:
     """Returns the item in a memory's metadata; None if there is no valid one."""
     try:
-        told = json.loads(metadata[KEPT])
-        kept = KeptItem(**{each.name: told[each.name] for each in fields(KeptItem)})
+        data = json.loads(metadata[METADATA_KEY])
+        kept = StoredItem(**{each.name: data[each.name] for each in fields(StoredItem)})
         moments = [datetime.fromisoformat(each) for each in (kept.created_at, kept.updated_at)]
     except (KeyError, TypeError, ValueError):
         return None
@@ -86,18 +86,18 @@ def lines_of(value: Any, name: str = "") -> list[str]:
 
 def tags_of(namespace: Namespace, *, searched: bool) -> list[str]:
     """Returns a tag for each prefix of the namespace, the empty one included; two if `searched`. Raises ValueError."""
-    if len(namespace) > DEEPEST:
-        raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {DEEPEST} is the most")
+    if len(namespace) > MAX_NAMESPACE_DEPTH:
+        raise ValueError(f"a namespace of {len(namespace)} labels is too deep; {MAX_NAMESPACE_DEPTH} is the most")
     prefixes = [namespace[:depth] for depth in range(len(namespace) + 1)]
     return [tag_of(prefix, searched=each) for each in ((False, True) if searched else (False,)) for prefix in prefixes]
 
 
 def tag_of(prefix: Namespace, *, searched: bool = False) -> str:
-    return _bounded(f"{KEPT}{'-searched' if searched else ''}:", _path(prefix))
+    return _bounded(f"{METADATA_KEY}{'-searched' if searched else ''}:", _path(prefix))
 
 
 def session_of(namespace: Namespace, key: str) -> str:
-    return _bounded(f"{KEPT}:", f"{_path(namespace)}?{_quoted(key)}")
+    return _bounded(f"{METADATA_KEY}:", f"{_path(namespace)}?{_quoted(key)}")
 
 
 def _path(namespace: Namespace) -> str:
@@ -116,8 +116,8 @@ def _bounded(kind: str, text: str) -> str:
 
 Namespace = tuple[str, ...]
 
-_SAME: Mapping[str, Callable[[Any, Any], bool]] = {"$eq": operator.eq, "$ne": operator.ne}
-_ORDERED: Mapping[str, Callable[[float, float], bool]] = {
+_EQUALITY: Mapping[str, Callable[[Any, Any], bool]] = {"$eq": operator.eq, "$ne": operator.ne}
+_ORDERING: Mapping[str, Callable[[float, float], bool]] = {
     "$gt": operator.gt,
     "$gte": operator.ge,
     "$lt": operator.lt,
@@ -125,37 +125,37 @@ _ORDERED: Mapping[str, Callable[[float, float], bool]] = {
 }
 
 
-def passes(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
+def matches_filter(value: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
     """Whether a value matches all conditions of a filter. Raises ValueError for an unknown operator."""
-    return all(_fits(value.get(name), each) for name, each in (wanted or {}).items())
+    return all(_matches(value.get(name), each) for name, each in (wanted or {}).items())
 
 
-def _fits(value: Any, wanted: Any) -> bool:
+def _matches(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         if any(name.startswith("$") for name in wanted):
             return all(_compares(value, name, bound) for name, bound in wanted.items())
-        return isinstance(value, Mapping) and passes(value, wanted)
+        return isinstance(value, Mapping) and matches_filter(value, wanted)
     if isinstance(wanted, list | tuple):
         return (
             isinstance(value, list | tuple)
             and len(value) == len(wanted)
-            and all(_fits(each, other) for each, other in zip(value, wanted, strict=True))
+            and all(_matches(each, other) for each, other in zip(value, wanted, strict=True))
         )
     return bool(value == wanted)
 
 
 def _compares(value: Any, name: str, bound: Any) -> bool:
-    if name in _SAME:
-        return _SAME[name](value, bound)
-    if name not in _ORDERED:
-        raise ValueError(f"Unsupported operator: {name}; there are {', '.join([*_SAME, *_ORDERED])}")
+    if name in _EQUALITY:
+        return _EQUALITY[name](value, bound)
+    if name not in _ORDERING:
+        raise ValueError(f"Unsupported operator: {name}; there are {', '.join([*_EQUALITY, *_ORDERING])}")
     try:
-        return _ORDERED[name](float(value), float(bound))
+        return _ORDERING[name](float(value), float(bound))
     except (TypeError, ValueError):
         return False
 
 
-def under(namespace: Namespace, path: Sequence[str], match_type: str) -> bool:
+def matches_namespace(namespace: Namespace, path: Sequence[str], match_type: str) -> bool:
     """Whether a namespace starts (`prefix`) or ends (`suffix`) with the path; `*` matches any label."""
     labels = namespace if match_type == "prefix" else namespace[::-1]
     wanted = path if match_type == "prefix" else path[::-1]

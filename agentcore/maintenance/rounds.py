@@ -33,7 +33,7 @@ from agentcore.memory.consequences.pending_work import (
     SUMMARISE_SESSION,
     do_each,
 )
-from agentcore.memory.deriving.consolidating import LEAST_AGE, Consolidating
+from agentcore.memory.deriving.consolidating import MIN_AGE, Consolidating
 from agentcore.memory.deriving.extracting import Extracting
 from agentcore.memory.deriving.period_summaries import PeriodSummarizing
 from agentcore.memory.deriving.relating import Relating
@@ -104,7 +104,7 @@ async def consolidate_episodes(work: Work) -> None:
 
 
 async def enqueue_consolidations(database: Database, parts: MemoryParts) -> int:
-    before = parts.clock() - LEAST_AGE
+    before = parts.clock() - MIN_AGE
     rows = await database.owner_rows(query("agents_to_consolidate"), before=before, least=LEAST_EPISODES)
     for row in rows:
         async with parts.storage.transaction(row["agent_id"]) as transaction:

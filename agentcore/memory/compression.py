@@ -17,7 +17,7 @@ from agentcore.memory.contexts.filling import (
     clearly_meant,
     newest_first,
 )
-from agentcore.memory.contexts.rendering import TASK, ContextEntry, ContextLine, Form, in_order, sections
+from agentcore.memory.contexts.rendering import TASK, ContextEntry, ContextLine, Format, in_order, sections
 from agentcore.memory.contexts.shortening import told_by_others
 from agentcore.memory.language.text import normal_form
 
@@ -45,7 +45,7 @@ class Context:
     @property
     def shortened(self) -> list[UUID]:
         """Memories that are not included in full, in the order of the text."""
-        return [line.entry.memory_id for line in self.lines if line.shortened or line.told_elsewhere]
+        return [line.entry.memory_id for line in self.lines if line.shortened or line.has_duplicates_removed]
 
 
 def build_context(
@@ -93,7 +93,7 @@ def _within(
         lines = filling.once(lines) if manner.distinct else lines
         text, tokens = _counted(lines, manner.form, count)
     if not lines:
-        text, tokens = manner.form.nothing, count(manner.form.nothing)
+        text, tokens = manner.form.empty, count(manner.form.empty)
     return (lines, text, tokens) if tokens <= max_tokens else (lines, "", 0)
 
 
@@ -121,8 +121,8 @@ def _fill(
 ) -> None:
     working = [entry for entry in entries if _is_working(entry)]
     found = [entry for entry in entries if not _is_working(entry)]
-    best_worth = max((entry.worth for entry in entries), default=0.0)
-    meant = clearly_meant(working, best_worth) if manner.clear else []
+    best_score = max((entry.score for entry in entries), default=0.0)
+    meant = clearly_meant(working, best_score) if manner.clear else []
     by_id = {entry.memory_id for entry in meant}
     window = newest_first([entry for entry in working if entry.memory_id not in by_id])
     others = int(filling.room * (1 - WORKING_SHARE)) if found else 0
@@ -151,7 +151,7 @@ def _tell_once(filling: Filling, found: Sequence[ContextEntry], behind: Sequence
 
 
 def _is_working(entry: ContextEntry) -> bool:
-    return entry.section == TASK and not entry.outside
+    return entry.section == TASK and not entry.outside_window
 
 
 def _unlike(entries: Sequence[ContextEntry]) -> list[ContextEntry]:
@@ -176,14 +176,14 @@ def _beginning(content: str) -> str:
 
 
 def _shorter_first(found: Sequence[ContextEntry]) -> list[ContextEntry]:
-    def worth(entry: ContextEntry) -> float:
-        return float(entry.worth / max(1.0, len(entry.content) / LONG_CHARS) ** LONG_EXPONENT)
+    def score(entry: ContextEntry) -> float:
+        return float(entry.score / max(1.0, len(entry.content) / LONG_CHARS) ** LONG_EXPONENT)
 
-    return sorted(found, key=worth, reverse=True)
+    return sorted(found, key=score, reverse=True)
 
 
-def _counted(lines: Sequence[ContextLine], form: Form, count: CountTokens) -> tuple[str, int]:
+def _counted(lines: Sequence[ContextLine], form: Format, count: CountTokens) -> tuple[str, int]:
     if not lines:
         return "", 0
-    text = form.whole(sections(in_order(lines)))
+    text = form.render(sections(in_order(lines)))
     return text, count(text)

@@ -13,7 +13,7 @@ from agentcore.errors import InvalidParams
 from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.api import Caller
 from agentcore.memory.columns import NewColumns, RuleColumns, TextColumns, VectorColumns
-from agentcore.memory.consolidation import subject_keys, told
+from agentcore.memory.contradictions import rule_input, subject_keys
 from agentcore.memory.encoding import action_outcomes, encode, interaction_text
 from agentcore.memory.language.llm_text import strip_leading_reasoning
 from agentcore.memory.language.moments import mentioned
@@ -31,17 +31,20 @@ LARGEST_CLOCK_SKEW = timedelta(hours=24)
 ONLY_REASONING = "it contains nothing but a model's reasoning"
 THREAD_ABOVE_ITEMS, THREAD_ABOVE_CHARS = 4, 20_000
 _SCOPE = ("task_id", "session_id", "user_id", "namespace", "speaker", "memory_type")
-_CARRIED = ("tags", "metadata", "pinned", "external_id", "interaction_id", "parent_memory_id")
+_MUST_MATCH_IF_GIVEN = ("tags", "metadata", "pinned", "external_id", "interaction_id", "parent_memory_id")
 
 
 @dataclass(frozen=True)
 class Draft:
-    """A memory without vector: columns, their source text, and digest of the request."""
+    """A memory before embedding.
+
+    `rejection_reason`: None if accepted; `digest`: SHA-256 of the request, for idempotency.
+    """
 
     params: StoreParams
     columns: NewColumns
     derived: DerivedText
-    reason: str | None
+    rejection_reason: str | None
     digest: bytes
 
 
@@ -71,11 +74,11 @@ def draft(
     said: Interaction | StoreParams = params.interaction or params
     speaker = _first(params.speaker, said.speaker)
     metadata = {**said.metadata, **params.metadata}
-    content, response = _said(params, speaker, metadata)
+    content, raw_text = _content_and_raw(params, speaker, metadata)
     check_length(content, "content" if params.interaction is None else "interaction")
     timestamp = params.timestamp or said.timestamp or now
-    _check_not_ahead(timestamp, now)
-    derived = text_columns(caller.agent_id, content, speaker, count_tokens, timestamp, screen)
+    _check_timestamp(timestamp, now)
+    derived = derive_text(caller.agent_id, content, speaker, count_tokens, timestamp, screen)
     if derived.flags:
         params = params.model_copy(update={"supersede": False})
     layer = (params.memory_type or MemoryType.EPISODIC).value
@@ -85,7 +88,7 @@ def draft(
         is_long=derived.is_long,
         flagged=bool(derived.flags),
         vector=VectorColumns(params.embedding),
-        response=response if params.keep_reasoning else None,
+        response=raw_text if params.keep_reasoning else None,
         speaker=speaker,
         user_id=_first(params.user_id, said.user_id),
         namespace=params.namespace,
@@ -106,12 +109,12 @@ def draft(
         external_id=params.external_id,
         provenance=_provenance(caller, params, derived.columns.content_hash),
     )
-    _complete(columns, caller.agent_id, params)
-    reason = _rejection(params, content, response)
-    return Draft(params, columns, derived, reason, hashlib.sha256(request.encode()).digest())
+    _add_interaction_and_subjects(columns, caller.agent_id, params)
+    rejection_reason = _rejection(params, content, raw_text)
+    return Draft(params, columns, derived, rejection_reason, hashlib.sha256(request.encode()).digest())
 
 
-def _complete(columns: NewColumns, agent_id: str, params: StoreParams) -> None:
+def _add_interaction_and_subjects(columns: NewColumns, agent_id: str, params: StoreParams) -> None:
     interaction = params.interaction
     if interaction is not None:
         columns.interaction_id, columns.actions = interaction.interaction_id, interaction.actions
@@ -121,13 +124,13 @@ def _complete(columns: NewColumns, agent_id: str, params: StoreParams) -> None:
         columns.subjects = subjects_of(agent_id, columns)
 
 
-def _rejection(params: StoreParams, content: str, response: str | None) -> str | None:
-    if response and not content:
+def _rejection(params: StoreParams, content: str, raw_text: str | None) -> str | None:
+    if raw_text and not content:
         return ONLY_REASONING
     return None if params.force else rejection(content)
 
 
-def _check_not_ahead(timestamp: datetime, now: datetime) -> None:
+def _check_timestamp(timestamp: datetime, now: datetime) -> None:
     if timestamp > now + LARGEST_CLOCK_SKEW:
         raise InvalidParams(
             f"timestamp {timestamp.isoformat()} is more than 24 hours in the future. It is when the memory "
@@ -135,7 +138,7 @@ def _check_not_ahead(timestamp: datetime, now: datetime) -> None:
         )
 
 
-def text_columns(
+def derive_text(
     agent_id: str,
     content: str,
     speaker: str | None,
@@ -173,7 +176,7 @@ def subjects_of(agent_id: str, memory: RuleColumns) -> list[int]:
     """
     if memory.flagged:
         return []
-    said = told(memory)
+    said = rule_input(memory)
     keys = *subject_keys(read(said.content), said.speaker), *fact_keys(fact(said.content), said.speaker)
     texts = dict.fromkeys(keys)
     scope = memory.namespace or "", memory.user_id or ""
@@ -192,7 +195,7 @@ def is_long_work(chars: int, items: int = 1) -> bool:
     return items > THREAD_ABOVE_ITEMS or chars > THREAD_ABOVE_CHARS
 
 
-def is_same(row: Mapping[str, Any], each: Draft) -> bool:
+def is_duplicate(row: Mapping[str, Any], each: Draft) -> bool:
     """Whether a memory with the same normalized text is a duplicate of the draft.
 
     The scope is equal, no different time is given, and it has all values that the draft has.
@@ -202,7 +205,7 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
         (
             all(row[name] == getattr(columns, name) for name in _SCOPE),
             not is_timed(params) or row["timestamp"] == columns.timestamp,
-            all(row[name] == own for name in _CARRIED if (own := getattr(columns, name))),
+            all(row[name] == own for name in _MUST_MATCH_IF_GIVEN if (own := getattr(columns, name))),
             params.ttl_seconds in (None, row["ttl_seconds"]),
             {params.valid_from, params.valid_to, params.superseded_by} == {None},
             params.importance is None or _near(row["relevance_score"], params.importance),
@@ -211,16 +214,16 @@ def is_same(row: Mapping[str, Any], each: Draft) -> bool:
     )
 
 
-def compared(memory_id: UUID, each: Draft) -> Mapping[str, Any]:
-    """Returns a draft as a row that `is_same` can read."""
-    names = *_SCOPE, *_CARRIED, "timestamp", "ttl_seconds", "relevance_score"
+def as_row(memory_id: UUID, each: Draft) -> Mapping[str, Any]:
+    """Returns a draft as a row that `is_duplicate` can read."""
+    names = *_SCOPE, *_MUST_MATCH_IF_GIVEN, "timestamp", "ttl_seconds", "relevance_score"
     links = [link.model_dump() for link in each.params.links]
     own = {name: getattr(each.columns, name) for name in names}
     return {**own, "memory_id": memory_id, "content_hash": each.columns.text.content_hash, "links": links}
 
 
-def _has_links(held: Sequence[JsonObject], wanted: Sequence[Link]) -> bool:
-    weights = {(str(tie["target_id"]), tie["relation"]): tie["weight"] for tie in held}
+def _has_links(stored: Sequence[JsonObject], wanted: Sequence[Link]) -> bool:
+    weights = {(str(link["target_id"]), link["relation"]): link["weight"] for link in stored}
     return all(_near(weights.get((str(link.target_id), link.relation), -1.0), link.weight) for link in wanted)
 
 
@@ -232,15 +235,15 @@ def is_timed(params: StoreParams) -> bool:
     return params.timestamp is not None or (params.interaction is not None and params.interaction.timestamp is not None)
 
 
-def _said(params: StoreParams, speaker: str | None, metadata: JsonObject) -> tuple[str, str | None]:
+def _content_and_raw(params: StoreParams, speaker: str | None, metadata: JsonObject) -> tuple[str, str | None]:
     given = params.interaction
     if given is None:
-        return spoken(params.content or "", speaker, metadata), params.content
+        return strip_reasoning(params.content or "", speaker, metadata), params.content
     response = strip_leading_reasoning(given.response or "", cut_off=True)
     return interaction_text(given.query, response, given.actions, given.outcome), given.response
 
 
-def spoken(content: str, speaker: str | None, metadata: JsonObject) -> str:
+def strip_reasoning(content: str, speaker: str | None, metadata: JsonObject) -> str:
     """Strips reasoning blocks: all of an assistant's, none of a user's.
 
     If speaker and role are unknown, only closed blocks at the start.
@@ -252,8 +255,9 @@ def spoken(content: str, speaker: str | None, metadata: JsonObject) -> str:
 
 
 def _ttl_seconds(params: StoreParams) -> int | None:
-    asked_for_ever = "ttl_seconds" in params.model_fields_set or params.pinned
-    return 0 if params.ttl_seconds is None and asked_for_ever else params.ttl_seconds
+    """0: never expires. None: the layer's default applies."""
+    never_expires = "ttl_seconds" in params.model_fields_set or params.pinned
+    return 0 if params.ttl_seconds is None and never_expires else params.ttl_seconds
 
 
 def _provenance(caller: Caller, params: StoreParams, content_hash: bytes) -> JsonObject:

@@ -20,38 +20,39 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _MIN_MISSPELT_CHARS, _MAX_MISSPELT_CHARS = 5, 24
 _MIN_STEMMED_CHARS = 3
 _MAX_STEMMED_CHARS = 40
-# Number of memories of everyday English that are added to an agent's own for document frequencies.
-EVERYDAY_MEMORIES = 300
+# Pseudo-count of a background corpus of everyday English: a prior for the document frequencies of new agents.
+BACKGROUND_DOCUMENTS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalStatistics:
-    """Statistics of one agent's index; `document_frequency` and `everyday` (share of everyday memories) by term key.
+    """Statistics of one agent's index.
 
+    By term key: `document_frequency`, and `background_share`, the share of background documents with the term.
     `has_passages`: vectors of later passages of long memories exist.
     """
 
     memory_count: int
     mean_length: float
     document_frequency: Mapping[int, int]
-    everyday: Mapping[int, float] = field(default_factory=dict)
+    background_share: Mapping[int, float] = field(default_factory=dict)
     has_passages: bool = False
 
     @property
-    def newness(self) -> float:
-        """Share of everyday English in the statistics: 1 without own memories."""
-        return EVERYDAY_MEMORIES / (EVERYDAY_MEMORIES + max(self.memory_count, 0))
+    def background_weight(self) -> float:
+        """Share of the background corpus in the statistics: 1 without own memories."""
+        return BACKGROUND_DOCUMENTS / (BACKGROUND_DOCUMENTS + max(self.memory_count, 0))
 
     def weight(self, key: int) -> float:
-        """Returns the idf over own and everyday memories together."""
+        """Returns the idf over own memories and background documents together."""
         own = min(max(self.document_frequency.get(key, 0), 0), max(self.memory_count, 0))
-        return self._idf(own + EVERYDAY_MEMORIES * self.everyday.get(key, 0.0))
+        return self._idf(own + BACKGROUND_DOCUMENTS * self.background_share.get(key, 0.0))
 
-    def greatest_weight(self) -> float:
+    def max_weight(self) -> float:
         return self._idf(0)
 
     def _idf(self, document_frequency: float) -> float:
-        return idf(document_frequency, max(self.memory_count, 0) + EVERYDAY_MEMORIES)
+        return idf(document_frequency, max(self.memory_count, 0) + BACKGROUND_DOCUMENTS)
 
 
 def terms(text: str) -> list[str]:
@@ -69,7 +70,7 @@ def term_keys(agent_id: str, text: str) -> list[int]:
     return [_term_key(agent_id, term) for term in terms(text)[:MAX_TERMS]]
 
 
-def spellings(term: str) -> list[str]:
+def edits_at_distance_one(term: str) -> list[str]:
     """Returns the terms at edit distance one: an insertion, deletion, substitution or transposition.
 
     The first letter is kept: it is rarely wrong (Pollock & Zamora 1984). Empty for short terms, identifiers, other
@@ -77,16 +78,16 @@ def spellings(term: str) -> list[str]:
     """
     if not (_MIN_MISSPELT_CHARS <= len(term) <= _MAX_MISSPELT_CHARS and term.isascii() and term.isalpha()):
         return []
-    slips: dict[str, None] = {}
+    edits: dict[str, None] = {}
     for place in range(1, len(term) + 1):
         head, tail = term[:place], term[place:]
-        slips.update(dict.fromkeys(head + letter + tail for letter in _LETTERS))
+        edits.update(dict.fromkeys(head + letter + tail for letter in _LETTERS))
         if tail:
-            slips[head + tail[1:]] = None
-            slips.update(dict.fromkeys(head + letter + tail[1:] for letter in _LETTERS))
-            slips[head + tail[1:2] + tail[0] + tail[2:]] = None
-    slips.pop(term, None)
-    return list(slips)
+            edits[head + tail[1:]] = None
+            edits.update(dict.fromkeys(head + letter + tail[1:] for letter in _LETTERS))
+            edits[head + tail[1:2] + tail[0] + tail[2:]] = None
+    edits.pop(term, None)
+    return list(edits)
 
 
 def idf(document_frequency: float, memory_count: float) -> float:
@@ -108,7 +109,7 @@ class Bm25:
     def __init__(
         self, query_keys: Sequence[int], statistics: LexicalStatistics, discounts: Mapping[int, float] | None = None
     ) -> None:
-        """`discounts`: factors of the weights of some keys."""
+        """`discounts`: factors below 1 for the idf of uncertain keys, such as typo corrections."""
         self.statistics = statistics
         self._saturation_of_none = K1 * (1 - B)
         self._saturation_a_term = K1 * B / statistics.mean_length if statistics.mean_length > 0 else K1 * B
@@ -200,5 +201,5 @@ def _shares() -> Mapping[str, float]:
 
 
 def everyday_share(term: str) -> float:
-    """Returns the share of everyday memories that contain a term, as `lexical.terms` returns it."""
+    """Returns the share of background documents that contain a term, as `lexical.terms` returns it."""
     return _shares().get(term, 0.0)

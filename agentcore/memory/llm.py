@@ -83,7 +83,7 @@ class FactJudge(Model, Protocol):
 
 
 @dataclass(frozen=True)
-class Said:
+class SourceText:
     text: str
     speaker: str | None
     said_at: datetime
@@ -98,7 +98,7 @@ class Extraction:
 
 
 class FactExtractor(PromptedModel, Protocol):
-    async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
+    async def extract(self, said: Sequence[SourceText], *, agent_id: str) -> Sequence[Extraction]:
         """Returns one unvalidated extraction per memory, in order. Raises DependencyUnavailable."""
 
 
@@ -118,7 +118,7 @@ class WrittenSummary:
 
 
 class Summariser(PromptedModel, Protocol):
-    async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary: ...
+    async def summarise(self, said: Sequence[SourceText], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary: ...
 
 
 class Bill:

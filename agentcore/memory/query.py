@@ -19,7 +19,7 @@ from agentcore.memory.params.memories import Turn
 from agentcore.memory.ranking.candidates import Span
 
 VAGUE_TERMS = 1
-POINTING_TERMS = 3
+ANAPHORIC_TERMS = 3
 JOINED_TURNS = 3
 KEY_TERMS = 8
 KEY_TERMS_A_TURN = 5
@@ -30,20 +30,20 @@ MAX_QUERIES = 8
 QUERY_CHARS = 500
 PROMPT_CHARS = 32_768
 NAMES_OF_CODE = 16
-_POINTING = re.compile(
+_ANAPHORA = re.compile(
     r"^\W*(?:and|but|or|so|then|what about|how about|what of)\b"
     r"|\b(?:it|its|that|this|those|these|they|them|there|one|ones|other|others|same)\b",
     re.IGNORECASE,
 )
 # Words without information in a turn or a question.
-_PALE_WORDS = """
+_LOW_INFORMATION_WORDS = """
 much many one ones other others thing things else next first second third another again time last long soon
 way okay ok yes yeah no well really just also please thanks thank hi hello hey tell show give let get got go
 going want wanted need think thought know knew like likes guess maybe would could said say says look make
 take put good great nice bad lot lots bit kind sort something anything everything someone now today mean
 happen work
 """
-_PALE = frozenset(terms(_PALE_WORDS))
+_LOW_INFORMATION = frozenset(terms(_LOW_INFORMATION_WORDS))
 
 _ERROR = re.compile(
     r"error|exception|fail|fatal|panic|critical|traceback|denied|refused|timed? ?out|cannot|undefined"
@@ -70,15 +70,17 @@ def complete(query: str, history: Sequence[Turn]) -> str:
     """
     if not _is_vague(query):
         return query
-    said = [turn.content for turn in history if turn.role == "user"][-JOINED_TURNS:]
+    user_turns = [turn.content for turn in history if turn.role == "user"][-JOINED_TURNS:]
     known = set(terms(query))
-    found = [term for content in reversed(said) for term in _key_terms(content, known)]
+    found = [term for content in reversed(user_turns) for term in _key_terms(content, known)]
     return " ".join([query, *found[:KEY_TERMS]])
 
 
 def _is_vague(query: str) -> bool:
-    telling = [term for term in terms(query) if term not in _PALE]
-    return len(telling) <= VAGUE_TERMS or (len(telling) <= POINTING_TERMS and _POINTING.search(query) is not None)
+    informative = [term for term in terms(query) if term not in _LOW_INFORMATION]
+    return len(informative) <= VAGUE_TERMS or (
+        len(informative) <= ANAPHORIC_TERMS and _ANAPHORA.search(query) is not None
+    )
 
 
 def _key_terms(content: str, known: set[str]) -> list[str]:
@@ -86,11 +88,11 @@ def _key_terms(content: str, known: set[str]) -> list[str]:
     named: list[str] = []
     begins = True
     for token in tokens(content[:TURN_CHARS]):
-        meant = [term for term in terms(token) if term not in _PALE]
-        if meant and not known.issuperset(meant):
-            known.update(meant)
-            telling = not token.islower() and not (begins and token.istitle())
-            (named if telling else found).append(token)
+        content_terms = [term for term in terms(token) if term not in _LOW_INFORMATION]
+        if content_terms and not known.issuperset(content_terms):
+            known.update(content_terms)
+            is_distinctive = not token.islower() and not (begins and token.istitle())
+            (named if is_distinctive else found).append(token)
         begins = False
     return [*named, *found][:KEY_TERMS_A_TURN]
 
@@ -104,14 +106,14 @@ def split(prompt: str) -> list[str]:
     pieces = sentences(prompt)
     if len(prompt) <= WHOLE_CHARS and len(pieces) <= WHOLE_SENTENCES:
         return [prompt]
-    told: dict[frozenset[str], str] = {}
+    by_terms: dict[frozenset[str], str] = {}
     for query in (query for piece in pieces for query in _queries(piece)):
-        meant = frozenset(terms(query)) - _PALE
-        if len(meant) > 1:
-            told.setdefault(meant, query[:QUERY_CHARS])
-    best = sorted(told.items(), key=lambda each: _telling(each[1], each[0]), reverse=True)[:MAX_QUERIES]
+        content_terms = frozenset(terms(query)) - _LOW_INFORMATION
+        if len(content_terms) > 1:
+            by_terms.setdefault(content_terms, query[:QUERY_CHARS])
+    best = sorted(by_terms.items(), key=lambda each: _informativeness(each[1], each[0]), reverse=True)[:MAX_QUERIES]
     chosen = {query for _, query in best}
-    return [query for query in told.values() if query in chosen] or [prompt[:QUERY_CHARS]]
+    return [query for query in by_terms.values() if query in chosen] or [prompt[:QUERY_CHARS]]
 
 
 def _queries(piece: str) -> Iterator[str]:
@@ -123,10 +125,10 @@ def _queries(piece: str) -> Iterator[str]:
         yield piece
 
 
-def _telling(query: str, meant: frozenset[str]) -> float:
+def _informativeness(query: str, content_terms: frozenset[str]) -> float:
     asked = 15.0 if query.rstrip("\"'*_) ").endswith("?") else 0.0
     wrong = 4.0 if _ERROR.search(query) else 0.0
-    return min(len(meant), 20) + asked + wrong
+    return min(len(content_terms), 20) + asked + wrong
 
 
 def asks_for_time(query: str) -> bool:
@@ -139,7 +141,7 @@ def asks_only_for(query: str, phrases: Sequence[str]) -> bool:
     """Whether the query names times and no subject, as "what happened last week?"."""
     for phrase in phrases:
         query = query.replace(phrase, " ")
-    return bool(phrases) and all(term in _PALE for term in terms(query))
+    return bool(phrases) and all(term in _LOW_INFORMATION for term in terms(query))
 
 
 # A longer prompt, such as a log, contains times unrelated to the query.
@@ -149,16 +151,17 @@ HISTORICAL_THRESHOLD = 0.8
 
 @dataclass(frozen=True)
 class HistoricalScope:
-    """Why superseded memories are searched, too, and those of which times.
+    """The superseded memories that a historical query also searches.
 
-    `phrase`: the words that name the times `spans`; None: any time, because of this `probability`.
+    `spans`: time ranges named by `phrase`. None: any time, because the classifier's `probability` exceeds the
+    threshold.
     """
 
     phrase: str | None
     spans: Sequence[Span] | None = None
     probability: float | None = None
 
-    def told(self) -> Mapping[str, Any]:
+    def as_receipt(self) -> Mapping[str, Any]:
         if self.spans is None:
             return {"probability": round(self.probability or 0.0, 2)}
         return {"phrase": self.phrase, "held_in": [[start.isoformat(), end.isoformat()] for start, end in self.spans]}

@@ -29,7 +29,7 @@ from agentcore.memory.llm import (
     FactVerdict,
     LlmOptions,
     Rewriting,
-    Said,
+    SourceText,
     SummaryRequest,
     WrittenSummary,
 )
@@ -351,7 +351,7 @@ class OpenAiFactExtractor(OpenAiChat[_Facts]):
         task = Task("extract facts", "list of facts", prompt, _Facts, FACT_OUTPUT_TOKENS)
         super().__init__(options, task)
 
-    async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
+    async def extract(self, said: Sequence[SourceText], *, agent_id: str) -> Sequence[Extraction]:
         memories = [
             {"number": number, "speaker": each.speaker, "said_at": each.said_at.isoformat(), "text": each.text}
             for number, each in enumerate(said)
@@ -424,7 +424,7 @@ class OpenAiSummariser(OpenAiChat[_Summary]):
         prompt = load_prompt("session_summary")
         super().__init__(options, Task("summarise", "summary", prompt, _Summary))
 
-    async def summarise(self, said: Sequence[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
+    async def summarise(self, said: Sequence[SourceText], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
         document = {
             "conversation": [
                 {"speaker": each.speaker, "said_at": each.said_at.isoformat(), "text": each.text} for each in said

@@ -112,7 +112,7 @@ OF_ONE_CALL = {
     "Restored.renewed_ids "
     "Restored.superseded_ids Restored.unreadable_ids Restored.waiting_for_embedding_ids _Page.copies "
     "_Page.refused_ids _Page.tombstones _Page.unreadable_ids",
-    "agentcore.memory.lexical": "LexicalStatistics.everyday",
+    "agentcore.memory.lexical": "LexicalStatistics.background_share",
     "agentcore.memory.parts": "MemoryPolicy.layers MemoryPolicy.limits_set",
     "agentcore.memory.recall.reranking": "Notes.degraded Notes.searched",
     "agentcore.memory.recall.recalling": "TaskMemory.importances",

@@ -48,7 +48,7 @@ async def consolidated(agent: Agent, **params: Any) -> ConsolidateResult:
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """Disables the repeated check of recently changed memories."""
-    monkeypatch.setattr(consolidating, "SETTLED_AFTER", timedelta())
+    monkeypatch.setattr(consolidating, "COMMIT_GRACE", timedelta())
 
 
 async def summaries(agent: Agent) -> int:
@@ -205,7 +205,7 @@ async def test_a_run_that_is_killed_in_the_middle_is_done_to_the_same_end(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await told(agent, *BOILER, *WINE)
-    kept = consolidating.Consolidating._keep
+    kept = consolidating.Consolidating._store_summary
     written: list[object] = []
 
     async def dies(self: Any, *arguments: Any) -> None:
@@ -215,7 +215,7 @@ async def test_a_run_that_is_killed_in_the_middle_is_done_to_the_same_end(
         await kept(self, *arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(consolidating.Consolidating, "_keep", dies)
+        patched.setattr(consolidating.Consolidating, "_store_summary", dies)
         with pytest.raises(asyncio.CancelledError):
             await consolidated(agent)
     assert await summaries(agent) == 1
@@ -369,7 +369,7 @@ async def test_a_job_archives_sources_where_the_agent_wishes_it_and_goes_on_unti
     agent: Agent, queue: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(consolidating, "PAGE", 2)
-    monkeypatch.setattr(consolidating, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(consolidating, "MAX_PROCESSED", 2)
     await agent.memory.configure(ConfigureParams(consolidate=True, archive_sources_after_days=7))
     sources = await told(agent, *BOILER, *WINE)
     async with queue.parts.storage.transaction(agent.agent_id) as transaction:

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.llm import Extraction, Said
+from agentcore.memory.llm import Extraction, SourceText
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.agent_settings import ConfigureParams
 from agentcore.memory.params.changes import HistoryParams
@@ -220,7 +220,7 @@ class Unclean:
     async def close(self) -> None:
         pass
 
-    async def extract(self, said: Sequence[Said], *, agent_id: str) -> Sequence[Extraction]:
+    async def extract(self, said: Sequence[SourceText], *, agent_id: str) -> Sequence[Extraction]:
         return [Extraction(["The user likes \x00 goats a lot."]) for _ in said]
 
 

@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from agentcore.agents.scope import MemoryScope
 from agentcore.agents.tools import MemoryTools
 from agentcore.integrations.langgraph import AgentCoreStore
-from agentcore.integrations.langgraph_items import DEEPEST, KEPT, session_of, tag_of
+from agentcore.integrations.langgraph_items import MAX_NAMESPACE_DEPTH, METADATA_KEY, session_of, tag_of
 from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.changes import HistoryParams
 from agentcore.memory.params.memories import CountParams, ListParams, StoreParams
@@ -273,7 +273,11 @@ async def test_memories_that_are_no_items_are_none(agent: Agent, store: AgentCor
     for text in ("no JSON", "[]", '{"key": "k"}', json.dumps(wrong)):
         await agent.memory.store(
             StoreParams(
-                content=text, force=True, tags=[tag_of(())], session_id=session_of(USER, "k"), metadata={KEPT: text}
+                content=text,
+                force=True,
+                tags=[tag_of(())],
+                session_id=session_of(USER, "k"),
+                metadata={METADATA_KEY: text},
             )
         )
     assert await store.aget(USER, "k") is None
@@ -294,8 +298,8 @@ async def test_an_item_that_a_model_forgets_is_gone_and_may_come_again(agent: Ag
 
 async def test_too_much_is_refused_by_name(store: AgentCoreStore) -> None:
     with pytest.raises(ValueError, match="31 is the most"):
-        await store.aput(tuple("x" * (DEEPEST + 1)), "k", {"n": 1})
-    await store.aput(tuple("x" * DEEPEST), "k", {"n": 1})
+        await store.aput(tuple("x" * (MAX_NAMESPACE_DEPTH + 1)), "k", {"n": 1})
+    await store.aput(tuple("x" * MAX_NAMESPACE_DEPTH), "k", {"n": 1})
     with pytest.raises(TypeError):
         await store.aput(USER, "k", {"n": object()})
 

@@ -185,14 +185,14 @@ async def test_a_consolidation_that_ends_after_an_erasure_brings_nothing_back(
         text = f"The old boiler lost water pressure {moment}."
         await agent.stored_id(text, timestamp="2026-01-01T00:00:00Z")
     looked, erased = asyncio.Event(), asyncio.Event()
-    keep = consolidating.Consolidating._keep
+    keep = consolidating.Consolidating._store_summary
 
     async def keep_later(self: Any, *found: Any) -> None:
         looked.set()
         await erased.wait()
         await keep(self, *found)
 
-    monkeypatch.setattr(consolidating.Consolidating, "_keep", keep_later)
+    monkeypatch.setattr(consolidating.Consolidating, "_store_summary", keep_later)
     running = asyncio.create_task(agent.memory.consolidate(ConsolidateParams()))
     await looked.wait()
     assert (await agent.memory.erase(EVERYTHING)).verified

@@ -12,7 +12,7 @@ from agentcore.auth import mint_token
 from agentcore.client import MemoryClient
 from agentcore.errors import ConfigurationError, NotAuthorised
 from agentcore.maintenance.rounds import enqueue_llm_work
-from agentcore.memory.llm import LlmOptions, Said, SummaryRequest, WrittenSummary
+from agentcore.memory.llm import LlmOptions, SourceText, SummaryRequest, WrittenSummary
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.agent_settings import ConfigureParams, SettingsParams
 from agentcore.memory.params.memories import DeleteParams, RetrieveParams
@@ -204,7 +204,7 @@ class Telegraphist:
     async def close(self) -> None:
         self.is_open = False
 
-    async def summarise(self, said: list[Said], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
+    async def summarise(self, said: list[SourceText], wish: SummaryRequest, *, agent_id: str) -> WrittenSummary:
         assert self.is_open
         return WrittenSummary(f"STOP {said[0].text} STOP")
 

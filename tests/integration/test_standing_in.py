@@ -43,7 +43,7 @@ async def logs(agent: Agent, log: str = LOG, count: int = 4) -> tuple[UUID, list
 def found(memory_ids: Sequence[UUID]) -> list[ContextEntry]:
     """Returns memories as hits of a search."""
     return [
-        ContextEntry(each, PAST, NOON, None, LOG.format(rank), "a log", rank=rank, worth=1 - rank / 10)
+        ContextEntry(each, PAST, NOON, None, LOG.format(rank), "a log", rank=rank, score=1 - rank / 10)
         for rank, each in enumerate(memory_ids)
     ]
 

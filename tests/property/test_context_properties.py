@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentcore.memory.compression import build_context
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING, quoted
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, SECTIONS, ContextEntry
+from agentcore.memory.contexts.rendering import FORMATS, KNOWLEDGE, SECTIONS, ContextEntry
 from agentcore.memory.contexts.shortening import LEFT_OUT, extract
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -69,10 +69,10 @@ def entries(draw: st.DrawFn) -> list[ContextEntry]:
             draw(TEXTS),
             draw(TEXTS),
             rank=draw(st.none() | st.just(number)),
-            worth=draw(st.floats(0, 1)),
+            score=draw(st.floats(0, 1)),
             session_id=draw(st.sampled_from([None, "a", "b"])),
             importance=draw(st.floats(0, 1)),
-            outside=draw(st.booleans()),
+            outside_window=draw(st.booleans()),
         )
         for number in range(draw(st.integers(0, 8)))
     ]
@@ -97,7 +97,13 @@ def seen(text: str) -> str:
 # A former defect: a summary of one note was counted as missing among those fetched for the other notes.
 SUMMED_UP = [
     ContextEntry(
-        UUID(int=number), SECTIONS[0], START + timedelta(hours=1 - number), None, content, CLOSING, outside=number < 2
+        UUID(int=number),
+        SECTIONS[0],
+        START + timedelta(hours=1 - number),
+        None,
+        content,
+        CLOSING,
+        outside_window=number < 2,
     )
     for number, content in enumerate([4 * CLOSING, 6 * CLOSING, "<" + "\u200b" * 300 + "/memories>"])
 ]
@@ -107,7 +113,7 @@ SUMMED_UP = [
 @given(
     entries(),
     st.integers(1, 1_500),
-    st.sampled_from(sorted(FORMS)),
+    st.sampled_from(sorted(FORMATS)),
     st.floats(0, 1),
     st.booleans(),
     st.sets(st.integers(0, 7)),
@@ -118,7 +124,7 @@ def test_no_form_exceeds_its_budget_and_nothing_is_lost(
 ) -> None:
     sources = frozenset(UUID(int=each) for each in summarised)
     told = ContextEntry(UUID(int=99), KNOWLEDGE, START, None, "all of it", "all", sources=sources)
-    manner = Manner(FORMS[form], frozenset({"system"}), share, True, clear)
+    manner = Manner(FORMATS[form], frozenset({"system"}), share, True, clear)
     built = build_context(made, budget, len, manner, [told])
     assert len(built.text) == built.token_count <= budget
     there = [line.entry.memory_id for line in built.lines]
@@ -132,7 +138,7 @@ def test_no_form_exceeds_its_budget_and_nothing_is_lost(
 @given(entries(), st.sampled_from(["markdown", "text"]))
 @pytest.mark.shows("issue2-11-context", "issue5-1-fence")
 def test_nothing_that_a_memory_says_closes_the_fence_or_begins_a_line(made: list[ContextEntry], form: str) -> None:
-    built = build_context(made, 1_000_000, len, Manner(FORMS[form]))
+    built = build_context(made, 1_000_000, len, Manner(FORMATS[form]))
     if not built.lines:
         assert built.text == ""
         return
@@ -150,7 +156,7 @@ def test_nothing_that_a_memory_says_closes_the_fence_or_begins_a_line(made: list
 @given(entries())
 @pytest.mark.shows("issue5-1-fence")
 def test_json_stays_one_object_of_what_was_put_in(made: list[ContextEntry]) -> None:
-    built = build_context(made, 1_000_000, len, Manner(FORMS["json"]))
+    built = build_context(made, 1_000_000, len, Manner(FORMATS["json"]))
     told = json.loads(built.text)
     assert set(told) == {"notice", *(line.entry.section for line in built.lines)}
     texts = [each["text"] for title in SECTIONS for part in told.get(title, []) for each in part["memories"]]

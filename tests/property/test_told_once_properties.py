@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from agentcore.memory.compression import build_context
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.contexts.rendering import FORMS, SECTIONS, ContextEntry
+from agentcore.memory.contexts.rendering import FORMATS, SECTIONS, ContextEntry
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 THINGS = ("cat", "key", "map", "hat", "owl")
@@ -33,7 +33,7 @@ def entries(draw: st.DrawFn) -> list[ContextEntry]:
                 "\n".join(f"user: {each}" for each in told) if of else " ".join(told),
                 f"user: {told[0]}" if of else told[0],
                 rank=number,
-                worth=1 - number / 10,
+                score=1 - number / 10,
                 session_id="a",
                 sources=frozenset(UUID(int=each) for each in of or ()),
             )
@@ -41,16 +41,16 @@ def entries(draw: st.DrawFn) -> list[ContextEntry]:
     return made
 
 
-@given(entries(), st.integers(120, 900), st.sampled_from(sorted(FORMS)))
+@given(entries(), st.integers(120, 900), st.sampled_from(sorted(FORMATS)))
 def test_nothing_is_told_twice_by_a_summary_and_nothing_lost(made: list[ContextEntry], budget: int, form: str) -> None:
-    built = build_context(made, budget, len, Manner(FORMS[form]))
+    built = build_context(made, budget, len, Manner(FORMATS[form]))
     assert len(built.text) == built.token_count <= budget
     told = Counter(each for line in built.lines for each in SENTENCES if each in line.text)
     for line in built.lines:
         for each in SENTENCES:
             if line.entry.sources and each in line.text:
                 assert told[each] == 1
-            if line.told_elsewhere and each in line.said and each not in line.text:
+            if line.has_duplicates_removed and each in line.unquoted_text and each not in line.text:
                 assert told[each]
     content = {each.memory_id: each.content for each in made}
     for memory_id, reason in built.left_out:

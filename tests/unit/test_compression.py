@@ -12,7 +12,7 @@ import pytest
 from agentcore.memory.compression import Context, build_context, compress_memory_sequence
 from agentcore.memory.contexts.fencing import CLOSING, NOTICE, OPENING
 from agentcore.memory.contexts.filling import PLAIN, Manner
-from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, PAST, TASK, ContextEntry
+from agentcore.memory.contexts.rendering import FORMATS, KNOWLEDGE, PAST, TASK, ContextEntry
 
 START = datetime(2026, 5, 1, 9, tzinfo=UTC)
 LONG = " ".join(f"On trip {number} the ferry carried crates of lemons to the island." for number in range(60))
@@ -111,7 +111,7 @@ def test_a_budget_too_small_for_anything_gives_an_empty_context() -> None:
 
 @pytest.mark.shows("issue5-1-used-well")
 def test_room_that_a_long_memory_leaves_is_filled_with_shorter_ones() -> None:
-    found = [replace(entry(number), rank=number, worth=1 - number / 100) for number in range(40)]
+    found = [replace(entry(number), rank=number, score=1 - number / 100) for number in range(40)]
     found[5] = replace(found[5], content=LONG)
     built = build_context(found, 120, words)
     assert built.token_count > 110
@@ -119,9 +119,9 @@ def test_room_that_a_long_memory_leaves_is_filled_with_shorter_ones() -> None:
 
 
 def test_behind_the_best_a_long_text_of_nearly_the_same_worth_stands_after_shorter_ones() -> None:
-    best = [replace(entry(number), rank=number, worth=0.9) for number in range(3)]
-    long = replace(entry(3, content=LONG), rank=3, worth=0.8)
-    short = [replace(entry(number, content="lemon " * 20), rank=number, worth=0.79) for number in range(4, 9)]
+    best = [replace(entry(number), rank=number, score=0.9) for number in range(3)]
+    long = replace(entry(3, content=LONG), rank=3, score=0.8)
+    short = [replace(entry(number, content="lemon " * 20), rank=number, score=0.79) for number in range(4, 9)]
     short = [replace(each, content=f"{each.content} {each.rank}") for each in short]
     built = build_context([*best, long, *short], 200, words)
     assert {each.memory_id for each in short} <= {line.entry.memory_id for line in built.lines}
@@ -208,7 +208,7 @@ def test_a_whole_that_counts_more_than_its_lines_loses_the_least_important_ones(
 
 def test_json_says_the_same_as_the_lines() -> None:
     entries = [entry(5), entry(2), replace(entry(3, KNOWLEDGE, content='a "fact"'), speaker=None)]
-    told = json.loads(build_context(entries, 500, words, Manner(FORMS["json"])).text)
+    told = json.loads(build_context(entries, 500, words, Manner(FORMATS["json"])).text)
     assert told == {
         "notice": NOTICE,
         PAST: [
@@ -225,7 +225,7 @@ def test_json_says_the_same_as_the_lines() -> None:
 
 
 def test_plain_text_has_headings_without_marks() -> None:
-    built = build_context([entry(1)], 500, words, Manner(FORMS["text"]))
+    built = build_context([entry(1)], 500, words, Manner(FORMATS["text"]))
     assert "\nRelevant Past Interactions:\n2026-05-01 09:01\n1. anna: memory 1\n" in built.text
     assert "#" not in built.text
 

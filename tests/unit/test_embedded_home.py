@@ -331,7 +331,7 @@ async def test_a_refused_restore_keeps_the_draft_of_an_interrupted_one(home: Hom
     home.directory(home.path / "restore-1a2b")
     (home.directory(home.archive) / "copy").touch()
     with pytest.raises(StartupError, match="contains data"):
-        await restore_backup(tmp_path / "memory.backup", home, force=False, tell=print)
+        await restore_backup(tmp_path / "memory.backup", home, force=False, report=print)
     assert (home.path / "restore-1a2b").is_dir()
 
 

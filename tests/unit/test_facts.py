@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentcore.memory.consolidation import judge
+from agentcore.memory.contradictions import judge
 from agentcore.memory.statements.facts import fact, fact_keys, speaks_against
 from agentcore.memory.statements.statements import RuleInput
 

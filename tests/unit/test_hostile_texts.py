@@ -28,11 +28,11 @@ from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.columns import RuleColumns
 from agentcore.memory.compression import build_context
 from agentcore.memory.consequences.pending_work import is_worth_reading
-from agentcore.memory.consolidation import judge
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.contexts.rendering import PAST, ContextEntry
 from agentcore.memory.contexts.shortening import extract
-from agentcore.memory.intake import subjects_of, text_columns
+from agentcore.memory.contradictions import judge
+from agentcore.memory.intake import derive_text, subjects_of
 from agentcore.memory.language.llm_text import strip_all_reasoning, strip_leading_reasoning, truncate_sentences
 from agentcore.memory.language.moments import windows
 from agentcore.memory.language.passages import passages
@@ -127,7 +127,7 @@ def judged(text: str) -> Any:
 
 def rendered(text: str) -> Any:
     entries = [
-        ContextEntry(UUID(int=place), PAST, NOW, "Ada", said, said[:400], rank=place, worth=0.5)
+        ContextEntry(UUID(int=place), PAST, NOW, "Ada", said, said[:400], rank=place, score=0.5)
         for place, said in enumerate((text, f"Also {text}"))
     ]
     return build_context(entries, 400, tokens)
@@ -187,7 +187,7 @@ READERS: Mapping[str, Callable[[str], Any]] = {
     "sentences": sentences,
     "passages": passages,
     "normal form": normal_form,
-    "columns of a stored memory": lambda text: text_columns("agent", text, "Ada", tokens, NOW, SCREEN),
+    "columns of a stored memory": lambda text: derive_text("agent", text, "Ada", tokens, NOW, SCREEN),
     "statements": lambda text: subjects_of("agent", stated(text)),
     "relation to another memory": judged,
     "rejection": rejection,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agentcore.cli.imports import Broken, Found, LeftOut, likely_form
 from agentcore.cli.lines import Line, NumberedLine
 from agentcore.cli.transfer import FORMS, numbered_lines
-from agentcore.integrations.langgraph_items import KeptItem, item_in
+from agentcore.integrations.langgraph_items import StoredItem, parse_item
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 IMAGE = {"content_type": "image_asset_pointer"}
@@ -288,7 +288,7 @@ def test_langgraphs_items_say_their_text_and_keep_their_value(value: dict[str, A
         },
     )
     assert (line["text"], line["external_id"]) == (text, "k-1")
-    assert item_in(line["metadata"]) == KeptItem(
+    assert parse_item(line["metadata"]) == StoredItem(
         ["users", "ada"], "k-1", value, "2026-01-01T10:00:00+00:00", "2026-02-01T00:00:00+00:00", None
     )
     assert (line["time"], line["pinned"]) == ("2026-01-01T10:00:00+00:00", True)
@@ -303,9 +303,9 @@ def test_langgraphs_rows_are_its_items() -> None:
         "expires_at": None,
     }
     [line] = found("langgraph", row)
-    kept = item_in(line["metadata"])
+    kept = parse_item(line["metadata"])
     assert kept is not None
-    assert (kept.place, kept.value) == ((("users", "ada"), "k-1"), {"text": "Ada likes tea"})
+    assert (kept.identity, kept.value) == ((("users", "ada"), "k-1"), {"text": "Ada likes tea"})
     assert line["time"] == "2026-01-01T10:00:00.500000+00:00"
     [living] = found("langgraph", {**row, "expires_at": "2026-06-01T00:00:00Z", "ttl_minutes": 10})
     assert (living["ttl_seconds"], living["pinned"], "expires_at" in living) == (630, False, False)

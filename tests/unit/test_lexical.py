@@ -14,10 +14,10 @@ from agentcore.limits import MAX_TERMS
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
+    edits_at_distance_one,
     everyday_share,
     idf,
     select_query_keys,
-    spellings,
     term_key,
     term_keys,
     terms,
@@ -84,15 +84,15 @@ def test_idf_falls_with_frequency_and_is_never_negative() -> None:
     assert idf(-3, 10) == idf(0, 10)
 
 
-def weights(memory_count: int, everyday: float = 0.05) -> tuple[float, float]:
+def weights(memory_count: int, background_share: float = 0.05) -> tuple[float, float]:
     """Returns the weights of an everyday and a rare word, each in one of `memory_count` memories."""
-    statistics = LexicalStatistics(memory_count, 4.0, {1: 1, 2: 1}, everyday={1: everyday})
+    statistics = LexicalStatistics(memory_count, 4.0, {1: 1, 2: 1}, background_share={1: background_share})
     return statistics.weight(1), statistics.weight(2)
 
 
 def test_the_weight_of_a_word_counts_three_hundred_everyday_memories_as_the_agents_own() -> None:
     assert weights(30) == pytest.approx((idf(16, 330), idf(1, 330)))
-    assert LexicalStatistics(30, 4.0, {}).greatest_weight() == pytest.approx(idf(0, 330))
+    assert LexicalStatistics(30, 4.0, {}).max_weight() == pytest.approx(idf(0, 330))
     assert LexicalStatistics(30, 4.0, {1: 40, 2: -1}).weight(1) == pytest.approx(idf(30, 330))
     assert LexicalStatistics(30, 4.0, {1: 40, 2: -1}).weight(2) == pytest.approx(idf(0, 330))
 
@@ -101,13 +101,13 @@ def test_what_everyone_says_tells_less_and_a_large_store_knows_better_itself() -
     shares = [common / rare for common, rare in map(weights, (10, 1_000, 100_000))]
     assert shares == sorted(shares)
     assert shares[0] < 0.6
-    own = LexicalStatistics(1_000_000, 4.0, {1: 20_000}, everyday={1: 0.05})
+    own = LexicalStatistics(1_000_000, 4.0, {1: 20_000}, background_share={1: 0.05})
     assert own.weight(1) == pytest.approx(idf(20_000, 1_000_000), rel=0.001)
 
 
 def test_a_store_is_all_new_at_first_and_less_so_with_each_memory() -> None:
-    newness = [LexicalStatistics(count, 4.0, {}).newness for count in (-1, 0, 30, 300, 100_000)]
-    assert newness == [1.0, 1.0, pytest.approx(300 / 330), 0.5, pytest.approx(0.003, abs=0.0005)]
+    background_weights = [LexicalStatistics(count, 4.0, {}).background_weight for count in (-1, 0, 30, 300, 100_000)]
+    assert background_weights == [1.0, 1.0, pytest.approx(300 / 330), 0.5, pytest.approx(0.003, abs=0.0005)]
 
 
 def test_bm25_is_the_formula_worked_out_by_hand() -> None:
@@ -150,12 +150,12 @@ def test_at_least_one_query_key_is_taken_and_unknown_ones_are_not() -> None:
     [("scaffold", "scafold"), ("warehous", "warehuos"), ("harbour", "harbourr"), ("invoic", "imvoic")],
 )
 def test_a_term_is_one_slip_away_from_its_misspelling(meant: str, written: str) -> None:
-    assert meant in spellings(written)
+    assert meant in edits_at_distance_one(written)
 
 
 @pytest.mark.parametrize("term", ["cat", "err_4071", "2026", "приве́т", "x" * 40])
 def test_short_terms_identifiers_and_other_scripts_are_never_read_as_another(term: str) -> None:
-    assert spellings(term) == []
+    assert edits_at_distance_one(term) == []
 
 
 def test_a_discounted_term_counts_its_share() -> None:
@@ -170,7 +170,7 @@ TALKS = Path(__file__).resolve().parents[2] / "benchmarks" / "data" / "talks.jso
 
 
 def share(word: str) -> float:
-    """The share of everyday memories that hold the word."""
+    """The share of background documents that contain the word."""
     [term] = terms(word)
     return everyday_share(term)
 

@@ -10,7 +10,7 @@ import pytest
 
 from agentcore.memory.compression import Context, build_context
 from agentcore.memory.contexts.filling import Manner
-from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, PAST, TASK, ContextEntry
+from agentcore.memory.contexts.rendering import FORMATS, KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.contexts.shortening import LEFT_OUT, extract
 from agentcore.memory.lexical import terms
 
@@ -169,9 +169,9 @@ def test_the_room_of_what_is_told_goes_to_something_else() -> None:
     assert set(texts(build(TEA, SESSION, extra, max_tokens=room))) == {1, 5, 9}
 
 
-@pytest.mark.parametrize("form", sorted(FORMS))
+@pytest.mark.parametrize("form", sorted(FORMATS))
 def test_the_numbers_are_the_places_of_the_ids_in_every_form(form: str) -> None:
     cat, bye = said(3, "My cat is called Miso."), said(4, "Bye.")
-    built = build(SESSION, TEA, cat, bye, manner=Manner(FORMS[form]))
+    built = build(SESSION, TEA, cat, bye, manner=Manner(FORMATS[form]))
     assert [line.entry.memory_id.int for line in built.lines] == [1, 3, 4]
     assert built.text.count("Miso") == 1

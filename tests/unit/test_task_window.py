@@ -47,7 +47,7 @@ def order(notes: list[ContextEntry]) -> list[int]:
 
 @pytest.mark.shows("issue5-2-window")
 def test_for_a_vague_query_the_newest_stand_in_full_and_older_ones_shortened() -> None:
-    task = [replace(each, rank=11 - place, worth=0.5) for place, each in enumerate(steps(*range(12)))]
+    task = [replace(each, rank=11 - place, score=0.5) for place, each in enumerate(steps(*range(12)))]
     built = build_context(task, 240, words, VAGUE)
     assert in_full(built) == list(range(12 - len(in_full(built)), 12))
     assert len(in_full(built)) >= 3
@@ -58,14 +58,14 @@ def test_for_a_vague_query_the_newest_stand_in_full_and_older_ones_shortened() -
 
 def test_what_a_clear_query_means_comes_before_the_newest() -> None:
     task = steps(*range(12))
-    task[-1] = replace(task[-1], rank=0, worth=0.9)
+    task[-1] = replace(task[-1], rank=0, score=0.9)
     assert 0 in in_full(build_context(task, 150, words))
     assert 0 not in in_full(build_context(task, 150, words, VAGUE))
 
 
 def test_many_that_a_clear_query_means_leave_room_for_the_newest() -> None:
     task = steps(*range(40))
-    task = [*task[:20], *(replace(each, rank=rank, worth=0.9) for rank, each in enumerate(task[20:]))]
+    task = [*task[:20], *(replace(each, rank=rank, score=0.9) for rank, each in enumerate(task[20:]))]
     built = build_context(task, 400, words)
     assert 39 in in_full(built)
     assert 19 in in_full(built)
@@ -97,7 +97,7 @@ def test_of_the_same_time_the_more_important_comes_first_and_then_the_one_given_
 
 
 def test_meant_are_the_best_found_and_what_is_worth_nearly_as_much() -> None:
-    task = [replace(note(rank), rank=rank, worth=0.9 - rank / 10) for rank in (5, 3, 1, 0)]
+    task = [replace(note(rank), rank=rank, score=0.9 - rank / 10) for rank in (5, 3, 1, 0)]
     assert order(clearly_meant(task, 0.8)) == [0, 1, 3]
     assert order(clearly_meant([*task, note(9)], 0.0)) == [0, 1]
 
@@ -129,7 +129,7 @@ def test_a_note_longer_than_the_window_is_shortened_and_those_behind_it_stand_in
 
 
 def test_what_is_of_the_task_and_no_more_in_working_memory_stands_in_its_section_and_waits_its_turn() -> None:
-    older = replace(note(0, "An older step of it."), outside=True, rank=0, worth=0.9)
+    older = replace(note(0, "An older step of it."), outside_window=True, rank=0, score=0.9)
     built = build_context([*steps(1, 2, 3), older], 500, words)
     assert order([line.entry for line in built.lines]) == [0, 1, 2, 3]
     assert built.text.count("## ") == 1

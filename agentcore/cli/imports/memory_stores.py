@@ -24,7 +24,7 @@ from agentcore.cli.imports import (
     text_of,
     time_of,
 )
-from agentcore.integrations.langgraph_items import KeptItem, searched_text, session_of
+from agentcore.integrations.langgraph_items import StoredItem, searched_text, session_of
 from agentcore.limits import MAX_LABELS
 
 _LANGGRAPH_TEXTS = ("content", "text", "memory", "data")
@@ -84,12 +84,12 @@ def parse_langgraph(name: str | None, item: Any, now: datetime) -> Iterator[Piec
         yield LeftOut(reason, place)
         return
     try:
-        yield _found(KeptItem(path, key, value, *_times(item, now), _minutes(item)), text, expires_at)
+        yield _found(StoredItem(path, key, value, *_times(item, now), _minutes(item)), text, expires_at)
     except ValueError as problem:
         yield Broken(str(problem))
 
 
-def _found(item: KeptItem, text: str, expires_at: str | None) -> Found:
+def _found(item: StoredItem, text: str, expires_at: str | None) -> Found:
     memory = item.memory(text)
     lives = {"ttl_seconds": memory["ttl_seconds"], "expires_at": expires_at if item.ttl is None else None}
     return Found(

@@ -44,8 +44,8 @@ async def orphans(transaction: MemoryTransaction, copies: Copies) -> dict[UUID, 
     # Later link targets are locked here, too: locks are taken in one order.
     tied = {UUID(tie[end]) for copy in copies.values() for tie in copy.get("links", ()) for end in _ENDS}
     archived = transaction.archived
-    await archived.held(wanted | tied)
-    kept = await archived.visible(list(wanted)) | await archived.archived_ids(wanted) | copies.keys()
+    await archived.lock_existing(wanted | tied)
+    kept = await archived.visible_ids(list(wanted)) | await archived.archived_ids(wanted) | copies.keys()
     found = {memory_id: min(gone) for memory_id, sources in made_of.items() if (gone := sources - kept)}
     facts = [
         (memory_id, _parent(copy), datetime.fromisoformat(copy["created_at"]))

@@ -14,7 +14,7 @@ from uuid import UUID
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import Caller
 from agentcore.memory.columns import RuleColumns
-from agentcore.memory.consolidation import ECHO_WINDOW, JUDGED_CHARS, Verdict, echoes, judge, told
+from agentcore.memory.contradictions import ECHO_WINDOW, JUDGED_CHARS, Verdict, echoes, judge, rule_input
 from agentcore.memory.intake import Draft, subjects_of
 from agentcore.memory.models import FACT_FORM, NEAR_DUPLICATE, SUPERSEDES, Link
 from agentcore.memory.parts import MemoryParts
@@ -187,7 +187,7 @@ def from_rows(rows: Sequence[Mapping[str, Any]]) -> list[Earlier]:
     return [
         Earlier(
             memory_id,
-            told(RuleColumns.of(row)),
+            rule_input(RuleColumns.of(row)),
             row["memory_type"],
             row["namespace"],
             row["expires_at"] is not None,
@@ -209,7 +209,7 @@ def from_draft(each: Draft, memory_id: UUID) -> Earlier:
     columns = each.columns
     return Earlier(
         memory_id,
-        told(columns),
+        rule_input(columns),
         columns.memory_type,
         columns.namespace,
         bool(columns.ttl_seconds),
@@ -276,7 +276,7 @@ def restored(memory_id: UUID, copy: Mapping[str, Any]) -> Earlier:
     """Returns the memory in an archived copy."""
     return Earlier(
         memory_id,
-        told(rule_columns_of(copy)),
+        rule_input(rule_columns_of(copy)),
         copy["memory_type"],
         copy["namespace"],
         copy["expires_at"] is not None,
@@ -355,7 +355,7 @@ class Superseding:
         return {
             old.memory_id
             for each in self._asking
-            for new in [told(each.columns)]
+            for new in [rule_input(each.columns)]
             for old in self._met(each)
             if self._judge(old.told, new).relation == "superseding" or self._confirmed.get((old.memory_id, new.content))
         }
@@ -408,7 +408,7 @@ class Superseding:
             return
         pairs: list[tuple[Earlier, RuleInput, tuple[RuleInput, RuleInput]]] = []
         for each in asking:
-            new, stated = told(each.columns), from_draft(each, _UNSTORED)
+            new, stated = rule_input(each.columns), from_draft(each, _UNSTORED)
             before = (other for other in self._before(each) if may_be_superseded(other, stated))
             pairs += [(other, new, (other.told, new)) for other in before]
             pairs += [(other, new, (new, other.told)) for other in self._after(each)]
@@ -442,7 +442,7 @@ class Superseding:
         return [each.old.memory_id for each in supersessions]
 
     def _decide_one(self, each: Draft, memory: NewMemory) -> Outcome:
-        new, stated = told(each.columns), from_draft(each, memory.memory_id)
+        new, stated = rule_input(each.columns), from_draft(each, memory.memory_id)
         superseded: list[UUID] = []
         near: UUID | None = None
         for old in self._before(each):
@@ -457,7 +457,7 @@ class Superseding:
         return Outcome(superseded, near)
 
     def _decide_late(self, each: Draft, memory: NewMemory, outcome: Outcome) -> Outcome:
-        new = told(each.columns)
+        new = rule_input(each.columns)
         for later in self._after(each):
             verdict = self._judge(new, later.told)
             if self._takes_place(later, new, verdict):

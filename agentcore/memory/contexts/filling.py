@@ -10,12 +10,12 @@ from uuid import UUID
 from agentcore.memory.contexts.fencing import quoted
 from agentcore.memory.contexts.rendering import (
     ANY_TIME,
-    FORMS,
+    FORMATS,
     ContextEntry,
     ContextLine,
-    Form,
-    said,
-    stretch_of,
+    Format,
+    render_memory,
+    time_group_key,
     time_of,
 )
 from agentcore.memory.contexts.shortening import MOST_CHARACTERS_PER_TOKEN, Reading, extract, without_repetitions
@@ -46,7 +46,7 @@ class Manner:
     `distinct`: hits contain no near duplicates. `clear`: the query is specific and a hit answers it.
     """
 
-    form: Form = field(default_factory=lambda: FORMS["markdown"])
+    form: Format = field(default_factory=lambda: FORMATS["markdown"])
     query_terms: Set[str] = frozenset()
     found_share: float = 1.0
     distinct: bool = True
@@ -59,7 +59,7 @@ PLAIN = Manner()
 class Filling:
     def __init__(self, max_tokens: int, count: CountTokens, manner: Manner, entries: Sequence[ContextEntry]) -> None:
         self.lines: list[ContextLine] = []
-        self.room = max_tokens - count(manner.form.frame)
+        self.room = max_tokens - count(manner.form.envelope)
         self._count = count
         self._form = manner.form
         self._terms = manner.query_terms
@@ -107,13 +107,13 @@ class Filling:
     ) -> None:
         """Adds fallback summaries of missing entries in full, by descending score, within `room` tokens."""
         kept = self.room - room
-        missing = {entry.memory_id: entry.worth for entry in self.waiting(entries)}
-        worths = [
+        missing = {entry.memory_id: entry.score for entry in self.waiting(entries)}
+        scores = [
             (sum(missing[each] for each in of), place)
             for place, summary in enumerate(replacements)
             if len(of := summary.sources & missing.keys()) >= LEAST_SUMMARISED
         ]
-        for _, place in sorted(worths, key=lambda each: (-each[0], each[1])):
+        for _, place in sorted(scores, key=lambda each: (-each[0], each[1])):
             if not self._stands(replacements[place]):
                 self._add_in_full(replacements[place], self.room - kept)
 
@@ -155,10 +155,12 @@ class Filling:
             free = self.room - kept + line.tokens
             if not line.shortened or line.entry.memory_id not in wanted or self._too_long(line.entry, free):
                 continue
-            said, text = line.entry.content, quoted(line.entry.content)
+            content, text = line.entry.content, quoted(line.entry.content)
             more = self._tokens(line.entry, text) - self._tokens(line.entry, line.text)
             if more <= self.room - kept:
-                self.lines[place] = ContextLine(line.entry, text, line.tokens + more, shortened=False, said=said)
+                self.lines[place] = ContextLine(
+                    line.entry, text, line.tokens + more, shortened=False, unquoted_text=content
+                )
                 self.room -= more
         in_full = wanted & self._telling()
         self._drop([line for line in self.lines if line.entry.parent_id in in_full])
@@ -237,8 +239,8 @@ class Filling:
         tokens = self._tokens(entry, line) + self._heading_tokens(entry)
         if tokens > room:
             return False
-        self._headed |= {entry.section, stretch_of(entry)}
-        self.lines.append(ContextLine(entry, line, tokens, shortened=shortened, said=text))
+        self._headed |= {entry.section, time_group_key(entry)}
+        self.lines.append(ContextLine(entry, line, tokens, shortened=shortened, unquoted_text=text))
         self.room -= tokens
         return True
 
@@ -259,20 +261,20 @@ class Filling:
         return without_repetitions(lines, self._tokens, self.reading)
 
     def _tokens(self, entry: ContextEntry, line: str) -> int:
-        return self._count(self._form.memory(said(entry, line)))
+        return self._count(self._form.memory(render_memory(entry, line)))
 
     def _heading_tokens(self, entry: ContextEntry) -> int:
         heading = "" if entry.section in self._headed else self._form.heading(entry.section)
-        time = "" if stretch_of(entry) in self._headed else self._form.time(time_of(entry.section, ANY_TIME))
+        time = "" if time_group_key(entry) in self._headed else self._form.time(time_of(entry.section, ANY_TIME))
         return sum(self._count(text) for text in (heading, time) if text)
 
 
-def clearly_meant(notes: Sequence[ContextEntry], best_worth: float) -> list[ContextEntry]:
-    """Returns the notes that a specific query asks for, best first; `best_worth`: the best score found."""
+def clearly_meant(notes: Sequence[ContextEntry], best_score: float) -> list[ContextEntry]:
+    """Returns the notes that a specific query asks for, best first; `best_score`: the best score found."""
     found = [
         (note.rank, place)
         for place, note in enumerate(notes)
-        if note.rank is not None and (note.rank < BEST_FOUND or note.worth >= CLEAR_SHARE * best_worth > 0)
+        if note.rank is not None and (note.rank < BEST_FOUND or note.score >= CLEAR_SHARE * best_score > 0)
     ]
     return [notes[place] for _, place in sorted(found)]
 

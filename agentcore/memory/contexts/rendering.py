@@ -15,8 +15,11 @@ from agentcore.memory.models import JsonObject
 
 
 @dataclass(frozen=True)
-class Said:
-    """A rendered memory. `newer`: the number of one that probably changes it; 0 if that is not there."""
+class RenderedMemory:
+    """A rendered memory.
+
+    `newer`: line number of the memory that probably makes it outdated; 0 if that is not in the context.
+    """
 
     number: int
     speaker: str
@@ -26,57 +29,57 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Stretch:
+class TimeGroup:
     time: str
-    memories: Sequence[Said]
+    memories: Sequence[RenderedMemory]
 
 
 @dataclass(frozen=True)
 class Section:
     title: str
-    stretches: Sequence[Stretch]
+    time_groups: Sequence[TimeGroup]
 
 
 @dataclass(frozen=True)
-class Lines:
+class TextFormat:
     """A heading per section, a line per time and per memory, inside the fence."""
 
-    before_title: str
-    behind_title: str
-    frame: str = f"{OPENING}\n{NOTICE}\n{CLOSING}\n"
-    nothing: str = ""
+    title_prefix: str
+    title_suffix: str
+    envelope: str = f"{OPENING}\n{NOTICE}\n{CLOSING}\n"
+    empty: str = ""
 
     def heading(self, title: str) -> str:
-        return f"\n{self.before_title}{title}{self.behind_title}\n"
+        return f"\n{self.title_prefix}{title}{self.title_suffix}\n"
 
     def time(self, time: str) -> str:
         return f"{time}\n"
 
-    def memory(self, said: Said) -> str:
-        return f"{said.number}. {_mark(said)}{said.speaker}{': ' if said.speaker else ''}{said.text}\n"
+    def memory(self, memory: RenderedMemory) -> str:
+        return f"{memory.number}. {_mark(memory)}{memory.speaker}{': ' if memory.speaker else ''}{memory.text}\n"
 
-    def whole(self, sections: Sequence[Section]) -> str:
+    def render(self, sections: Sequence[Section]) -> str:
         lines = [f"{OPENING}\n{NOTICE}\n"]
         for section in sections:
             lines.append(self.heading(section.title))
-            for stretch in section.stretches:
-                lines += [self.time(stretch.time), *(self.memory(each) for each in stretch.memories)]
+            for group in section.time_groups:
+                lines += [self.time(group.time), *(self.memory(each) for each in group.memories)]
         return "".join([*lines, f"{CLOSING}\n"])
 
 
-def _mark(said: Said) -> str:
-    if said.valid:
-        return f"[valid {said.valid}] "
-    if said.newer is None:
+def _mark(memory: RenderedMemory) -> str:
+    if memory.valid:
+        return f"[valid {memory.valid}] "
+    if memory.newer is None:
         return ""
-    return f"[earlier, see {said.newer}] " if said.newer else "[earlier] "
+    return f"[earlier, see {memory.newer}] " if memory.newer else "[earlier] "
 
 
-class Json:
+class JsonFormat:
     """One JSON object: the notice, then the non-empty sections; JSON strings serve as the fence."""
 
-    frame = json.dumps({"notice": NOTICE})
-    nothing = json.dumps({"notice": NOTICE}, separators=(",", ":"))
+    envelope = json.dumps({"notice": NOTICE})
+    empty = json.dumps({"notice": NOTICE}, separators=(",", ":"))
 
     def heading(self, title: str) -> str:
         return _compact({title: []})
@@ -84,40 +87,40 @@ class Json:
     def time(self, time: str) -> str:
         return _compact({"time": time, "memories": []}) + ","
 
-    def memory(self, said: Said) -> str:
-        return _compact(_fields(said)) + ","
+    def memory(self, memory: RenderedMemory) -> str:
+        return _compact(_fields(memory)) + ","
 
-    def whole(self, sections: Sequence[Section]) -> str:
-        told: JsonObject = {"notice": NOTICE}
+    def render(self, sections: Sequence[Section]) -> str:
+        document: JsonObject = {"notice": NOTICE}
         for section in sections:
-            told[section.title] = [
-                {"time": stretch.time, "memories": [_fields(each) for each in stretch.memories]}
-                for stretch in section.stretches
+            document[section.title] = [
+                {"time": group.time, "memories": [_fields(each) for each in group.memories]}
+                for group in section.time_groups
             ]
-        return _compact(told)
+        return _compact(document)
 
 
-def _fields(said: Said) -> JsonObject:
-    speaker = {"speaker": said.speaker} if said.speaker else {}
-    valid: JsonObject = {"valid": said.valid} if said.valid else {}
-    if said.newer is not None:
-        valid["outdated_by"] = said.newer or None
-    return {"n": said.number, **speaker, **valid, "text": said.text}
+def _fields(memory: RenderedMemory) -> JsonObject:
+    speaker = {"speaker": memory.speaker} if memory.speaker else {}
+    valid: JsonObject = {"valid": memory.valid} if memory.valid else {}
+    if memory.newer is not None:
+        valid["outdated_by"] = memory.newer or None
+    return {"n": memory.number, **speaker, **valid, "text": memory.text}
 
 
 def _compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-# `heading`, `time`, `memory` and `frame` serve to count tokens; `nothing` is the empty context.
-Form = Lines | Json
-FORMS: dict[str, Form] = {"markdown": Lines("## ", ""), "text": Lines("", ":"), "json": Json()}
+# `heading`, `time`, `memory` and `envelope` serve to count tokens; `empty` is the empty context.
+Format = TextFormat | JsonFormat
+FORMATS: dict[str, Format] = {"markdown": TextFormat("## ", ""), "text": TextFormat("", ":"), "json": JsonFormat()}
 
 
 TASK, PAST, KNOWLEDGE = "Current Task Context", "Relevant Past Interactions", "Relevant Knowledge"
 SECTIONS = (TASK, PAST, KNOWLEDGE)
 # Samples to count tokens: numbers below 1,000 are one token, and all times have the same length.
-ANY_NUMBER = 100
+SAMPLE_NUMBER = 100
 ANY_TIME = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 
 
@@ -125,9 +128,10 @@ ANY_TIME = datetime(2026, 11, 22, 12, 30, tzinfo=UTC)
 class ContextEntry:
     """A candidate memory of a context.
 
-    `content_tokens`: 0 if unknown. `rank`: position among the hits from 0, None if not found; `worth`: its score.
-    `parent_id`: of a fact; `sources`: of a summary. `importance`: 1 if pinned. `outside`: of the task, but no
-    longer in its working memory. `valid`: days of a superseded one. `passage`: offsets of the match.
+    `content_tokens`: 0 if unknown. `rank` (from 0) and `score`: of the hit; None and 0 if not found.
+    `parent_id`: the source of a fact; `sources`: of a summary. `importance`: 1 if pinned. `outside_window`: belongs
+    to the task, but not to its task window. `valid`: validity dates of a superseded memory. `passage`: offsets of
+    the matching passage.
     """
 
     memory_id: UUID
@@ -138,12 +142,12 @@ class ContextEntry:
     summary: str
     content_tokens: int = 0
     rank: int | None = None
-    worth: float = 0.0
+    score: float = 0.0
     session_id: str | None = None
     parent_id: UUID | None = None
     sources: Set[UUID] = frozenset()
     importance: float = 0.5
-    outside: bool = False
+    outside_window: bool = False
     valid: str = ""
     outdated_by: UUID | None = None
     passage: tuple[int, int] | None = None
@@ -151,48 +155,50 @@ class ContextEntry:
 
 @dataclass(frozen=True)
 class ContextLine:
-    """A memory in the context. The first line of a section or stretch includes the tokens of the heading.
+    """A memory in the context. The first line of a section or time group includes the tokens of the heading.
 
-    `said`: the text before quoting; `told_elsewhere`: sentences that other lines contain were removed.
+    `unquoted_text`: the text before quoting; `has_duplicates_removed`: sentences that other lines contain were removed.
     """
 
     entry: ContextEntry
     text: str
     tokens: int
     shortened: bool
-    said: str = ""
-    told_elsewhere: bool = False
+    unquoted_text: str = ""
+    has_duplicates_removed: bool = False
 
 
 def sections(ordered: Sequence[ContextLine]) -> list[Section]:
     numbers = {line.entry.memory_id: number for number, line in enumerate(ordered, 1)}
     found = []
     for title, lines in groupby(ordered, key=lambda line: line.entry.section):
-        stretches = groupby(lines, key=lambda line: stretch_of(line.entry))
-        found.append(Section(title, [_stretch(list(stretch), numbers) for _, stretch in stretches]))
+        time_groups = groupby(lines, key=lambda line: time_group_key(line.entry))
+        found.append(Section(title, [_time_group(list(group), numbers) for _, group in time_groups]))
     return found
 
 
-def _stretch(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> Stretch:
+def _time_group(lines: Sequence[ContextLine], numbers: dict[UUID, int]) -> TimeGroup:
     first = lines[0].entry
-    memories = [said(line.entry, line.text, numbers[line.entry.memory_id], numbers) for line in lines]
-    return Stretch(time_of(first.section, first.timestamp), memories)
+    memories = [render_memory(line.entry, line.text, numbers[line.entry.memory_id], numbers) for line in lines]
+    return TimeGroup(time_of(first.section, first.timestamp), memories)
 
 
-def said(entry: ContextEntry, text: str, number: int = ANY_NUMBER, numbers: Mapping[UUID, int] | None = None) -> Said:
+def render_memory(
+    entry: ContextEntry, text: str, number: int = SAMPLE_NUMBER, numbers: Mapping[UUID, int] | None = None
+) -> RenderedMemory:
     """Renders a memory. `numbers`: of the memories in the context; None: any, to count tokens."""
     newer = None
     if entry.outdated_by is not None:
-        newer = ANY_NUMBER if numbers is None else numbers.get(entry.outdated_by, 0)
-    return Said(number, quoted(entry.speaker or ""), text, entry.valid, newer)
+        newer = SAMPLE_NUMBER if numbers is None else numbers.get(entry.outdated_by, 0)
+    return RenderedMemory(number, quoted(entry.speaker or ""), text, entry.valid, newer)
 
 
 def time_of(section: str, moment: datetime) -> str:
-    """Formats the time above a stretch: the day only for knowledge."""
+    """Formats the time above a time group: the day only for knowledge."""
     return moment.strftime("%Y-%m-%d" if section == KNOWLEDGE else "%Y-%m-%d %H:%M")
 
 
-def stretch_of(entry: ContextEntry) -> tuple[Any, ...]:
+def time_group_key(entry: ContextEntry) -> tuple[Any, ...]:
     """Returns the grouping key: the day for knowledge, else session and hour."""
     day = entry.timestamp.date()
     if entry.section == KNOWLEDGE:
@@ -204,16 +210,16 @@ def in_order(lines: Sequence[ContextLine]) -> list[ContextLine]:
     """Sorts by section, then by session and day, each by its start."""
     began: dict[tuple[Any, ...], datetime] = {}
     for line in lines:
-        talk = _talk(line.entry)
-        began[talk] = min(began.get(talk, line.entry.timestamp), line.entry.timestamp)
+        session_day = _session_day(line.entry)
+        began[session_day] = min(began.get(session_day, line.entry.timestamp), line.entry.timestamp)
 
     def place(line: ContextLine) -> tuple[Any, ...]:
-        entry, talk = line.entry, _talk(line.entry)
-        return SECTIONS.index(entry.section), began[talk], str(talk[1]), entry.timestamp, entry.memory_id
+        entry, session_day = line.entry, _session_day(line.entry)
+        return SECTIONS.index(entry.section), began[session_day], str(session_day[1]), entry.timestamp, entry.memory_id
 
     return sorted(lines, key=place)
 
 
-def _talk(entry: ContextEntry) -> tuple[Any, ...]:
+def _session_day(entry: ContextEntry) -> tuple[Any, ...]:
     session = None if entry.section == KNOWLEDGE else entry.session_id
     return entry.section, session, entry.timestamp.date()

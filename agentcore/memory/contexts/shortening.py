@@ -41,10 +41,10 @@ def extract(
     Those of `passage` (start and end offset) rank before all others. Empty if no sentence fits.
     """
     pieces, matched = _pieces(text, passage)
-    worths = [worth + _MATCHED * (place in matched) for place, worth in enumerate(_worths(pieces, query_terms))]
+    scores = [score + _MATCHED * (place in matched) for place, score in enumerate(_scores(pieces, query_terms))]
     chosen: list[int] = []
     room = max_tokens
-    for place in sorted(range(len(pieces)), key=lambda each: (-worths[each], each)):
+    for place in sorted(range(len(pieces)), key=lambda each: (-scores[each], each)):
         if len(pieces[place]) > room * MOST_CHARACTERS_PER_TOKEN:
             continue
         taken = count(pieces[place]) + _LEFT_OUT_TOKENS
@@ -66,7 +66,7 @@ def _pieces(text: str, passage: tuple[int, int] | None) -> tuple[list[str], rang
     return [*before, *matched, *behind], range(len(before), len(before) + len(matched))
 
 
-def _worths(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:
+def _scores(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:
     starts = {term[:_START] for term in query_terms}
     held = [_held(piece, query_terms, starts) for piece in pieces]
     found = Counter(term for each in held for term in each)
@@ -74,7 +74,7 @@ def _worths(pieces: Sequence[str], query_terms: Set[str]) -> list[float]:
     whole = sum(rarity.values()) or 1.0
     told = [sum(rarity[term] for term in each) / whole for each in held]
     return [
-        worth + _BESIDE * _around(told, place) + _by_itself(pieces[place], place) for place, worth in enumerate(told)
+        score + _BESIDE * _around(told, place) + _by_itself(pieces[place], place) for place, score in enumerate(told)
     ]
 
 
@@ -139,14 +139,14 @@ class Reading:
         return found
 
     def _rows(self, line: ContextLine) -> list[str]:
-        if _CODE in line.said:
+        if _CODE in line.unquoted_text:
             # A code block is one sentence of several rows.
-            return [line.said]
+            return [line.unquoted_text]
         if not line.shortened or not line.entry.sources:
-            return line.said.split("\n")
+            return line.unquoted_text.split("\n")
         # A shortened summary has its rows joined: split it at speakers' names.
         names = "|".join([r"\w+", *(re.escape(name) for name in self.speakers.values() if name)])
-        return re.split(rf"(?<=[.!?\u2026\"\u201d)]) (?=(?:{names}): )", line.said)
+        return re.split(rf"(?<=[.!?\u2026\"\u201d)]) (?=(?:{names}): )", line.unquoted_text)
 
 
 def without_repetitions(lines: Sequence[ContextLine], tokens_of: TokensOf, reading: Reading) -> list[ContextLine]:
@@ -171,7 +171,7 @@ def without_repetitions(lines: Sequence[ContextLine], tokens_of: TokensOf, readi
 
 def told_by_others(entries: Sequence[ContextEntry], lines: Sequence[ContextLine], reading: Reading) -> set[UUID]:
     """Returns the memories, none of them among the lines, whose sentences the lines all contain."""
-    missing = [ContextLine(each, "", 0, shortened=False, said=each.content) for each in entries]
+    missing = [ContextLine(each, "", 0, shortened=False, unquoted_text=each.content) for each in entries]
     repeats = _Repeats([*lines, *missing], reading)
     places = range(len(lines), len(lines) + len(missing))
     for place in places:
@@ -202,7 +202,7 @@ class _Repeats:
             return None
         text = quoted(self._joined(read, {*left}, _speaker(line.entry)))
         tokens = line.tokens - tokens_of(line.entry, line.text) + tokens_of(line.entry, text)
-        return replace(line, text=text, tokens=tokens, told_elsewhere=True)
+        return replace(line, text=text, tokens=tokens, has_duplicates_removed=True)
 
     def _joined(self, read: Sequence[_Sentence], left: Set[_Sentence], own: str) -> str:
         text, before = "", _Sentence(-1, own, "", ())
@@ -237,7 +237,7 @@ class _Repeats:
     def is_contained(self, place: int) -> bool:
         """Returns whether one other line, no older, contains all sentences; if so, forgets this line."""
         entry, read = self._lines[place].entry, self._sentences[place]
-        of_window = entry.section == TASK and not entry.outside
+        of_window = entry.section == TASK and not entry.outside_window
         if of_window or sum(len(each.words) for each in read) < LEAST_WORDS:
             return False
         for other in self._tellers.get(read[0].words, {}).keys() - {place}:
@@ -257,11 +257,11 @@ class _Repeats:
 
 
 def _whole(line: ContextLine, tokens_of: TokensOf) -> ContextLine:
-    if not line.told_elsewhere:
+    if not line.has_duplicates_removed:
         return line
-    text = quoted(line.said)
+    text = quoted(line.unquoted_text)
     tokens = line.tokens - tokens_of(line.entry, line.text) + tokens_of(line.entry, text)
-    return replace(line, text=text, tokens=tokens, told_elsewhere=False)
+    return replace(line, text=text, tokens=tokens, has_duplicates_removed=False)
 
 
 def _speaker(entry: ContextEntry) -> str:

@@ -36,17 +36,18 @@ from agentcore.summary_rules import SummaryRules
 
 TOO_LONG = "the sources exceed the size limit of one model request"
 SUMMARY_TAG = "consolidated"
-LEAST_AGE = timedelta(days=1)
-PAGE, NEIGHBOURS, ASKED_AT_ONCE, MOST_CHANGED = 200, 24, 25, 100
-MOST_LOOKED_AT = 2_000
+MIN_AGE = timedelta(days=1)
+PAGE, NEIGHBOURS, SEEDS_PER_QUERY, MAX_CHANGED = 200, 24, 25, 100
+MAX_PROCESSED = 2_000
 # Shorter than REQUEST_TIMEOUT, and than one job may block others.
 DEADLINE_SECONDS = 12.0
-MOST_ARCHIVED = 2 * PRUNE_CHUNK
-# Ids are created before their transaction ends: newer ones are looked at again.
-SETTLED_AFTER = timedelta(minutes=5)
-LEAST_TOKENS, MOST_TOKENS = 40, 400
-NEVER_RETRY = datetime.min.replace(tzinfo=UTC)
-SHARED = ("user_id", "namespace", "speaker", "session_id")
+MAX_ARCHIVED = 2 * PRUNE_CHUNK
+# A transaction may commit an id older than one already read: ids of this last period are read again.
+COMMIT_GRACE = timedelta(minutes=5)
+MIN_TOKENS, MAX_TOKENS = 40, 400
+# Falls back to extraction at the first failure: "failing since the beginning of time" exceeds every retry period.
+FAILING_FOREVER = datetime.min.replace(tzinfo=UTC)
+INHERITED_FIELDS = ("user_id", "namespace", "speaker", "session_id")
 NO_ARCHIVE = "archive_sources requires an archive: set MEMORY_ARCHIVAL_ENABLED=true"
 
 
@@ -74,41 +75,41 @@ class Consolidating:
         self._params = params
         self._by_model = by_model
         self._now = parts.clock()
-        self._before = self._now - LEAST_AGE
+        self._before = self._now - MIN_AGE
         self._done = Consolidated()
         self.degraded: list[str] = []
 
     async def run(self) -> Consolidated:
-        """Continues where the last run ended. Raises InvalidParams, DependencyUnavailable."""
+        """Resumes after the last run; with `again`, starts over. Raises InvalidParams, DependencyUnavailable."""
         if self._params.archive_sources and self._parts.archive is None:
             raise InvalidParams(NO_ARCHIVE, data={"field": "archive_sources"})
         if self._parts.vectors_moving:
             raise DependencyUnavailable(
                 "Consolidation is unavailable while memories are re-embedded: retry afterwards."
             )
-        await self._look()
+        await self._process_new_episodes()
         if self._params.archive_sources and self._done.complete:
             removed = await SourcePruning(self._parts, self._caller, self._params).run()
             self._done.archived = removed.memory_ids
             self._done.complete = removed.complete
         return self._done
 
-    async def _keep_clusters(self, memory_ids: Sequence[UUID]) -> None:
+    async def _summarize_clusters(self, memory_ids: Sequence[UUID]) -> None:
         found, rows = await self._clusters(memory_ids)
         for cluster in found:
-            await self._keep(cluster, rows)
+            await self._store_summary(cluster, rows)
 
-    async def _look(self) -> None:
+    async def _process_new_episodes(self) -> None:
         clock = asyncio.get_running_loop().time
         ends_at, done = clock() + DEADLINE_SECONDS, self._done
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             _, after = await transaction.clusters.settings()
-            changed = await transaction.clusters.changed_sources(MOST_CHANGED)
+            changed = await transaction.clusters.changed_sources(MAX_CHANGED)
             done.too_young_count = await transaction.clusters.count_young(self._before)
         after, after_late = None if self._params.again else after, None
         while True:
-            page, late = await self._next(after, after_late)
-            await self._keep_clusters([*page.memory_ids, *late, *changed])
+            page, late = await self._read_page(after, after_late)
+            await self._summarize_clusters([*page.memory_ids, *late, *changed])
             if not self._params.dry_run:
                 await self._save_progress(after, page, late)
             done.looked_at_count += len({*page.memory_ids, *late})
@@ -116,11 +117,11 @@ class Consolidating:
             after_late = late[-1] if late else after_late
             changed = []
             last = page.last and len(late) < PAGE
-            if last or done.looked_at_count >= MOST_LOOKED_AT or clock() >= ends_at:
+            if last or done.looked_at_count >= MAX_PROCESSED or clock() >= ends_at:
                 done.complete = last
                 return
 
-    async def _next(self, after: UUID | None, after_late: UUID | None) -> tuple[_Page, list[UUID]]:
+    async def _read_page(self, after: UUID | None, after_late: UUID | None) -> tuple[_Page, list[UUID]]:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             rows = await transaction.clusters.episodes_after(after, PAGE)
             late = await transaction.clusters.late(self._parts.vector_model, self._before, after_late, PAGE)
@@ -137,8 +138,9 @@ class Consolidating:
             if page.memory_ids:
                 reached = page.memory_ids[-1]
                 if page.last:
-                    settled = UUID(int=int((self._now - SETTLED_AFTER).timestamp() * 1_000) << 80)
-                    reached = min(reached, settled if after is None else max(after, settled))
+                    # The smallest UUIDv7 of that time.
+                    stable_id = UUID(int=int((self._now - COMMIT_GRACE).timestamp() * 1_000) << 80)
+                    reached = min(reached, stable_id if after is None else max(after, stable_id))
                 await transaction.clusters.save_progress(reached, page.memory_ids[-1])
         # A transaction of its own: no other locks the agent's settings and these rows together.
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
@@ -152,11 +154,11 @@ class Consolidating:
         pairs = await self._pairs(seeds)
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
             near = {memory_id for pair in pairs for memory_id in pair} | {*seeds}
-            held = await transaction.clusters.current_summaries(sorted(near))
-            wanted = near | {each for row in held for each in row["member_ids"]}
+            summaries = await transaction.clusters.current_summaries(sorted(near))
+            wanted = near | {each for row in summaries for each in row["member_ids"]}
             episodes = await transaction.clusters.episodes(sorted(wanted), model, self._before)
         rows = {row["memory_id"]: row for row in episodes}
-        return await asyncio.to_thread(_decided, rows, held, pairs), rows
+        return await asyncio.to_thread(_find_clusters, rows, summaries, pairs), rows
 
     async def _pairs(self, seeds: Sequence[UUID]) -> list[tuple[UUID, UUID]]:
         parts, agent_id, model = self._parts, self._caller.agent_id, self._parts.vector_model
@@ -168,15 +170,15 @@ class Consolidating:
                 index = None
         dimensions = None if index is None else parts.policy.embedding_dimensions
         pairs: list[tuple[UUID, UUID]] = []
-        for start in range(0, len(seeds), ASKED_AT_ONCE):
-            asked = seeds[start : start + ASKED_AT_ONCE]
+        for start in range(0, len(seeds), SEEDS_PER_QUERY):
+            asked = seeds[start : start + SEEDS_PER_QUERY]
             async with parts.storage.transaction(agent_id) as transaction:
                 if index is not None:
                     await transaction.clusters.apply(index_settings(index, filtered=True))
                 pairs += await transaction.clusters.near(asked, model, self._before, NEIGHBOURS, dimensions=dimensions)
         return pairs
 
-    async def _keep(self, cluster: Cluster, rows: Mapping[UUID, Row]) -> None:
+    async def _store_summary(self, cluster: Cluster, rows: Mapping[UUID, Row]) -> None:
         members = [rows[each.memory_id] for each in cluster.members]
         summary = await self._summary(members)
         if not summary.text:
@@ -203,9 +205,9 @@ class Consolidating:
         sources = [
             Source(row["memory_id"], row["timestamp"], None, row["content"], row["relevance_score"]) for row in members
         ]
-        room = max(LEAST_TOKENS, min(MOST_TOKENS, sum(row["token_count"] for row in members) // 2))
+        max_tokens = max(MIN_TOKENS, min(MAX_TOKENS, sum(row["token_count"] for row in members) // 2))
         # A failing model is not asked again: the cluster is summarized once.
-        writer = SummaryWriter(self._parts, self._caller.agent_id, SummaryRules(max_tokens=room), NEVER_RETRY)
+        writer = SummaryWriter(self._parts, self._caller.agent_id, SummaryRules(max_tokens=max_tokens), FAILING_FOREVER)
         if not self._by_model:
             return await writer.extracted(sources)
         if len([*requests_of(sources)]) > 1:
@@ -227,7 +229,7 @@ class Consolidating:
                 idempotency_key=f"{CLUSTER_SUMMARY_KIND}:{cluster.digest}",
                 force=True,
                 supersede=False,
-                **{name: shared(row[name] for row in members) for name in SHARED},
+                **{name: shared(row[name] for row in members) for name in INHERITED_FIELDS},
             ),
             self._caller,
             self._now,
@@ -246,10 +248,10 @@ class Consolidating:
             # All in the strongest mode needed: upgrading a lock later could deadlock with a store.
             replacing = [] if cluster.replaces is None else [*ids, cluster.replaces]
             await transaction.existing(replacing or ids, replacing)
-            held = await transaction.clusters.lock_episodes(ids)
-            standing = {row["memory_id"] for row in await transaction.clusters.current_summaries(ids)}
-            seen = {member.memory_id: member.digest for member in cluster.members}
-            if (held, standing) != (seen, {cluster.replaces} - {None}):
+            locked_digests = await transaction.clusters.lock_episodes(ids)
+            current_summaries = {row["memory_id"] for row in await transaction.clusters.current_summaries(ids)}
+            expected_digests = {member.memory_id: member.digest for member in cluster.members}
+            if (locked_digests, current_summaries) != (expected_digests, {cluster.replaces} - {None}):
                 return None
             ttl_seconds = self._parts.policy.idempotency_ttl_seconds
             if await transaction.claim_keys([memory], ttl_seconds):
@@ -279,7 +281,7 @@ class SourcePruning(Pruning):
         pruning = PruneParams(memory_layer=MemoryType.EPISODIC, dry_run=params.dry_run)
         super().__init__(parts, caller, pruning)
         self._strategy = CLUSTER_SUMMARY_KIND
-        self._before = parts.clock() - timedelta(days=params.archive_sources_after_days)
+        self._archive_before = parts.clock() - timedelta(days=params.archive_sources_after_days)
         self._more = False
 
     async def run(self) -> Removed:
@@ -290,11 +292,11 @@ class SourcePruning(Pruning):
         removed.complete = removed.complete and not self._more
         return removed
 
-    async def _decided(self) -> list[Prunable]:
+    async def _select(self) -> list[Prunable]:
         async with self._parts.storage.transaction(self._caller.agent_id) as transaction:
-            rows = await transaction.clusters.summarised(self._before, MOST_ARCHIVED + 1)
-        self._more = len(rows) > MOST_ARCHIVED
-        return [Prunable(**row, access_count=0, last_accessed=None) for row in rows[:MOST_ARCHIVED]]
+            rows = await transaction.clusters.summarised(self._archive_before, MAX_ARCHIVED + 1)
+        self._more = len(rows) > MAX_ARCHIVED
+        return [Prunable(**row, access_count=0, last_accessed=None) for row in rows[:MAX_ARCHIVED]]
 
     async def _copied(
         self, transaction: MemoryTransaction, held: Sequence[UUID], place: UUID | None
@@ -305,29 +307,31 @@ class SourcePruning(Pruning):
         return tombstones
 
 
-def _decided(rows: Mapping[UUID, Row], held: Sequence[Row], pairs: Sequence[tuple[UUID, UUID]]) -> list[Cluster]:
-    whole = [row for row in held if _is_whole(row, rows)]
-    closed = {each for row in held if row not in whole for each in row["member_ids"]}
-    tied = {each for row in whole for each in row["member_ids"]}
-    episodes = [_episode(row) for row in rows.values() if _stands_free(row, tied, closed)]
-    there = {each.memory_id for each in episodes}
-    standing = [
-        ExistingSummary(row["memory_id"], frozenset(there.intersection(row["member_ids"])), row["digest"])
-        for row in whole
+def _find_clusters(
+    rows: Mapping[UUID, Row], summaries: Sequence[Row], pairs: Sequence[tuple[UUID, UUID]]
+) -> list[Cluster]:
+    intact = [row for row in summaries if _has_all_sources(row, rows)]
+    excluded_ids = {each for row in summaries if row not in intact for each in row["member_ids"]}
+    summarized_ids = {each for row in intact for each in row["member_ids"]}
+    episodes = [_episode(row) for row in rows.values() if _is_eligible(row, summarized_ids, excluded_ids)]
+    eligible_ids = {each.memory_id for each in episodes}
+    existing = [
+        ExistingSummary(row["memory_id"], frozenset(eligible_ids.intersection(row["member_ids"])), row["digest"])
+        for row in intact
     ]
-    vectors = {memory_id: _normalized(rows[memory_id]) for memory_id in there}
-    return clusters(episodes, vectors, pairs, standing)
+    vectors = {memory_id: _normalized(rows[memory_id]) for memory_id in eligible_ids}
+    return clusters(episodes, vectors, pairs, existing)
 
 
-def _is_whole(summary: Row, rows: Mapping[UUID, Row]) -> bool:
+def _has_all_sources(summary: Row, rows: Mapping[UUID, Row]) -> bool:
     members = {*summary["member_ids"]}
     return members <= rows.keys() and {*summary["source_ids"]} == {str(each) for each in members}
 
 
-def _stands_free(row: Row, tied: set[UUID], closed: set[UUID]) -> bool:
-    if row["memory_id"] in closed:
+def _is_eligible(row: Row, summarized_ids: set[UUID], excluded_ids: set[UUID]) -> bool:
+    if row["memory_id"] in excluded_ids:
         return False
-    if row["memory_id"] in tied:
+    if row["memory_id"] in summarized_ids:
         return not row["superseded"]
     says_something = not row["content"].rstrip().endswith("?") and rejection(row["content"]) is None
     return bool(row["free"]) and says_something

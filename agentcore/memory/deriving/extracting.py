@@ -23,7 +23,7 @@ from agentcore.memory.intake import Draft
 from agentcore.memory.language.llm_text import strip_all_reasoning
 from agentcore.memory.language.rejection import rejection
 from agentcore.memory.language.text import collapse, normal_form, words
-from agentcore.memory.llm import Extraction, FactExtractor, Said
+from agentcore.memory.llm import Extraction, FactExtractor, SourceText
 from agentcore.memory.llm_limits import is_budget_spent
 from agentcore.memory.models import FACT_FORM, FACT_TAG, MemoryType
 from agentcore.memory.params.memories import StoreParams
@@ -153,7 +153,7 @@ class Extracting:
 
     async def _read(self, extractor: FactExtractor, batch: Sequence[Row]) -> list[_Read]:
         sources = await asyncio.to_thread(as_read, [_source(row) for row in batch])
-        said = [Said(each.content, each.speaker, each.timestamp) for each in sources]
+        said = [SourceText(each.content, each.speaker, each.timestamp) for each in sources]
         answers = await extractor.extract(said, agent_id=self._caller.agent_id)
         told = _told_by(extractor)
         try:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import is_message
-from agentcore.memory.consolidation import told
+from agentcore.memory.contradictions import rule_input
 from agentcore.memory.encoding import embedding_text
 from agentcore.memory.lexical import Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, Link, MemoryRecord, MemoryType
@@ -138,7 +138,7 @@ def calibrated(scores: NDArray[Any], cosines: NDArray[Any], off_topic: OffTopicP
 
 
 def _text(memory: PendingRelation | MemoryRecord) -> str:
-    return embedding_text(told(memory).content, memory.speaker)
+    return embedding_text(rule_input(memory).content, memory.speaker)
 
 
 def _in_order(one: PendingRelation | MemoryRecord, other: PendingRelation | MemoryRecord) -> Pair:

@@ -13,7 +13,7 @@ from agentcore.limits import MAX_TEXT_CHARS
 from agentcore.memory.consequences.pending_work import gives_up
 from agentcore.memory.language.llm_text import MEMORY_BYTES, REQUEST_BYTES, size_bytes
 from agentcore.memory.language.text import collapse
-from agentcore.memory.llm import Said, Summariser, SummaryRequest, WrittenSummary
+from agentcore.memory.llm import SourceText, Summariser, SummaryRequest, WrittenSummary
 from agentcore.memory.models import JsonObject
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Row
@@ -148,7 +148,7 @@ class SummaryWriter:
         read = await asyncio.to_thread(as_read, _current(segment))
         if not any(each.content for each in read):
             return SessionSummary("", segment, model.model)
-        said = [Said(each.content, each.speaker, each.timestamp) for each in read]
+        said = [SourceText(each.content, each.speaker, each.timestamp) for each in read]
         request = SummaryRequest(tokens_of_text(self.rules.max_tokens), self.rules.prompt)
         try:
             written = await model.summarise(said, request, agent_id=self.agent_id)

@@ -217,7 +217,7 @@ class Erasing:
             }
             copies, _ = await read_copies(archive, chunk)
             async with self._parts.storage.transaction(self._agent_id) as transaction:
-                await transaction.archived.note_archive({each: chunk[each].sha256 for each in copies}, place)
+                await transaction.archived.record_archive({each: chunk[each].sha256 for each in copies}, place)
         return True
 
     async def _planned_in_time(self) -> _Plan:
@@ -277,12 +277,12 @@ class Erasing:
             if row["archive_id"] == place and row["user_id"] == self._user_id
         }
         async with self._parts.storage.transaction(self._agent_id) as transaction:
-            known = await transaction.erasing.known({*copies, *own, *named})
+            known = await transaction.erasing.known_ids({*copies, *own, *named})
         strays = [(each, key) for each, key in copies.items() if each not in known | archived]
         unreadable, read, sources = await self._attributed(extent.archive, strays)
         ordered = await self._with_derived([*own, *read, *(named - known)], sources)
         async with self._parts.storage.transaction(self._agent_id) as transaction:
-            there = await transaction.archived.held(ordered)
+            there = await transaction.archived.lock_existing(ordered)
         here = [each for each in ordered.keys() & tombstones if tombstones[each]["archive_id"] == place]
         keys = {copies[each] for each in ordered if each in copies}
         found = {
@@ -336,7 +336,7 @@ class Erasing:
             # attribute the tombstone.
             if self._user_id is not None:
                 async with self._parts.storage.transaction(self._agent_id) as transaction:
-                    await transaction.erasing.name_tombstones(memory_ids, self._user_id)
+                    await transaction.erasing.assign_user(memory_ids, self._user_id)
                 failpoint("erase.named")
             done = await self._erase_chunk(memory_ids, plan)
 
@@ -351,7 +351,7 @@ class Erasing:
                 return False
             kept = {each["memory_id"] for each in tombstones if each["archive_id"] != plan.archive_id}
             keys |= {each["object_key"] for each in tombstones}
-            rows = await erasing.hold(memory_ids)
+            rows = await erasing.lock_for_erasure(memory_ids)
             failpoint("erase.held")
             erased[ARCHIVE.name] = await self._delete_copies(keys, plan)
             failpoint("erase.unarchived")
@@ -415,7 +415,7 @@ class Erasing:
         if self._user_id is None or not held:
             return [*held]
         async with self._parts.storage.transaction(self._agent_id) as transaction:
-            there = await transaction.archived.held(set().union(*held.values()))
+            there = await transaction.archived.lock_existing(set().union(*held.values()))
         return [key for key, memory_ids in held.items() if memory_ids - there]
 
     async def _left(self, plan: _Plan) -> dict[str, int]:

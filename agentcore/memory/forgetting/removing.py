@@ -84,7 +84,7 @@ class Pruning:
     async def run(self) -> Removed:
         """Raises Conflict (another prune of the layer is running), DependencyUnavailable."""
         deadline = Deadline()
-        going = await self._decided()
+        going = await self._select()
         failpoint("prune.decided")
         if self._params.dry_run:
             return Removed([each.memory_id for each in going])
@@ -113,7 +113,7 @@ class Pruning:
                 return
             removed.memory_ids += gone
 
-    async def _decided(self) -> list[Prunable]:
+    async def _select(self) -> list[Prunable]:
         rows = await self._parts.storage.prunable(self._caller.agent_id, self._layer)
         own = await self._parts.storage.own_rules(self._caller.agent_id)
         capacity = rules_of(self._parts.policy.layers, own)[self._params.memory_layer].capacity or 0
@@ -187,7 +187,7 @@ class Pruning:
     async def _remove_copies(self, archive: Archive, transaction: MemoryTransaction, held: Sequence[UUID]) -> None:
         with suppress(AgentCoreError):
             # Raises unless the locks are still held: without them another prune may own the copies.
-            await transaction.archived.held(held)
+            await transaction.archived.lock_existing(held)
             await archive.delete({object_key(self._caller.agent_id, each) for each in held})
 
 

@@ -151,7 +151,7 @@ class Restoring:
 
     async def _refuse_wrong_ids(self, transaction: MemoryTransaction, tombstones: Mapping[UUID, Row]) -> None:
         named = self._params.memory_ids or ()
-        there = await transaction.archived.held(tombstones) | await transaction.archived.visible(named)
+        there = await transaction.archived.lock_existing(tombstones) | await transaction.archived.visible_ids(named)
         if there:
             first = min(there)
             raise Conflict(f"memory {first} is there already", data={"memory_id": str(first)})
@@ -184,7 +184,7 @@ class Restoring:
         archived = transaction.archived
         # Links from messages to ones they make outdated are classified again.
         ties = [tie for tie in _parts_of(rows, "links") if tie["relation"] != CHANGES]
-        held = await archived.held({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
+        held = await archived.lock_existing({UUID(tie[end]) for tie in ties for end in ("source_id", "target_id")})
         whole, lost = [], []
         for tie in ties:
             source_id, target_id = UUID(tie["source_id"]), UUID(tie["target_id"])

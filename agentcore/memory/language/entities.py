@@ -39,19 +39,19 @@ _AT_WORD_START = "|".join(
         r"\u201c[^\u201c\u201d\n]{2,60}\u201d",
     )
 )
-_MARK = re.compile(rf"(?<!\w)(?:{_AT_WORD_START})|\u300c[^\u300c\u300d\n]{{1,40}}\u300d")
-_MAY_HOLD_MARK = re.compile(r"[\d@_`*\"\u201c\u300c]|://|[a-z](?:[A-Z]|\.[a-z])")
+_STRUCTURED = re.compile(rf"(?<!\w)(?:{_AT_WORD_START})|\u300c[^\u300c\u300d\n]{{1,40}}\u300d")
+_STRUCTURED_HINT = re.compile(r"[\d@_`*\"\u201c\u300c]|://|[a-z](?:[A-Z]|\.[a-z])")
 _IDENTIFIER = re.compile(r"[A-Z0-9]+(?:[-_][A-Z0-9]+)+")
 _DATE_CHARS = 8
 _TITLE_WORDS = 8
-_OPENING_CHARS = 16
+_LOOKBEHIND_CHARS = 16
 _QUOTES = '"\u201c\u201d\u300c\u300d`*'
 
 _UPPER = "".join(chr(code) for code in (*range(0x41, 0x590), *range(0x1E00, 0x1F00)) if chr(code).isupper())
 _NAME_WORD = rf"(?:(?:Dr|Mr|Mrs|Ms|Prof|St|Mt)\.|[{_UPPER}]\.(?= ?[{_UPPER}])|[{_UPPER}][\w&\u2019'-]{{0,40}})"
-_LINK = " (?:(?:of|de|del|della|di|da|du|la|le|van|von|der|den|zu|bin|al|the) ){0,2}"
+_NAME_PARTICLES = " (?:(?:of|de|del|della|di|da|du|la|le|van|von|der|den|zu|bin|al|the) ){0,2}"
 _NUMBER = r"(?: \d{1,4}[a-z]?(?:\.\d{1,3}){0,2}\b)?"
-_NAME = re.compile(rf"(?<![\w\u2019'.-]){_NAME_WORD}(?:{_LINK}{_NAME_WORD}){{0,6}}{_NUMBER}")
+_NAME = re.compile(rf"(?<![\w\u2019'.-]){_NAME_WORD}(?:{_NAME_PARTICLES}{_NAME_WORD}){{0,6}}{_NUMBER}")
 _POSSESSIVE = re.compile("['\u2019]s?$")
 _FOLLOWING = re.compile(r"(,? )([a-z]{2,12})\b")
 
@@ -74,13 +74,13 @@ advice support access email mail data code tomorrow's today's yesterday's
 """
 OPENING_WORDS = frozenset(_OPENING.split())
 _ABSTRACT_ENDINGS = ("ing", "tion", "sion", "ment", "ness", "ity", "ance", "ence", "ship", "ism")
-_DEEDS = """
+_PERSONAL_VERB_LIST = """
 said says told tells asked asks wants wanted likes liked loves loved hates hated prefers preferred lives
 lived works worked moved called calls thinks thought knows knew is was has had will and wrote sent starts
 started comes came goes went takes writes drives drove speaks
 """
-_PERSONAL_VERBS = frozenset(_DEEDS.split())
-_RELATIONS = frozenset({"my", "our", "his", "her", "who"})
+_PERSONAL_VERBS = frozenset(_PERSONAL_VERB_LIST.split())
+_RELATIVE_WORDS = frozenset({"my", "our", "his", "her", "who"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +109,20 @@ def _in_sentence(sentence: str, ordinary_words: Collection[str]) -> list[_Named]
     found: list[_Named] = []
 
     def take(match: re.Match[str]) -> str:
-        text = None if match.group() == sentence else _marked(match.group())
+        text = None if match.group() == sentence else _clean_structured(match.group())
         if text is None:
             return match.group()
         found.append(_Named(match.start(), text))
         return "|" * len(match.group())
 
-    rest = _MARK.sub(take, sentence) if _MAY_HOLD_MARK.search(sentence) else sentence
-    if not _capitals_say_nothing(sentence):
+    rest = _STRUCTURED.sub(take, sentence) if _STRUCTURED_HINT.search(sentence) else sentence
+    if not _is_title_or_upper_case(sentence):
         for match in _NAME.finditer(rest):
             found += _names_in_run(match, rest, ordinary_words)
     return sorted(found, key=lambda named: named.at)
 
 
-def _marked(text: str) -> str | None:
+def _clean_structured(text: str) -> str | None:
     if text[0] in _QUOTES:
         bare = text.strip(_QUOTES).strip()
         if text[0] in "`\u300c":
@@ -134,10 +134,10 @@ def _marked(text: str) -> str | None:
 
 
 def _is_title(text: str) -> bool:
-    said = text.split()
-    long = [word for word in said if len(word) > 3] or said
+    words = text.split()
+    long = [word for word in words if len(word) > 3] or words
     capitals = sum(word[0].isupper() or word[0].isdigit() for word in long)
-    return len(said) <= _TITLE_WORDS and text[-1:] not in ":!?" and 2 * capitals > len(long)
+    return len(words) <= _TITLE_WORDS and text[-1:] not in ":!?" and 2 * capitals > len(long)
 
 
 def _is_identifier(text: str) -> bool:
@@ -147,18 +147,18 @@ def _is_identifier(text: str) -> bool:
     return dated or (letters and (digits or "_" in text))
 
 
-def _capitals_say_nothing(sentence: str) -> bool:
-    said = [word for word in sentence[:400].split() if word[0].isalpha()]
-    if len(said) < 4:
+def _is_title_or_upper_case(sentence: str) -> bool:
+    words = [word for word in sentence[:400].split() if word[0].isalpha()]
+    if len(words) < 4:
         return False
-    if all(word.isupper() for word in said):
+    if all(word.isupper() for word in words):
         return True
-    capitals = sum(word[0].isupper() for word in said)
-    return capitals >= 0.7 * len(said) and "," not in sentence and sentence[-1].isalnum()
+    capitals = sum(word[0].isupper() for word in words)
+    return capitals >= 0.7 * len(words) and "," not in sentence and sentence[-1].isalnum()
 
 
 def _names_in_run(match: re.Match[str], sentence: str, ordinary_words: Collection[str]) -> Iterator[_Named]:
-    before = sentence[max(0, match.start() - _OPENING_CHARS) : match.start()]
+    before = sentence[max(0, match.start() - _LOOKBEHIND_CHARS) : match.start()]
     opening = not any(char.isalnum() for char in before.rpartition(": ")[2])
     for start, end, group in _groups(match, ordinary_words if opening else ()):
         yield from _named(group, start, end, opening and start == match.start(), sentence)
@@ -169,7 +169,7 @@ def _groups(match: re.Match[str], ordinary_words: Collection[str]) -> Iterator[t
     group: list[str] = []
     for word in match.group().split(" "):
         end = at + len(word)
-        if _is_no_name(word, () if group else ordinary_words):
+        if _is_excluded(word, () if group else ordinary_words):
             yield start, at - 1, group
             group = []
         else:
@@ -182,7 +182,7 @@ def _groups(match: re.Match[str], ordinary_words: Collection[str]) -> Iterator[t
     yield start, match.end(), group
 
 
-def _is_no_name(word: str, ordinary_words: Collection[str]) -> bool:
+def _is_excluded(word: str, ordinary_words: Collection[str]) -> bool:
     plain = word.casefold().replace("\u2019", "'")
     if plain in NEVER_NAMES:
         return True
@@ -210,4 +210,4 @@ def _is_like_a_name(word: str, sentence: str, end: int) -> bool:
         return False
     if following[1] == " ":
         return following[2] in _PERSONAL_VERBS
-    return following[2] in _RELATIONS and not word.endswith("ly")
+    return following[2] in _RELATIVE_WORDS and not word.endswith("ly")

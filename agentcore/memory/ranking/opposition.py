@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
-from agentcore.memory.consolidation import judge, subject_keys
-from agentcore.memory.consolidation import told as told_of
+from agentcore.memory.contradictions import judge, rule_input, subject_keys
 from agentcore.memory.models import FACT_TAG, MemorySummary
 from agentcore.memory.statements.facts import Fact, fact, fact_keys, may_end, speaks_against
 from agentcore.memory.statements.statements import RuleInput, read
@@ -62,7 +61,7 @@ def _on_one_subject(agent_id: str, memories: Sequence[MemorySummary]) -> Iterato
 
 
 def _said(agent_id: str, memory: MemorySummary) -> _Said:
-    told = told_of(memory)
+    told = rule_input(memory)
     told = replace(told, readings=_readings(agent_id, told.content, told.reply))
     return _Said(memory, told, told.once(fact, told.content))
 

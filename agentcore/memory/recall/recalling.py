@@ -13,7 +13,7 @@ from agentcore.errors import InvalidParams
 from agentcore.memory.api import Caller
 from agentcore.memory.compression import Context, build_context
 from agentcore.memory.contexts.filling import LEAST_SUMMARISED, CountTokens, Manner
-from agentcore.memory.contexts.rendering import FORMS, KNOWLEDGE, PAST, TASK, ContextEntry
+from agentcore.memory.contexts.rendering import FORMATS, KNOWLEDGE, PAST, TASK, ContextEntry
 from agentcore.memory.encoding import digest
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.lexical import terms
@@ -219,7 +219,7 @@ def _manner(parts: MemoryParts, params: GetContextParams, receipt: Receipt) -> M
     cut_offs = _cut_offs(parts, params)
     asks_for_all = params.min_fit is not None or receipt.searched.get("vectors") == "words"
     return Manner(
-        FORMS[params.format],
+        FORMATS[params.format],
         frozenset(terms(params.query[:QUERY_CHARS])),
         1.0 if asks_for_all else cut_offs.room(receipt.fit),
         params.distinct,
@@ -275,15 +275,15 @@ def _entries(params: GetContextParams, task: TaskMemory, result: SearchResult) -
     held = {entry.memory_id for entry in task.entries}
     ranks = {memory.memory_id: rank for rank, memory in enumerate(found)}
     # A reranker changes the order only; scores stay with the positions.
-    worths = sorted((memory.score or 0.0 for memory in found), reverse=True)
+    scores = sorted((memory.score or 0.0 for memory in found), reverse=True)
     entries = []
     for entry in task.entries:
         rank = ranks.get(entry.memory_id)
-        worth = 0.0 if rank is None else worths[rank]
-        entries.append(_task_entry(entry, rank, worth, task.importances[entry.memory_id]))
+        score = 0.0 if rank is None else scores[rank]
+        entries.append(_task_entry(entry, rank, score, task.importances[entry.memory_id]))
     for rank, memory in enumerate(found):
         if memory.memory_id not in held:
-            entries.append(_found_entry(memory, rank, worths[rank], of_task=task.holds(memory, params.task_id)))
+            entries.append(_found_entry(memory, rank, scores[rank], of_task=task.holds(memory, params.task_id)))
     return [replace(entry, passage=result.passages.get(entry.memory_id)) for entry in entries]
 
 
@@ -299,7 +299,7 @@ async def _built(
     return build_context(entries, max_tokens, count, manner, summaries)
 
 
-def _task_entry(entry: WorkingEntry, rank: int | None, worth: float, importance: float) -> ContextEntry:
+def _task_entry(entry: WorkingEntry, rank: int | None, score: float, importance: float) -> ContextEntry:
     return ContextEntry(
         entry.memory_id,
         TASK,
@@ -309,12 +309,12 @@ def _task_entry(entry: WorkingEntry, rank: int | None, worth: float, importance:
         entry.summary or entry.content,
         entry.token_count,
         rank,
-        worth,
+        score,
         importance=importance,
     )
 
 
-def _found_entry(memory: MemorySummary, rank: int, worth: float, *, of_task: bool) -> ContextEntry:
+def _found_entry(memory: MemorySummary, rank: int, score: float, *, of_task: bool) -> ContextEntry:
     past = PAST if memory.memory_type in _PAST_TYPES else KNOWLEDGE
     return ContextEntry(
         memory.memory_id,
@@ -324,12 +324,12 @@ def _found_entry(memory: MemorySummary, rank: int, worth: float, *, of_task: boo
         memory.content,
         memory.summary,
         rank=rank,
-        worth=worth,
+        score=score,
         # A task is grouped as one story across sessions.
         session_id=None if of_task else memory.session_id,
         parent_id=memory.parent_memory_id if FACT_TAG in memory.tags else None,
         sources=memory.sources,
-        outside=of_task,
+        outside_window=of_task,
         valid=time_valid(memory) or "",
         outdated_by=memory.outdated_by,
     )

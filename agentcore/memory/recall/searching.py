@@ -349,7 +349,7 @@ class Search:
         if linked := sum(each.linked_to is not None for each in memories):
             searched["linked"] = linked
         if back is not None:
-            searched["history"] = back.told()
+            searched["history"] = back.as_receipt()
         if text != self._params.query:
             searched["completed_from_history"] = True
         if self._params.explain:

@@ -12,10 +12,10 @@ from typing import TypeVar
 from agentcore.memory.lexical import (
     Bm25,
     LexicalStatistics,
+    edits_at_distance_one,
     everyday_share,
     rarest,
     select_query_keys,
-    spellings,
     term_key,
     terms,
 )
@@ -59,8 +59,8 @@ class Wording:
         statistics, alone = self.bm25.statistics, self.bm25(self.keys[:MATCHED_TERMS])
         best = max((candidate.words for candidate in candidates), default=0.0)
         count = 1 if len(self.keys) == 1 else TELLING_TERMS
-        telling = count * statistics.newness * statistics.greatest_weight()
-        words = max(best, 0.5 * (1 + statistics.newness) * alone, telling)
+        telling = count * statistics.background_weight * statistics.max_weight()
+        words = max(best, 0.5 * (1 + statistics.background_weight) * alone, telling)
         return MatchScale(words, alone)
 
 
@@ -68,15 +68,15 @@ async def read_words(vectors: VectorStore, agent_id: str, text: str, *, with_vec
     """Looks the terms of a text up; with vectors, not those that nearly every memory contains."""
     keys = await read_text(lambda: _read(agent_id, text), len(text))
     statistics = await vectors.statistics(agent_id, list(keys))
-    slips = _slips(agent_id, keys, statistics)
+    edits = _edits(agent_id, keys, statistics)
     frequencies = statistics.document_frequency
-    if slips:
-        spelled = await vectors.statistics(agent_id, list({key for near in slips.values() for key in near}))
+    if edits:
+        spelled = await vectors.statistics(agent_id, list({key for near in edits.values() for key in near}))
         frequencies = {**spelled.document_frequency, **frequencies}
-    corrected = _corrected(slips, frequencies)
+    corrected = _corrected(edits, frequencies)
     corrections = dict(corrected.values())
-    everyday = {key: everyday_share(term) for key, term in {**keys, **corrections}.items()}
-    statistics = replace(statistics, document_frequency=frequencies, everyday=everyday)
+    background_share = {key: everyday_share(term) for key, term in {**keys, **corrections}.items()}
+    statistics = replace(statistics, document_frequency=frequencies, background_share=background_share)
     own = [corrected[key][0] if key in corrected else key for key in keys]
     wanted = rarest(own, frequencies, MAX_QUERY_TERMS)
     # A correction that the query also contains counts in full.
@@ -95,20 +95,20 @@ async def read_text(read: Callable[[], Read], chars: int) -> Read:
     return read() if chars <= READ_CHARS else await asyncio.to_thread(read)
 
 
-def _slips(agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics) -> dict[int, dict[int, str]]:
+def _edits(agent_id: str, keys: Mapping[int, str], statistics: LexicalStatistics) -> dict[int, dict[int, str]]:
     if not statistics.memory_count:
         return {}
     unknown = (each for each in keys.items() if not statistics.document_frequency.get(each[0]))
-    near = ((key, spellings(term)) for key, term in unknown)
-    few = islice(((key, slips) for key, slips in near if slips), MAX_CORRECTED_TERMS)
-    return {key: {term_key(agent_id, slip): slip for slip in slips} for key, slips in few}
+    near = ((key, edits_at_distance_one(term)) for key, term in unknown)
+    few = islice(((key, edits) for key, edits in near if edits), MAX_CORRECTED_TERMS)
+    return {key: {term_key(agent_id, edit): edit for edit in edits} for key, edits in few}
 
 
-def _corrected(slips: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]) -> dict[int, tuple[int, str]]:
+def _corrected(edits: Mapping[int, Mapping[int, str]], frequencies: Mapping[int, int]) -> dict[int, tuple[int, str]]:
     """Returns the most frequent spelling of each term."""
     best: dict[int, tuple[int, str]] = {}
-    for key, near in slips.items():
-        count, meant = max((frequencies.get(slip, 0), slip) for slip in near)
+    for key, near in edits.items():
+        count, meant = max((frequencies.get(edit, 0), edit) for edit in near)
         if count:
             best[key] = (meant, near[meant])
     return best

@@ -20,6 +20,8 @@ ROWS_A_STATEMENT = 50
 
 @dataclass(frozen=True)
 class Tombstone:
+    """The archive record of a pruned memory: its object's location and digest, and its filter columns."""
+
     memory_id: UUID
     version: int
     memory_type: str
@@ -60,13 +62,13 @@ class ArchiveRows(OwnedRows):
         memory_ids: Sequence[UUID] | None,
         conditions: Mapping[str, Any],
         limit: int,
-        behind: tuple[datetime, UUID] | None = None,
+        after: tuple[datetime, UUID] | None = None,
     ) -> list[Row]:
-        """Locks and returns tombstones that are named or match, last archived first, after `behind` (archived at, id).
+        """Locks and returns tombstones that are named or match, newest first, after the key `after` (archived at, id).
 
         `object_key` is None if another transaction restored it first.
         """
-        place, after_id = behind or (None, None)
+        place, after_id = after or (None, None)
         return await self._rows(
             "claim_tombstones",
             memory_ids=None if memory_ids is None else list(memory_ids),
@@ -79,7 +81,7 @@ class ArchiveRows(OwnedRows):
     async def delete_tombstones(self, memory_ids: Sequence[UUID]) -> None:
         await self._run("delete_tombstones", memory_ids=list(memory_ids))
 
-    async def note_archive(self, digests: Mapping[UUID, bytes], archive_id: UUID) -> None:
+    async def record_archive(self, digests: Mapping[UUID, bytes], archive_id: UUID) -> None:
         await self._run(
             "note_archive",
             agent_ids=[self._agent_id] * len(digests),
@@ -88,10 +90,10 @@ class ArchiveRows(OwnedRows):
             archive_id=archive_id,
         )
 
-    async def visible(self, memory_ids: Sequence[UUID]) -> set[UUID]:
+    async def visible_ids(self, memory_ids: Sequence[UUID]) -> set[UUID]:
         return set(await self._ids("visible_ids", memory_ids=list(memory_ids)))
 
-    async def held(self, memory_ids: Iterable[UUID]) -> set[UUID]:
+    async def lock_existing(self, memory_ids: Iterable[UUID]) -> set[UUID]:
         """Locks against deletion and returns those of these ids that have a row, expired or not."""
         return set(await self._ids("lock_ids", memory_ids=list(memory_ids)))
 
@@ -114,7 +116,10 @@ class ArchiveRows(OwnedRows):
 
 
 class EraseRows(OwnedRows):
-    """Rows to be erased: all, or a user's (of archives also those without one); tables are those of the inventory."""
+    """Rows to erase: an agent's, or one user's and archive records without a user.
+
+    Table names come from `forgetting/inventory.py`.
+    """
 
     async def lock_layers(self, layers: Sequence[str]) -> None:
         await self._rows("lock_layers", layers=list(layers))
@@ -130,20 +135,21 @@ class EraseRows(OwnedRows):
         """With a user: the user's and those without a user."""
         return await self._rows("erasable_copies", user_id=user_id)
 
-    async def known(self, memory_ids: Iterable[UUID]) -> set[UUID]:
+    async def known_ids(self, memory_ids: Iterable[UUID]) -> set[UUID]:
         return set(await self._ids("known_ids", memory_ids=list(memory_ids)))
 
     async def derived(self, memory_ids: Iterable[UUID], relation: str, user_id: str | None) -> list[UUID]:
+        """Returns memories without a user that derive from these memories."""
         return await self._ids("derived_memories", memory_ids=list(memory_ids), relation=relation, user_id=user_id)
 
     async def lock_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
         return await self._rows("lock_tombstones", memory_ids=list(memory_ids))
 
-    async def name_tombstones(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
+    async def assign_user(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
         for statement in ("name_tombstones", "name_copies"):
             await self._run(statement, memory_ids=list(memory_ids), user_id=user_id)
 
-    async def hold(self, memory_ids: Sequence[UUID]) -> list[Row]:
+    async def lock_for_erasure(self, memory_ids: Sequence[UUID]) -> list[Row]:
         return await self._rows("lock_erasable", memory_ids=list(memory_ids))
 
     async def erase(self, table: str, column: str, memory_ids: Sequence[UUID]) -> int:
@@ -158,7 +164,7 @@ class EraseRows(OwnedRows):
         return await self._count(query("erase_ended_tasks"), task_ids=list(task_ids))
 
     async def erase_word_counts(self) -> Row:
-        """For an agent without memories; returns numbers by table."""
+        """Deletes the term statistics if the agent has no memories; returns deleted rows by table."""
         await self._rows("lock_lexical_totals")
         return (await self._rows("erase_word_counts"))[0]
 

@@ -18,8 +18,8 @@ _NAMING = frozenset({"identifier", "word", "name", "version", "number"})
 class Difference(NamedTuple):
     """The old span, the new span, and the tokens that both share around it."""
 
-    gone: list[Token]
-    come: list[Token]
+    old: list[Token]
+    new: list[Token]
     shared: list[Token]
 
     @property
@@ -28,47 +28,47 @@ class Difference(NamedTuple):
         return frozenset(token.canon for token in self.shared)
 
 
-def difference(was: Sequence[Token], now: Sequence[Token]) -> Difference | None:
+def difference(old: Sequence[Token], new: Sequence[Token]) -> Difference | None:
     """Returns the single span that differs; None if there is none, or it is too long or no value."""
-    start = _alike_at_first(was, now)
-    end = min(_alike_at_first(was[::-1], now[::-1]), min(len(was), len(now)) - start)
-    gone, come = list(was[start : len(was) - end]), list(now[start : len(now) - end])
-    if not gone or not come or max(len(gone), len(come)) > _LONGEST_VALUE_TOKENS:
+    start = _alike_at_first(old, new)
+    end = min(_alike_at_first(old[::-1], new[::-1]), min(len(old), len(new)) - start)
+    old_span, new_span = list(old[start : len(old) - end]), list(new[start : len(new) - end])
+    if not old_span or not new_span or max(len(old_span), len(new_span)) > _LONGEST_VALUE_TOKENS:
         return None
-    both = {token.canon for token in gone} & {token.canon for token in come}
-    if both - {"to", "and"} or any(token.canon in known.FINITE for token in (*gone, *come)):
+    both = {token.canon for token in old_span} & {token.canon for token in new_span}
+    if both - {"to", "and"} or any(token.canon in known.FINITE for token in (*old_span, *new_span)):
         return None
-    return Difference(gone, come, [*was[:start], *was[len(was) - end :]])
+    return Difference(old_span, new_span, [*old[:start], *old[len(old) - end :]])
 
 
-def _alike_at_first(was: Sequence[Token], now: Sequence[Token]) -> int:
-    same = takewhile(lambda pair: pair[0].canon == pair[1].canon, zip(was, now, strict=False))
+def _alike_at_first(old: Sequence[Token], new: Sequence[Token]) -> int:
+    same = takewhile(lambda pair: pair[0].canon == pair[1].canon, zip(old, new, strict=False))
     return sum(1 for _ in same)
 
 
-def comparable(gone: Sequence[Token], come: Sequence[Token]) -> bool:
+def comparable(old: Sequence[Token], new: Sequence[Token]) -> bool:
     """Returns whether both are different values of one kind, not two spellings of one value."""
-    if _of_two_relations(gone, come) or _under_conditions(gone, come):
+    if _of_two_relations(old, new) or _under_conditions(old, new):
         return False
-    if _day_for_date(gone, come) or is_part(gone, come):
+    if _day_for_date(old, new) or is_part(old, new):
         return False
-    were, are = kinds(gone), kinds(come)
+    were, are = kinds(old), kinds(new)
     if "name" in were & are or TYPED.isdisjoint(were | are):
-        return not alike(gone, come)
-    return _measure_alike(gone, come) and _of_one_kind(were, are)
+        return not alike(old, new)
+    return _measure_alike(old, new) and _of_one_kind(were, are)
 
 
-def _of_two_relations(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    were, are = gone[0].canon, come[0].canon
-    return were != are and {were, are} <= known.RELATING and TYPED.isdisjoint(kinds(gone) | kinds(come))
+def _of_two_relations(old: Sequence[Token], new: Sequence[Token]) -> bool:
+    were, are = old[0].canon, new[0].canon
+    return were != are and {were, are} <= known.RELATING and TYPED.isdisjoint(kinds(old) | kinds(new))
 
 
-def _under_conditions(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    return any(token.canon in known.CONDITIONS for token in (*gone[1:], *come[1:]))
+def _under_conditions(old: Sequence[Token], new: Sequence[Token]) -> bool:
+    return any(token.canon in known.CONDITIONS for token in (*old[1:], *new[1:]))
 
 
-def _day_for_date(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    return {token.kind for token in gone} ^ {token.kind for token in come} == {"date", "weekday"}
+def _day_for_date(old: Sequence[Token], new: Sequence[Token]) -> bool:
+    return {token.kind for token in old} ^ {token.kind for token in new} == {"date", "weekday"}
 
 
 def _of_one_kind(were: frozenset[str], are: frozenset[str]) -> bool:
@@ -78,8 +78,8 @@ def _of_one_kind(were: frozenset[str], are: frozenset[str]) -> bool:
     return were - unit == are - unit
 
 
-def _measure_alike(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    amounts = [_amount(tokens) for tokens in (gone, come)]
+def _measure_alike(old: Sequence[Token], new: Sequence[Token]) -> bool:
+    amounts = [_amount(tokens) for tokens in (old, new)]
     if amounts[0] is None or amounts[1] is None:
         return True
     (kind, value), (also_kind, other) = amounts[0], amounts[1]
@@ -95,32 +95,32 @@ def _amount(tokens: Sequence[Token]) -> tuple[str, float] | None:
     return kind, float(numbers[0]) * size
 
 
-def is_part(gone: Sequence[Token], come: Sequence[Token]) -> bool:
+def is_part(old: Sequence[Token], new: Sequence[Token]) -> bool:
     """Returns whether one is the other in more detail."""
-    were, are = content(gone), content(come)
-    if any(token.canon in known.COUNTRIES for token in gone) != any(token.canon in known.COUNTRIES for token in come):
+    were, are = content(old), content(new)
+    if any(token.canon in known.COUNTRIES for token in old) != any(token.canon in known.COUNTRIES for token in new):
         return True
-    return were <= are or are <= were or _one_day(gone, come)
+    return were <= are or are <= were or _one_day(old, new)
 
 
-def _one_day(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    days = [[token.canon.split("-") for token in tokens if token.kind == "date"] for tokens in (gone, come)]
+def _one_day(old: Sequence[Token], new: Sequence[Token]) -> bool:
+    days = [[token.canon.split("-") for token in tokens if token.kind == "date"] for tokens in (old, new)]
     if [len(each) for each in days] != [1, 1]:
         return False
-    [was], [now] = days
-    same_day = was[1] == now[1] or "0" in (was[1], now[1])
-    same_year = was[2:] == now[2:] or not was[2:] or not now[2:]
-    return was[0] == now[0] and same_day and same_year
+    [old_day], [new_day] = days
+    same_day = old_day[1] == new_day[1] or "0" in (old_day[1], new_day[1])
+    same_year = old_day[2:] == new_day[2:] or not old_day[2:] or not new_day[2:]
+    return old_day[0] == new_day[0] and same_day and same_year
 
 
-def alike(gone: Sequence[Token], come: Sequence[Token]) -> bool:
+def alike(old: Sequence[Token], new: Sequence[Token]) -> bool:
     """Returns whether both are probably spellings of one name."""
-    were = folded("".join(token.canon for token in gone))
-    are = folded("".join(token.canon for token in come))
+    were = folded("".join(token.canon for token in old))
+    are = folded("".join(token.canon for token in new))
     if were.startswith(are) or are.startswith(were):
         return True
     return SequenceMatcher(None, were, are, autojunk=False).ratio() > _ALIKE_NAMES
 
 
-def are_names(gone: Sequence[Token], come: Sequence[Token]) -> bool:
-    return all(any(token.kind == "name" for token in tokens) for tokens in (gone, come))
+def are_names(old: Sequence[Token], new: Sequence[Token]) -> bool:
+    return all(any(token.kind == "name" for token in tokens) for tokens in (old, new))

@@ -14,7 +14,7 @@ from agentcore.errors import Conflict, InvalidParams, NotFound
 from agentcore.memory.api import Caller
 from agentcore.memory.columns import StoredMemory, VectorColumns
 from agentcore.memory.consequences.following import after_reinstatement, after_rewording
-from agentcore.memory.intake import DerivedText, check_length, is_long_work, spoken, subjects_of, text_columns
+from agentcore.memory.intake import DerivedText, check_length, derive_text, is_long_work, strip_reasoning, subjects_of
 from agentcore.memory.models import JsonObject, Link
 from agentcore.memory.params.changes import (
     FeedbackParams,
@@ -123,13 +123,13 @@ class Changing(ABC):
         """Returns the new text with its vector, None if unchanged. Embeds before any lock."""
         if content is None or content == row.content:
             return None
-        content = spoken(content, row.speaker, row.metadata) or content
+        content = strip_reasoning(content, row.speaker, row.metadata) or content
         count, screen = self._parts.count_tokens, self._parts.policy.screen
         arguments = self._caller.agent_id, content, row.speaker, count, row.timestamp, screen
         if is_long_work(len(content)):
-            derived = await asyncio.to_thread(text_columns, *arguments)
+            derived = await asyncio.to_thread(derive_text, *arguments)
         else:
-            derived = text_columns(*arguments)
+            derived = derive_text(*arguments)
         [vector], degraded = await vector_columns(self._parts, [derived.embedding_text])
         self.degraded += degraded
         return derived, vector

@@ -18,7 +18,7 @@ from agentcore.memory.consequences.pending_work import (
     watch_capacity,
 )
 from agentcore.memory.consequences.supersession import Superseding
-from agentcore.memory.intake import Draft, compared, is_long_work, is_same
+from agentcore.memory.intake import Draft, as_row, is_duplicate, is_long_work
 from agentcore.memory.params.memories import RefusedItem, StoreParams, StoreResult, answer_to
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.rows.memory_rows import Row
@@ -138,8 +138,8 @@ class Storing:
             return await transaction.known_keys([key for key in keys if key is not None])
 
     def _answer_early(self, index: int, each: Draft, earlier: Row | None) -> None:
-        if each.reason is not None:
-            self._results[index] = _rejected(each.reason)
+        if each.rejection_reason is not None:
+            self._results[index] = _rejected(each.rejection_reason)
         elif earlier is not None:
             self._answer_of_key(index, each, earlier)
 
@@ -226,7 +226,7 @@ class Storing:
         twin, flags = None if each.params.force else _twin(each, same), each.derived.flags
         if twin is None:
             self._stored.append(memory)
-            same.append(compared(memory.memory_id, each))
+            same.append(as_row(memory.memory_id, each))
         else:
             self._reinforced.append(twin)
         self._results[index] = StoreResult(
@@ -267,7 +267,7 @@ def _with_own_key(item: StoreParams, users: Set[str | None]) -> StoreParams:
 
 def _twin(each: Draft, same: Sequence[Row]) -> UUID | None:
     digest = each.columns.text.content_hash
-    found = (row["memory_id"] for row in same if bytes(row["content_hash"]) == digest and is_same(row, each))
+    found = (row["memory_id"] for row in same if bytes(row["content_hash"]) == digest and is_duplicate(row, each))
     return next(found, None)
 
 

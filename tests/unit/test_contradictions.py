@@ -1,4 +1,4 @@
-"""Consolidation rules: which facts a new memory supersedes, which coexist, and corrections."""
+"""Contradiction rules: which facts a new memory supersedes, which coexist, and corrections."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentcore.memory.columns import RuleColumns
-from agentcore.memory.consolidation import echoes, judge, subject_keys, told
+from agentcore.memory.contradictions import echoes, judge, rule_input, subject_keys
 from agentcore.memory.statements.statements import READ_CHARS, RuleInput, read
 
 MARCH = datetime(2026, 3, 2, 9, 0, tzinfo=UTC)
@@ -253,7 +253,7 @@ def stated(content: str) -> RuleColumns:
 
 def test_an_answer_that_tells_more_keeps_its_exchange_in_its_place() -> None:
     courteous, telling = (
-        told(stated(f"User: My desk is on floor 3.\nAgent: {answer}"))
+        rule_input(stated(f"User: My desk is on floor 3.\nAgent: {answer}"))
         for answer in ("Noted.", "Noted. The lift to floor 3 is broken.")
     )
     new = said("My desk is now on floor 5.", days=1)
@@ -263,7 +263,7 @@ def test_an_answer_that_tells_more_keeps_its_exchange_in_its_place() -> None:
 
 def test_an_exchange_with_actions_is_read_whole() -> None:
     content = "User: My desk is on floor 3.\nAgent: Noted.\nAction: book"
-    assert told(stated(content)).content == content
+    assert rule_input(stated(content)).content == content
 
 
 def test_of_a_long_text_nothing_is_read() -> None:

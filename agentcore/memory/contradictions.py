@@ -17,7 +17,7 @@ from agentcore.memory.models import MemoryRecord, MemorySummary
 from agentcore.memory.statements import statement_words as known
 from agentcore.memory.statements.differences import alike
 from agentcore.memory.statements.facts import fact, is_plain, speaks_against
-from agentcore.memory.statements.replacement import POSSIBLE, count, takes_place
+from agentcore.memory.statements.replacement import POSSIBLE, count, superseding_rule
 from agentcore.memory.statements.statements import READ_CHARS, Reading, RuleInput, Statement, plain, read, same_speaker
 from agentcore.memory.statements.values import TYPED, Token, content, read_tokens
 
@@ -38,7 +38,7 @@ _ANSWER_CHARS = 300
 NOTHING = Verdict("none")
 
 
-def told(memory: RuleColumns | MemoryRecord | MemorySummary) -> RuleInput:
+def rule_input(memory: RuleColumns | MemoryRecord | MemorySummary) -> RuleInput:
     """Returns the input of the rules; of an exchange, the user's text with the answer as `reply`."""
     text, reply = memory.content, ""
     if text.startswith(_ASKED) and _ANSWERED in text and not _ACTED.search(text):
@@ -97,7 +97,7 @@ def _rule_between(old: RuleInput, new: RuleInput, was: Statement, now: Statement
         return ""
     if not same_speaker(old, new) and not _holds_whoever_says_it(was, now):
         return ""
-    rule = takes_place(was, now)
+    rule = superseding_rule(was, now)
     unplaced = now.generic and not now.marked and not _in_one_scope(old, new)
     return POSSIBLE if rule and unplaced else rule
 
