@@ -38,6 +38,8 @@ ProgressReport = Callable[[str], None]
 
 
 class Manifest(BaseModel):
+    """Describes a backup: its counts, and the SHA-256 of each file by name."""
+
     format: int = FORMAT
     agentcore: str = __version__
     created_at: datetime

@@ -129,6 +129,7 @@ class Home:
             os.chown(made, owner.st_uid, owner.st_gid)
 
     def require_space(self, needed_bytes: int) -> None:
+        """Raises StartupError if the home's disk has less free space."""
         with self.startup_errors():
             free = shutil.disk_usage(self.path).free
         if free < needed_bytes:

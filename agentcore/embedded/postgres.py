@@ -311,6 +311,7 @@ OPEN_DATABASE = "GRANT CONNECT ON DATABASE {database} TO {service}"
 
 
 def superuser_url(home: Home, url: str) -> str:
+    """Returns the superuser's URL of the database at `url` in the running embedded PostgreSQL."""
     return make_conninfo(url, user=SUPERUSER, password=home.secret("postgres"))
 
 

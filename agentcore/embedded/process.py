@@ -121,6 +121,8 @@ TAIL_LINES = 12
 
 
 class LogFile:
+    """`<home>/log/<part>.log`, with one older file next to it."""
+
     def __init__(self, home: Home, part: str) -> None:
         self._home = home
         self._part = part

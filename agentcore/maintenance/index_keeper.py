@@ -293,6 +293,7 @@ class IndexPlan:
 
 
 def partition_state(row: Mapping[str, Any]) -> PartitionState:
+    """Parses a row of `partition_sizes`."""
     found = {
         each["name"]: described(each["name"], each["comment"], each["bytes"]) if each["valid"] else None
         for each in row["indexes"]
@@ -307,6 +308,7 @@ def partition_state(row: Mapping[str, Any]) -> PartitionState:
 
 
 def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | None:
+    """Returns the steps that a partition's size and indexes require; None if there are none."""
     ours = indexes_of(state, model)
     current = next((index for index in reversed(ours) if index.kind == policy.kind), None)
     if _is_due(current, state.rows):
@@ -322,6 +324,7 @@ def rebuild_plan(state: PartitionState, model: str) -> IndexPlan:
 
 
 def tune_plan(state: PartitionState, model: str) -> IndexPlan | None:
+    """Returns a plan that measures the newest index again; None if there is no index."""
     ours = indexes_of(state, model)
     return IndexPlan(measured=ours[-1]) if ours else None
 

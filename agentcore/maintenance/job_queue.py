@@ -53,6 +53,7 @@ class LenientManager(JobManager):
         self._database = database
 
     async def update_heartbeat(self, worker_id: int) -> None:
+        """Updates a worker's heartbeat; after a connection error, the next call does."""
         try:
             await super().update_heartbeat(worker_id)
         except ConnectorException:
@@ -60,6 +61,7 @@ class LenientManager(JobManager):
             return
 
     async def finish_job_by_id_async(self, job_id: int, status: Status, delete_job: bool) -> None:
+        """Ends a job; no error if it was deleted while it ran."""
         async for attempt in stamina.retry_context(on=_may_pass, wait_max=PATIENCE_SECONDS):
             with attempt, _unless_gone():
                 await super().finish_job_by_id_async(job_id, status, delete_job)
@@ -173,6 +175,8 @@ def _unless_gone() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Work:
+    """Context of a running job: parts, database, agent and job id."""
+
     parts: MemoryParts
     database: Database
     agent_id: str
@@ -180,10 +184,12 @@ class Work:
 
     @property
     def caller(self) -> Caller:
+        """Returns the caller for the history: the agent, without a token, with the job as trace."""
         return Caller(self.agent_id, trace_id=f"job-{self.job_id}")
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[MemoryTransaction]:
+        """Opens a transaction of the agent; jobs enqueued in it are part of it."""
         async with self.parts.storage.transaction(self.agent_id) as transaction:
             yield transaction
 
@@ -250,6 +256,7 @@ class JobWorker:
         self._parts = parts
 
     def stop(self) -> None:
+        """Stops fetching jobs; running jobs may end."""
         self._stopping.set()
         if self._worker is not None:
             self._worker.stop()

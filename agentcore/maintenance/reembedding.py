@@ -52,6 +52,8 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Extent:
+    """Remaining work: memories and passages to embed, vectors to migrate, and memories in total."""
+
     to_embed: int
     passages_to_embed: int
     to_move: int

@@ -87,6 +87,7 @@ LEAST_EPISODES = 20
 
 @job
 async def consolidate_episodes(work: Work) -> None:
+    """Consolidates the agent's new episodes until a deadline; enqueues a job for the rest."""
     async with work.transaction() as transaction:
         wish, _ = await transaction.clusters.settings()
         rules = await transaction.llm.summary_rules()
@@ -104,6 +105,7 @@ async def consolidate_episodes(work: Work) -> None:
 
 
 async def enqueue_consolidations(database: Database, parts: MemoryParts) -> int:
+    """Enqueues consolidation for agents that enabled it and have enough new episodes; returns how many."""
     before = parts.clock() - MIN_AGE
     rows = await database.owner_rows(query("agents_to_consolidate"), before=before, least=LEAST_EPISODES)
     for row in rows:
@@ -492,4 +494,5 @@ def _is_due(row: Row, parts: MemoryParts) -> bool:
 
 
 async def sweep_llm_usage(database: Database) -> int:
+    """Deletes daily usage older than KEPT_DAYS; returns how many rows."""
     return len(await database.owner_rows(query("sweep_llm_usage"), days=KEPT_DAYS))

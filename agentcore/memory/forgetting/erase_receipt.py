@@ -21,6 +21,7 @@ def sign_receipt(key_id: str, key: bytes, told: Mapping[str, Any]) -> str:
 
 
 def key_id_of(receipt: str) -> str:
+    """Returns the id of the key that signed a receipt. Raises InvalidParams if it is no receipt."""
     try:
         header = jwt.get_unverified_header(receipt)
     except jwt.PyJWTError as cause:

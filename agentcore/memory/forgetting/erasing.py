@@ -79,6 +79,7 @@ class Erased:
 
     @property
     def verified(self) -> bool:
+        """Returns whether every store was searched and is empty; False with an unreachable copy."""
         return self.complete and not self.left and not self.unreachable
 
 

@@ -143,6 +143,7 @@ class EraseRows(OwnedRows):
         return await self._ids("derived_memories", memory_ids=list(memory_ids), relation=relation, user_id=user_id)
 
     async def lock_tombstones(self, memory_ids: Sequence[UUID]) -> list[Row]:
+        """Locks the tombstones of these memories; returns keys, users and archives."""
         return await self._rows("lock_tombstones", memory_ids=list(memory_ids))
 
     async def assign_user(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
@@ -153,10 +154,12 @@ class EraseRows(OwnedRows):
         return await self._rows("lock_erasable", memory_ids=list(memory_ids))
 
     async def erase(self, table: str, column: str, memory_ids: Sequence[UUID]) -> int:
+        """Deletes these memories' rows of a table; returns the number."""
         shape = {"table": sql.Identifier(table), "column": sql.Identifier(column)}
         return await self._count(shaped_query("erase_rows", **shape), memory_ids=list(memory_ids))
 
     async def erase_copies(self, memory_ids: Sequence[UUID], archive_id: UUID | None) -> int:
+        """Deletes the records of these memories' copies in an archive; returns the number."""
         return await self._count(query("erase_copies"), memory_ids=list(memory_ids), archive_id=archive_id)
 
     async def erase_ended_tasks(self, task_ids: Iterable[str]) -> int:
