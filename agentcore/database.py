@@ -347,7 +347,7 @@ class Database:
         bound.users = users
         return bound
 
-    def _begin(self, agent_id: str, settings: Mapping[str, str] | None = None) -> Statement:
+    def _begin_statement(self, agent_id: str, settings: Mapping[str, str] | None = None) -> Statement:
         users = "" if self.users is None else json.dumps([*self.users])
         return settings_of(agent_id, SERVICE_ROLE if self.users is None else BOUND_ROLE, users, settings or {})
 
@@ -361,7 +361,7 @@ class Database:
     @asynccontextmanager
     async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
         """Opens a transaction that sees only this agent's rows, in pipeline mode."""
-        begin = self._begin(agent_id)
+        begin = self._begin_statement(agent_id)
         with translated_errors():
             async with self._connection(self.write) as connection, connection.pipeline(), connection.transaction():
                 await connection.execute(*begin)
@@ -372,7 +372,7 @@ class Database:
 
         `primary`: for rows on which a write or a copy is based, as a replica may lag.
         """
-        return await self._fetch([self._begin(agent_id), *statements], dict_row, Format.TEXT, primary=primary)
+        return await self._fetch([self._begin_statement(agent_id), *statements], dict_row, Format.TEXT, primary=primary)
 
     async def fetch_as(
         self, agent_id: str, statement: Statement, make: Callable[[Sequence[Any]], RowT], settings: Mapping[str, str]
@@ -381,7 +381,7 @@ class Database:
 
         The binary format returns a `real` as its nearest double.
         """
-        statements = [self._begin(agent_id, settings), statement]
+        statements = [self._begin_statement(agent_id, settings), statement]
         [rows] = await self._fetch(statements, tuple_row, Format.BINARY)
         return [make(row) for row in rows]
 
@@ -492,7 +492,7 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
 def settings_of(agent_id: str, role: str, users: str = "", more: Mapping[str, str] | None = None) -> Statement:
     """Returns the first statement of an agent's transaction; `users`: JSON list of a bound token's users, or empty."""
     return set_for_transaction(
-        {"role": role, "agentcore.agent_id": agent_id, "agentcore.users": users, **PLANNING, **(more or {})}
+        {**PLANNING, **(more or {}), "role": role, "agentcore.agent_id": agent_id, "agentcore.users": users}
     )
 
 

@@ -53,7 +53,7 @@ def restore(
     context: typer.Context,
     file: File,
     force: Annotated[
-        bool, typer.Option("--force", help="Replace existing data, and keep it in a directory next to it.")
+        bool, typer.Option("--force", help="Replace existing data, and keep it in `replaced-*` in the home.")
     ] = False,
 ) -> None:
     """Restore a backup into a home that no service uses.

@@ -70,7 +70,7 @@ DESCRIBED = 50
     StoreParams,
     ("memory_type", "pinned", "idempotency_key", "force"),
     pinned="Never prune it, never let it expire.",
-    force="Store what would be rejected.",
+    force="Store it even if it would be rejected or is a duplicate.",
 )
 @options.fields(
     StoreParams,

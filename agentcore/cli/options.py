@@ -141,7 +141,7 @@ OPTION_SPECS: Mapping[str, OptionSpec] = {
     "memory_type": OptionSpec("--type", "LAYER", "working, episodic (if absent), semantic or procedural."),
     "metadata": OptionSpec(metavar="JSON", parser=json_object),
     "min_fit": OptionSpec(
-        metavar="0..1", panel=FILTERS, help="Minimum probability that any result answers; below it, none is returned."
+        metavar="0..1", panel=FILTERS, help="Minimum probability that the query is about stored memories."
     ),
     "min_importance": OptionSpec(metavar="0..1", help="Minimum importance."),
     "min_score": OptionSpec(metavar="0..1", help="Minimum cosine similarity.", panel=FILTERS),

@@ -112,6 +112,12 @@ def dimensions(stored: Mapping[str, Collection[int]], wanted: int) -> Check:
     )
 
 
+def not_searched(models: Sequence[str]) -> Check:
+    """Some stored vectors are of `models`, not of the local one."""
+    found = f"some memories have vectors of {', '.join(models)}: they are found by words only"
+    return wrong("embeddings", found, "Run `agentcore reembed --model local`, or set EMBEDDING_MODEL to that model.")
+
+
 def jobs(failed: int, overdue_seconds: float) -> Check:
     """`overdue_seconds`: how long the oldest pending job has been due."""
     if failed:

@@ -308,7 +308,7 @@ def grant_access(home: Home, account: Account) -> None:
 
 
 def current_account() -> Account:
-    """Root included: for programs that may run as root."""
+    """Returns the user of this process, root included: for programs that may run as root."""
     return _account(os.geteuid(), os.getegid(), is_other_user=False)
 
 
@@ -390,7 +390,7 @@ def open_socket_directory(home: Home, account: Account) -> Path:
 
 
 def close_socket_directory(home: Home, directory: Path) -> None:
-    """Keeps a directory in the home."""
+    """Removes a temporary socket directory; one in the home is kept."""
     if not directory.is_relative_to(home.path):
         with suppress(OSError):
             directory.rmdir()

@@ -330,7 +330,7 @@ def tune_plan(state: PartitionState, model: str) -> IndexPlan | None:
 
 
 def indexes_of(state: PartitionState, model: str) -> list[VectorIndex]:
-    """Newest last."""
+    """Returns the indexes of a model, newest last."""
     return sorted((each for each in state.indexes if each.model == model), key=lambda index: index.built_at)
 
 

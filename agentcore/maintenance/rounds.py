@@ -236,7 +236,7 @@ class Maintenance:
         self._stopping.set()
 
     async def flush_accesses(self) -> None:
-        """Runs in every process."""
+        """Counts the accesses of this process, until stopped; every process runs it."""
         while not self._stopping.is_set():
             await self._pause(min(1.0, self._interval_seconds))
             await self._attempt("count accesses", self._count_accesses)
@@ -246,7 +246,7 @@ class Maintenance:
         return await parts.accesses.flush(parts.storage, parts.extend_after_uses)
 
     async def lead(self) -> None:
-        """Retries until it leads."""
+        """Retries until it leads, then runs every duty in turn, until stopped."""
         while not self._stopping.is_set():
             await self._attempt("lead", self._lead_rounds)
             await self._pause(RETRY_LEAD_SECONDS)
@@ -305,7 +305,7 @@ class Maintenance:
         self.jobs = {state: float(count) for state, count in (await self._queue.counts()).items()}
 
     async def keep_indexes(self) -> None:
-        """Separate from the short duties: it may take minutes."""
+        """Runs the index keeper; skipped while vectors are migrating: the migrating process builds the index."""
         if self._parts.vectors_moving:
             return
         policy = self._parts.policy

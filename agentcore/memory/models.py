@@ -399,7 +399,7 @@ class Receipt(Strict):
     searched: JsonObject = Field(default_factory=dict, description="What was searched and how.")
     candidates: dict[str, int] = Field(default_factory=dict, description="Number of candidates by retriever.")
     dropped: list[Dropped] = Field(default_factory=list)
-    fit: float | None = Field(None, description="Probability that any search result answers the query, 0 to 1.")
+    fit: float | None = Field(None, description="Probability that the query is about stored memories, 0 to 1.")
     degraded: list[str] = Field(
         default_factory=list, description="Unavailable components, and what the service did instead."
     )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, ClassVar, Concatenate, ParamSpec, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,6 @@ SPACE, WORD_START = " ", "\u2581"
 _SPACES = re.compile(" +")
 _WORDS = re.compile(" ?[^ ]+| ")
 
-Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
@@ -185,17 +184,11 @@ class E5Embedder:
         await asyncio.gather(*(work_off() for _ in range(min(self.parallel_requests, len(batch.chunks)))))
         return batch.vectors
 
-    async def _run(
-        self,
-        kind: EmbeddingKind,
-        work: Callable[Concatenate[E5Network, Arguments], Result],
-        *arguments: Arguments.args,
-        **named: Arguments.kwargs,
-    ) -> Result:
+    async def _run(self, kind: EmbeddingKind, work: Callable[..., Result], *arguments: Any) -> Result:
         loaded = self._loaded
         if loaded is None:
             raise DependencyUnavailable("The local embedding model is not loaded.")
-        call = partial(work, loaded.network, *arguments, **named)
+        call = partial(work, loaded.network, *arguments)
         return await asyncio.get_running_loop().run_in_executor(loaded.threads[kind], call)
 
 

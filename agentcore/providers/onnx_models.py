@@ -6,7 +6,7 @@ import hashlib
 import os
 import platform
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TypeAlias
@@ -38,7 +38,7 @@ Session: TypeAlias = onnxruntime.InferenceSession
 Optimization: TypeAlias = onnxruntime.GraphOptimizationLevel
 
 
-def open_session(graph: bytes | str, level: Optimization, configuration: Mapping[str, str] | None = None) -> Session:
+def open_session(graph: bytes | str, level: Optimization) -> Session:
     """Opens a thread-safe session over a graph or its file."""
     options = onnxruntime.SessionOptions()
     # Concurrent calls run on one thread each.
@@ -46,8 +46,6 @@ def open_session(graph: bytes | str, level: Optimization, configuration: Mapping
     options.inter_op_num_threads = 1
     options.graph_optimization_level = level
     options.log_severity_level = 3
-    for name, value in (configuration or {}).items():
-        options.add_session_config_entry(name, value)
     return Session(graph, options, providers=["CPUExecutionProvider"])
 
 

@@ -11,11 +11,13 @@ import pytest
 
 from agentcore import model_watch
 from agentcore.assembly import make_embedder
+from agentcore.doctor.examination import examine
 from agentcore.errors import Conflict
 from agentcore.maintenance import index_keeper, reembedding
 from agentcore.maintenance.index_keeper import IndexKeeper
 from agentcore.maintenance.reembedding import Reembedding
 from agentcore.maintenance.rounds import embed_pending
+from agentcore.memory.api import Caller
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.archived import RestoreParams
 from agentcore.memory.params.changes import UpdateParams
@@ -332,3 +334,27 @@ async def test_an_estimate_changes_nothing(ada: Agent) -> None:
     assert await towards(ada, 96).seconds_a_memory() > 0
     assert await rows(ada) == before
     assert await model_in_force(ada.runtime.database) is None
+
+
+async def test_vectors_of_a_removed_local_model_are_reported_and_the_service_starts(
+    services: Services, own: OwnDatabase, tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    cache, text = tmp_path_factory.mktemp("models"), "I love African Grey parrots."
+    local = {"embedding_model": "local", "embedding_dimensions": 384, "agentcore_cache": cache}
+    async with serving(services, own, **local) as runtime:
+        await Agent(runtime, "ada").store(text)
+        async with runtime.database.owner_transaction() as connection:
+            await connection.execute("UPDATE memories SET embedding_model = 'local/all-MiniLM-L6-v2'")
+            await connection.execute(
+                "INSERT INTO embedding_models (model, provider, dimensions, stage) "
+                "VALUES ('local/all-MiniLM-L6-v2', 'minilm', 384, 'settled')"
+            )
+    async with serving(services, own, **local) as runtime:
+        assert runtime.parts.vector_model == "local/multilingual-e5-small-adapted"
+        result = await runtime.manager_for(Caller("ada")).retrieve(RetrieveParams(query="parrots"))
+        assert [memory.content for memory in result.memories] == [text]
+    assert "they are found by words alone" in caplog.text
+    settings = settings_for(services, database_url=own.url, **local)
+    [check] = [each for each in await examine(settings) if each.name == "embeddings"]
+    assert not check.ok
+    assert "agentcore reembed --model local" in check.fix

@@ -69,7 +69,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass
 class Erased:
-    """`complete`: no timeout."""
+    """Counts erased rows and copies by store, and what is left. `complete`: no timeout."""
 
     erased: Counter[str] = field(default_factory=Counter)
     left: dict[str, int] = field(default_factory=dict)

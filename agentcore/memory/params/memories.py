@@ -257,7 +257,7 @@ class RetrieveParams(Filters):
     min_score: Share | None = Field(None, description="Minimum cosine similarity of a memory.")
     min_fit: Share | None = Field(
         None,
-        description="Minimum probability that any result answers the query; below it, none is returned. "
+        description="Minimum `fit`, the probability that the query is about stored memories; else none is returned. "
         "Absent: 0.2, or 0 with the embedding model hashing. Not applied to searches by words only.",
     )
     asked_at: Moment | None = Field(None, description="The time that counts as now; the current time if absent.")

@@ -132,7 +132,7 @@ class EraseRows(OwnedRows):
         return {row["memory_id"]: row for row in await self._rows("erasable_tombstones", user_id=user_id)}
 
     async def copies(self, user_id: str | None) -> list[Row]:
-        """With a user: the user's and those without a user."""
+        """Returns the copies in archives: all, or a user's and those without a user."""
         return await self._rows("erasable_copies", user_id=user_id)
 
     async def known_ids(self, memory_ids: Iterable[UUID]) -> set[UUID]:
@@ -163,7 +163,7 @@ class EraseRows(OwnedRows):
         return await self._count(query("erase_copies"), memory_ids=list(memory_ids), archive_id=archive_id)
 
     async def erase_ended_tasks(self, task_ids: Iterable[str]) -> int:
-        """Only tasks that have no memory left."""
+        """Deletes the records of completed tasks that have no memory left."""
         return await self._count(query("erase_ended_tasks"), task_ids=list(task_ids))
 
     async def erase_word_counts(self) -> Row:
@@ -172,7 +172,7 @@ class EraseRows(OwnedRows):
         return (await self._rows("erase_word_counts"))[0]
 
     async def erase_table(self, table: str) -> int:
-        """For an agent without memories."""
+        """Deletes all rows of the agent in a table; for an agent without memories. Returns their number."""
         return await self._count(shaped_query("erase_table", table=sql.Identifier(table)))
 
     async def count(self, table: str) -> int:

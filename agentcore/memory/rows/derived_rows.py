@@ -341,7 +341,7 @@ class ClusterRows(OwnedRows):
     async def changed_sources(self, limit: int) -> list[UUID]:
         return await self._ids("changed_sources", limit=limit)
 
-    async def apply(self, settings: Mapping[str, str]) -> None:
+    async def set_search_settings(self, settings: Mapping[str, str]) -> None:
         """Sets settings of the transaction."""
         statement, values = set_for_transaction(settings)
         await self._connection.execute(statement, values)

@@ -49,11 +49,14 @@ class KnownModel:
         return f"EMBEDDING_MODEL={self.provider}{name} EMBEDDING_DIMENSIONS={self.dimensions}"
 
 
+# Local models that this version no longer has: the settings decide instead.
+REMOVED_MODELS = ("local/all-MiniLM-L6-v2",)
+
+
 async def known_models(database: Database) -> list[KnownModel]:
-    """Returns the models recorded in the database. Raises DependencyUnavailable."""
-    async with database.owner_transaction() as connection:
-        rows = await (await connection.execute(query("embedding_models"))).fetchall()
-    return [KnownModel(**row) for row in rows]
+    """Returns the models recorded in the database, without removed ones. Raises DependencyUnavailable."""
+    rows = await database.owner_rows(query("embedding_models"))
+    return [KnownModel(**row) for row in rows if row["model"] not in REMOVED_MODELS]
 
 
 async def model_in_force(database: Database) -> KnownModel | None:

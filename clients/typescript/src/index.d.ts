@@ -803,7 +803,7 @@ export interface RetrieveParams {
   k?: number;
   /** Minimum cosine similarity of a memory. */
   min_score?: number | null;
-  /** Minimum probability that any result answers the query; below it, none is returned. Absent: 0.2, or 0 with the embedding model hashing. Not applied to searches by words only. */
+  /** Minimum `fit`, the probability that the query is about stored memories; else none is returned. Absent: 0.2, or 0 with the embedding model hashing. Not applied to searches by words only. */
   min_fit?: number | null;
   /** The time that counts as now; the current time if absent. */
   asked_at?: string | null;
