@@ -225,7 +225,8 @@ def _sentence(error: AgentCoreError) -> str:
         return error.problems[0]
     needed = error.data.get("needs")
     if isinstance(error, NotAuthorised) and needed is not None:
-        return f"The token lacks the scope {needed}: agentcore token --agent ID --scope {needed} makes one."
+        hint = f"add --scope {needed} to `agentcore token --agent ID`; without --scope a token may read and write."
+        return f"The token lacks the scope {needed}: {hint}"
     if isinstance(error, AuthenticationFailed) and error.message == WRONG_SIGNATURE:
         return (
             f"{error.message} Another home's secret made it (set AGENTCORE_HOME as for serve), or the "

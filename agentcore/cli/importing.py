@@ -97,6 +97,8 @@ def progress(size: int | None, units: str) -> Iterator[Callable[[NumberedLine], 
 
 BATCH_LINES = 250
 BATCH_CHARS = 1_000_000
+# Lines with an id that are looked up: if none is there, the file is not an export of this agent.
+LOOKED_UP_LINES = 20
 REPORTED_LINES = 20
 
 # Errors that a single line can cause; any other would fail for every line.
@@ -128,6 +130,8 @@ class Import:
         self._superseded: list[NumberedLine] = []
         self._waits = True
         self._chars = 0
+        self._looked_up = 0
+        self._is_own_export = False
 
     async def take(self, numbered: NumberedLine) -> None:
         """Adds a line to the batch; stores a full batch."""
@@ -135,12 +139,29 @@ class Import:
         if line is None:
             await self._refuse(numbered.number, numbered.problem or "is no line")
             return
+        if line.memory_id is not None and await self._is_there(line.memory_id):
+            self._tally.outcomes["existing"] += 1
+            self._ids[line.memory_id] = line.memory_id
+            self._links += [(line.memory_id, line.links)] if line.links else []
+            return
         if self._waits and self._is_unknown(line.superseded_by):
             self._superseded.append(numbered)  # its successor comes later, and has no id yet
             return
         if self._is_unknown(line.parent_memory_id):
             await self.flush()  # its parent may be pending, without an id yet
         await self._queue(numbered, line)
+
+    async def _is_there(self, memory_id: UUID) -> bool:
+        """Returns whether the agent has this memory: importing its own export would store all of it twice."""
+        if not self._is_own_export and self._looked_up >= LOOKED_UP_LINES:
+            return False
+        self._looked_up += 1
+        try:
+            await self._memory.get(GetParams(memory_id=memory_id))
+        except NotFound:
+            return False
+        self._is_own_export = True
+        return True
 
     async def _queue(self, numbered: NumberedLine, line: Line) -> None:
         try:

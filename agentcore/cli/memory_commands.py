@@ -108,6 +108,8 @@ def store(
     elif stored.success:
         typer.echo(stored.memory_id)
         say(stored.status)
+        if stored.flagged:
+            say(f"flagged as {', '.join(stored.flags)}: contexts leave it out")
         for old in stored.superseded:
             say(f"superseded {old}: agentcore get {old} shows it")
         if stored.superseded_by is not None:

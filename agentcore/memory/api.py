@@ -113,10 +113,12 @@ class Method(Generic[P, ParamsT, ResultT]):
         names = ("content",) if says_content else self.positional
         fits = not given or isinstance(given[0], str | UUID | Interaction | Sequence)
         if len(given) > len(names) or not fits:
+            if names and given[0] is None:
+                raise TypeError(f"{self.attribute}: {names[0]} is None")
             kind = self.params.__name__
             raise TypeError(
-                f"{self.attribute} takes a {kind} (from agentcore.params) or its fields by name, "
-                f"not a {type(given[0]).__name__}: {self.attribute}({kind}(...))"
+                f"{self.attribute} takes a {kind} (from agentcore.params) or its fields by name "
+                f"({', '.join([*self.params.model_fields][:3])}, ...), not a {type(given[0]).__name__}"
             )
         return dict(zip(names, given, strict=False))
 

@@ -130,6 +130,16 @@ async def test_a_second_import_stores_nothing_and_a_longer_file_only_what_is_new
     assert (await memory.count(CountParams())).count == 40
 
 
+async def test_an_agents_own_export_stores_nothing_again(
+    run: Callable[..., Done], memory: MemoryClient, tmp_path: Path
+) -> None:
+    run("import", str(write(tmp_path / "a.jsonl", conversation(30))))
+    assert run("export", str(tmp_path / "own.jsonl")).returncode == 0
+    await memory.delete(DeleteParams(memory_ids=[(await everything(memory))[0].memory_id]))
+    assert tally(run("import", str(tmp_path / "own.jsonl"))) == {"existing": 29, "stored": 1}
+    assert (await memory.count(CountParams())).count == 30
+
+
 @pytest.mark.shows("issue2-13-import")
 async def test_an_import_that_was_killed_goes_on_where_it_stopped(
     serving: Serving, memory: MemoryClient, tmp_path: Path, agent_id: str

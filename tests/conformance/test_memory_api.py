@@ -136,7 +136,7 @@ async def test_what_is_wrong_with_the_values_of_one_item_refuses_that_item_alone
     assert [result.reason for result in batch.results[1:5]] == [
         "content is empty",
         "content is longer than 262144 characters",
-        "requires either interaction or content, not both",
+        "requires interaction or content",
         "importance must be less than or equal to 1",
     ]
     assert (batch.success, await count(memory)) == (False, 2)

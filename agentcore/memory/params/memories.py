@@ -181,7 +181,9 @@ class StoreParams(Strict):
 
     @model_validator(mode="after")
     def _one_source(self) -> StoreParams:
-        if (self.interaction is None) == (self.content is None):
+        if self.interaction is None and self.content is None:
+            raise ValueError("requires interaction or content")
+        if self.interaction is not None and self.content is not None:
             raise ValueError("requires either interaction or content, not both")
         return self
 
