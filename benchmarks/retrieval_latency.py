@@ -203,6 +203,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         embedding_model=options.embedder,
         maintenance_in_server=False,
         exact_search_limit=options.exact_search_limit,
+        max_queue_seconds=60.0,
     ) as service:
         chance = random.Random(options.query_seed)
         fill_seconds = await fill(service, AGENT, options.memories, options.seed)
