@@ -6,11 +6,11 @@ import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import psycopg
 import stamina
@@ -300,28 +300,30 @@ class JobWorker:
 
     def _done(self, function: Job) -> Any:
         async def do(context: JobContext, agent_id: str, **ids: Any) -> None:
-            job_id, name = context.job.id or 0, context.job.task_name
-            outcome: Literal["done", "failed", "stopped"] = "stopped"
-            work = Work(self._parts, self._database, agent_id, job_id)
-            try:
+            work = Work(self._parts, self._database, agent_id, context.job.id or 0)
+
+            async def ended(_: type[BaseException] | None, error: BaseException | None, __: object) -> None:
+                await self._ended(context, work, error)
+
+            async with AsyncExitStack() as stack:
+                stack.push_async_exit(ended)
                 async with work.transaction() as transaction:
                     await transaction.jobs.await_enqueuers(context.job.lock or "")
                 await function(work, **ids)
-                outcome = "done"
-            except Exception as failure:  # recorded and raised again: Backoff decides on the retry
-                outcome = "failed"
-                logger.warning("job %s (%s) failed", job_id, name, extra={"failure": describe_failure(failure)})
-                await self.queue.note_failure(job_id, _named(failure))
-                raise
-            except asyncio.CancelledError as stopped:
-                if context.abort_reason() is AbortReason.USER_REQUEST:
-                    raise JobAborted from stopped
-                raise
-            finally:
-                if work.parts.metrics is not None:
-                    work.parts.metrics.job_ended(name, outcome)
 
         return do
+
+    async def _ended(self, context: JobContext, work: Work, error: BaseException | None) -> None:
+        """Counts how a job ended, and stores why it failed. Raises JobAborted if a user canceled it."""
+        name, job_id = context.job.task_name, context.job.id or 0
+        failed = isinstance(error, Exception)
+        if work.parts.metrics is not None:
+            work.parts.metrics.job_ended(name, "done" if error is None else "failed" if failed else "stopped")
+        if isinstance(error, Exception):
+            logger.warning("job %s (%s) failed", job_id, name, extra={"failure": describe_failure(error)})
+            await self.queue.note_failure(job_id, _named(error))
+        elif error is not None and context.abort_reason() is AbortReason.USER_REQUEST:
+            raise JobAborted from error
 
 
 def _named(failure: Exception) -> str:
