@@ -237,7 +237,7 @@ async def _adopt(database: Database, rows: Sequence[Mapping[str, Any]], own_id: 
         "digests": [row["sha256"] for row in rows],
     }
     async with database.owner_transaction() as connection:
-        await connection.execute(query("note_archive"), {**values, "archive_id": own_id})
+        await connection.execute(query("record_archive"), {**values, "archive_id": own_id})
 
 
 async def _finding(archive: Archive, row: Mapping[str, Any], own_id: UUID, *, adopt: bool) -> Finding | None:

@@ -244,10 +244,10 @@ def attach(home: Home) -> EmbeddedUrls:
         )
     with home.startup_errors():
         try:
-            told = json.loads(_urls_file(home).read_text())
+            urls = json.loads(_urls_file(home).read_text())
         except FileNotFoundError as cause:
             raise StartupError(f"The agentcore server on {home.path} is starting or stopping: try again.") from cause
-    return EmbeddedUrls(**told)
+    return EmbeddedUrls(**urls)
 
 
 def _urls_file(home: Home) -> Path:

@@ -30,7 +30,7 @@ from agentcore.embedded.process import (
     find_postgres,
     processes_in,
     run_once,
-    with_mend,
+    with_hint,
 )
 from agentcore.errors import StartupError
 
@@ -181,7 +181,7 @@ class PostgresPart:
             if "invalid locale" in done.stderr:
                 done = self._initdb(draft, password, "C")
             if done.returncode != 0:
-                words = with_mend(done.stderr.strip())
+                words = with_hint(done.stderr.strip())
                 raise StartupError(f"PostgreSQL could not make its data directory:\n{words}")
             with (draft / "data" / "postgresql.conf").open("a") as file:
                 file.write("\ninclude 'agentcore.conf'\n")

@@ -159,10 +159,10 @@ class LogFile:
         return "\n".join(lines[-TAIL_LINES:])
 
     def failure(self, what: str) -> str:
-        return f"The embedded {self._part} server {what}; the end of {self.path}:\n{with_mend(self.tail())}"
+        return f"The embedded {self._part} server {what}; the end of {self.path}:\n{with_hint(self.tail())}"
 
 
-def with_mend(words: str) -> str:
+def with_hint(words: str) -> str:
     if "No space left on device" not in words:
         return words
     return f"{words}\nThe disk is full: free some space, or set AGENTCORE_HOME to one on another disk."

@@ -115,8 +115,8 @@ def rank(
     dropped: Counter[str] = Counter()
     others = _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
     similar = _without_summarized(_similar(others, question, dropped), links, dropped)
-    told = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
-    unique = told.kept
+    deduplicated = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
+    unique = deduplicated.kept
     named = _named_speakers(unique, question.words)
     shares = _normalized_weights(unique, weights, question, names_speaker=bool(named))
     if not unique:
@@ -159,7 +159,7 @@ def rank(
                 float(repeated[place]),
                 float(fresh[place] + relevance[place] - unlifted[place]),
             ),
-            told.stands_for.get(unique[place].memory_id, ()),
+            deduplicated.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
         )
         for place in [*kept, *sorted(ends.difference(kept))]
@@ -300,8 +300,8 @@ def _time_match(candidate: Candidate, question: Question) -> float:
     said_then = any(candidate.of_then(each) for each in question.windows)
     if event is None:
         return float(said_then)
-    told = max(_share_inside(event, each) for each in question.windows)
-    return max(math.sqrt(told), MESSAGE_DATE_MATCH * said_then)
+    share = max(_share_inside(event, each) for each in question.windows)
+    return max(math.sqrt(share), MESSAGE_DATE_MATCH * said_then)
 
 
 def _share_inside(event: Span, window: Span) -> float:

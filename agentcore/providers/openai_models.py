@@ -379,9 +379,9 @@ class OpenAiFactJudge(OpenAiChat[_Verdict]):
         return (await self.ask(document, agent_id=agent_id)).verdict
 
 
-def _document(told: RuleInput) -> dict[str, str | None]:
-    said_at = told.timestamp.isoformat()
-    return {"text": told.content[:TEXT_CHARS], "speaker": told.speaker, "said_at": said_at}
+def _document(memory: RuleInput) -> dict[str, str | None]:
+    said_at = memory.timestamp.isoformat()
+    return {"text": memory.content[:TEXT_CHARS], "speaker": memory.speaker, "said_at": said_at}
 
 
 LAST_TURNS = 6

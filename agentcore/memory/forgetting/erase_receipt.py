@@ -16,8 +16,8 @@ ALGORITHM = "HS256"
 NOT_SIGNED_HERE = "The receipt is not one that this service signed, or it was changed."
 
 
-def sign_receipt(key_id: str, key: bytes, told: Mapping[str, Any]) -> str:
-    return jwt.encode(dict(told), key, ALGORITHM, headers={"typ": KIND, "kid": key_id})
+def sign_receipt(key_id: str, key: bytes, claims: Mapping[str, Any]) -> str:
+    return jwt.encode(dict(claims), key, ALGORITHM, headers={"typ": KIND, "kid": key_id})
 
 
 def key_id_of(receipt: str) -> str:

@@ -85,7 +85,7 @@ TABLES: tuple[OwnedTable, ...] = (
         labels="memory_id embedding_model",
     ),
     _table("memory_subjects", _WITH_ROW, digests="subject_key", labels="memory_id"),
-    _table("late_episodes", f"{_WITH_ROW}; consolidation, once it has looked", labels="memory_id"),
+    _table("late_episodes", f"{_WITH_ROW}; consolidation, after reading the row", labels="memory_id"),
     _table("memory_links", _WITH_ROW, labels="source_id target_id relation"),
     _table(
         "memory_history",
@@ -101,7 +101,7 @@ TABLES: tuple[OwnedTable, ...] = (
     ),
     _table(
         "archived_memories",
-        "memory.restore, or erase: it tells where a pruned memory's copy is",
+        "memory.restore, or erase: it has the location of a pruned memory's copy",
         text="tags",
         digests="sha256",
         labels="memory_id memory_type object_key archive_id reason task_id session_id user_id users namespace",
@@ -120,16 +120,16 @@ TABLES: tuple[OwnedTable, ...] = (
         labels="layers consolidation consolidated_to",
     ),
     _table("llm_usage", "erase; or 90 days"),
-    _table("llm_queue", f"{_WITH_ROW}; or whoever does what it waits for", labels="memory_id work session_id"),
-    _table("lexical_terms", "the folding of what a deletion takes back", derived=True, digests="term_key"),
-    _table("lexical_totals", "the folding of what a deletion takes back", derived=True),
-    _table("lexical_deltas", "its folding", derived=True, digests="term_keys"),
+    _table("llm_queue", f"{_WITH_ROW}; or the job that processes the entry", labels="memory_id work session_id"),
+    _table("lexical_terms", "folding the negative lexical deltas of deletions", derived=True, digests="term_key"),
+    _table("lexical_totals", "folding the negative lexical deltas of deletions", derived=True),
+    _table("lexical_deltas", "folding", derived=True, digests="term_keys"),
 )
 
 JOBS = Place(
     "background jobs",
     False,
-    "the end of the job; JobRows.forget, which erasing or deleting everything calls; ids alone stand in it",
+    "the end of the job; JobRows.forget, which erasing or deleting everything calls; it contains only ids",
 )
 WORKING_MEMORY = RedisKeys(
     "working memory",
@@ -152,20 +152,18 @@ PROCESS_EMBEDDINGS = Place(
 ARCHIVE = ArchiveObjects(
     "archive", False, "erase, on a server that uses it; archived_copies lists every copy, also of what was restored"
 )
-EXPORTS = Place(
-    "exported files", False, "their owner: `agentcore export` writes where it is told and keeps no note of it"
-)
+EXPORTS = Place("exported files", False, "their owner: `agentcore export` does not record them")
 PROVIDERS = Place(
-    "the embedding provider, where one is remote",
+    "a remote embedding provider",
     False,
-    "its own terms: EMBEDDING_MODEL openai or cohere sends it each text; the others send nothing",
+    "its own terms: EMBEDDING_MODEL openai or cohere sends it each text; local models send none",
 )
 MODELS = Place(
-    "the reranker and the language model, where they are remote",
+    "a remote reranker or language model",
     False,
-    "their own terms: RERANKER=http sends the foremost memories with the query, QUERY_REWRITER the query "
-    "with its history, LLM_MODEL a fact and the one it may replace, and of agents that wish it new memories "
-    "for facts and sessions for summaries; none does unless it is set",
+    "their own terms: RERANKER=http sends the top memories with the query, QUERY_REWRITER the query "
+    "with its history, LLM_MODEL a fact and the one it may supersede, and for agents that enabled it new memories "
+    "for facts and sessions for summaries; none is used unless set",
 )
 LOGS = Place("logs", False, "nothing to clear: no text is ever logged")
 # Remains on disk for a while after a removal, inaccessible through the service.

@@ -68,7 +68,7 @@ DELETE FROM archived_memories WHERE agent_id = %(agent_id)s AND memory_id = ANY 
 SELECT memory_id FROM memories m
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND memory_matches(m, '{}');
 
--- name: lock_ids
+-- name: lock_existing
 -- Locks and returns the memories that exist, including expired ones; they cannot be deleted until the commit.
 SELECT memory_id FROM memories
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[])
@@ -104,7 +104,7 @@ SELECT agent_id, memory_id, object_key, sha256, size_bytes, archive_id FROM arch
  ORDER BY agent_id, memory_id
  LIMIT %(limit)s;
 
--- name: note_archive
+-- name: record_archive
 -- Records the archive in which copies were read. A tombstone with another digest belongs to a later copy.
 WITH held AS (
     SELECT a.agent_id, a.memory_id, a.user_id, a.archive_id AS moved_from FROM archived_memories a

@@ -48,12 +48,12 @@ SELECT memory_id, object_key, user_id, archive_id FROM archived_memories
  ORDER BY memory_id
    FOR UPDATE;
 
--- name: name_copies
+-- name: assign_user_of_copies
 -- Assigns copies without user to this user, as for tombstones.
 UPDATE archived_copies SET user_id = %(user_id)s
  WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND user_id IS NULL;
 
--- name: name_tombstones
+-- name: assign_user
 -- Assigns tombstones without user to this user, so that a retry after a crash finds them.
 WITH held AS (
     SELECT memory_id FROM archived_memories
@@ -62,7 +62,7 @@ WITH held AS (
 UPDATE archived_memories a SET user_id = %(user_id)s
   FROM held WHERE a.agent_id = %(agent_id)s AND a.memory_id = held.memory_id;
 
--- name: lock_erasable
+-- name: lock_for_erasure
 -- Locks memories in id order; returns their tasks and term keys.
 SELECT m.memory_id, m.task_id, m.term_keys
   FROM memories m

@@ -83,7 +83,7 @@ class ArchiveRows(OwnedRows):
 
     async def record_archive(self, digests: Mapping[UUID, bytes], archive_id: UUID) -> None:
         await self._run(
-            "note_archive",
+            "record_archive",
             agent_ids=[self._agent_id] * len(digests),
             memory_ids=list(digests),
             digests=list(digests.values()),
@@ -95,7 +95,7 @@ class ArchiveRows(OwnedRows):
 
     async def lock_existing(self, memory_ids: Iterable[UUID]) -> set[UUID]:
         """Locks against deletion and returns those of these ids that have a row, expired or not."""
-        return set(await self._ids("lock_ids", memory_ids=list(memory_ids)))
+        return set(await self._ids("lock_existing", memory_ids=list(memory_ids)))
 
     async def archived_ids(self, memory_ids: Iterable[UUID]) -> set[UUID]:
         return set(await self._ids("archived_ids", memory_ids=list(memory_ids)))
@@ -147,11 +147,11 @@ class EraseRows(OwnedRows):
         return await self._rows("lock_tombstones", memory_ids=list(memory_ids))
 
     async def assign_user(self, memory_ids: Sequence[UUID], user_id: str | None) -> None:
-        for statement in ("name_tombstones", "name_copies"):
+        for statement in ("assign_user", "assign_user_of_copies"):
             await self._run(statement, memory_ids=list(memory_ids), user_id=user_id)
 
     async def lock_for_erasure(self, memory_ids: Sequence[UUID]) -> list[Row]:
-        return await self._rows("lock_erasable", memory_ids=list(memory_ids))
+        return await self._rows("lock_for_erasure", memory_ids=list(memory_ids))
 
     async def erase(self, table: str, column: str, memory_ids: Sequence[UUID]) -> int:
         """Deletes these memories' rows of a table; returns the number."""

@@ -722,7 +722,7 @@ export interface Receipt {
   /** Number of candidates by retriever. */
   candidates?: Record<string, number>;
   dropped?: Dropped[];
-  /** Probability that any search result answers the query, 0 to 1. */
+  /** Probability that the query is about stored memories, 0 to 1. */
   fit?: number | null;
   /** Unavailable components, and what the service did instead. */
   degraded?: string[];
