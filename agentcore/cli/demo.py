@@ -18,21 +18,23 @@ import typer
 from rich.rule import Rule
 from rich.text import Text
 
-from agentcore.agents.open_memory import open_memory
 from agentcore.cli import options
 from agentcore.cli.app import app, out, say, show
 from agentcore.cli.importing import Import, Tally
 from agentcore.cli.lines import read_lines
 from agentcore.config import Settings, environment_settings
-from agentcore.memory.api import MemoryApi
+from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.models import MemorySummary
 from agentcore.memory.params.memories import GetContextParams, RetrieveParams
+from agentcore.runtime import open_runtime
 from agentcore.telemetry import configure_logging
 
 DATA = files("agentcore.cli") / "demo_data"
 AGENT = "mira-assistant"
 SHOWN = 3
 CONTEXT_TOKENS = 600
+# A context may shorten a memory.
+CHARS_COMPARED = 40
 # The embedder is the caller's choice; the caller's databases, tokens and homes are not used.
 KEPT_SETTINGS = re.compile(r"embedding_|openai_|cohere_|agentcore_cache$")
 
@@ -78,8 +80,11 @@ def _settings(home: Path) -> Settings:
 
 async def _asked(settings: Settings, *, told: bool) -> list[dict[str, Any]]:
     questions = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
-    async with open_memory(agent_id=AGENT, settings=settings) as memory:
+    async with open_runtime(settings.model_copy(update={"maintenance_in_server": False})) as runtime:
+        memory = runtime.manager_for(Caller(AGENT))
         texts = await _import(memory)
+        say("comparing new messages with earlier ones, as the service does in the background ...")
+        await runtime.jobs.run_pending()
         return [await _ask(memory, asked, texts, told=told) for asked in questions]
 
 
@@ -109,7 +114,7 @@ async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str]
         typer.echo()
         out.print(Rule(Text(asked["question"]), align="left"))
         show(("answer", "score", "= sum of", "when", "who", "memory"), map(_answer, found, marks))
-        verdict = "current answer shown" if "current" in marks else "no current answer shown"
+        verdict = _verdict(marks, built.context, [texts[line - 1] for line in asked["current"]])
         typer.echo(
             f"{verdict}; context: {built.token_count} tokens of {CONTEXT_TOKENS}, from {len(built.memory_ids)} memories"
         )
@@ -119,6 +124,13 @@ async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str]
         "shown": [each.content for each in found],
         "labels": marks,
     }
+
+
+def _verdict(marks: Sequence[str], context: str, current: Sequence[str]) -> str:
+    if "current" in marks:
+        return "current answer shown"
+    is_in_context = any(each[:CHARS_COMPARED] in context for each in current)
+    return "no current answer shown, but in the context" if is_in_context else "no current answer shown"
 
 
 def _answer(memory: MemorySummary, mark: str) -> Sequence[str]:
