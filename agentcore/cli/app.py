@@ -225,7 +225,7 @@ def _sentence(error: AgentCoreError) -> str:
         return error.problems[0]
     needed = error.data.get("needs")
     if isinstance(error, NotAuthorised) and needed is not None:
-        hint = f"add --scope {needed} to `agentcore token --agent ID`; without --scope a token may read and write."
+        hint = f"agentcore token --agent ID --scope {needed} adds it; without --scope a token may read and write."
         return f"The token lacks the scope {needed}: {hint}"
     if isinstance(error, AuthenticationFailed) and error.message == WRONG_SIGNATURE:
         return (
