@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from agentcore.cli.app import err, say
 from agentcore.cli.lines import BadLine, Line, NumberedLine, store_params
-from agentcore.errors import InvalidParams, JsonRpcErrorCode, NotFound, TooLarge
+from agentcore.errors import InvalidParams, JsonRpcErrorCode, NotAuthorised, NotFound, TooLarge
 from agentcore.limits import MAX_LINKS_A_CALL
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import Link
@@ -152,13 +152,16 @@ class Import:
         await self._queue(numbered, line)
 
     async def _is_there(self, memory_id: UUID) -> bool:
-        """Returns whether the agent has this memory: importing its own export would store all of it twice."""
+        """Returns whether the agent has this memory: importing its own export would store all of it twice.
+
+        False with a token that may only write.
+        """
         if not self._is_own_export and self._looked_up >= LOOKED_UP_LINES:
             return False
         self._looked_up += 1
         try:
             await self._memory.get(GetParams(memory_id=memory_id))
-        except NotFound:
+        except (NotAuthorised, NotFound):
             return False
         self._is_own_export = True
         return True
