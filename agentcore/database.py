@@ -349,7 +349,7 @@ class Database:
 
     def _begin_statement(self, agent_id: str, settings: Mapping[str, str] | None = None) -> Statement:
         users = "" if self.users is None else json.dumps([*self.users])
-        return settings_of(agent_id, SERVICE_ROLE if self.users is None else BOUND_ROLE, users, settings or {})
+        return settings_of(agent_id, SERVICE_ROLE if self.users is None else BOUND_ROLE, users, settings)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """Returns each pool's counters, by psycopg_pool's names (times in ms)."""

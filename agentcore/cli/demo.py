@@ -53,7 +53,7 @@ def demo(context: typer.Context) -> None:
     configure_logging("WARNING", "text")
     with tempfile.TemporaryDirectory(prefix="agentcore-demo-", ignore_cleanup_errors=True) as home:
         say("starting PostgreSQL and Redis in a temporary home ...")
-        results = asyncio.run(_asked(_settings(Path(home)), told=not context.params["as_json"]))
+        results = asyncio.run(_asked(_settings(Path(home)), printed=not context.params["as_json"]))
     if not options.printed_as_json(context, results):
         typer.echo(f"\n{summary(results)}")
 
@@ -78,14 +78,14 @@ def _settings(home: Path) -> Settings:
     return Settings(_env_file=None, **{**chosen, "agentcore_home": home})
 
 
-async def _asked(settings: Settings, *, told: bool) -> list[dict[str, Any]]:
+async def _asked(settings: Settings, *, printed: bool) -> list[dict[str, Any]]:
     questions = json.loads((DATA / "questions.json").read_text(encoding="utf-8"))
     async with open_runtime(settings.model_copy(update={"maintenance_in_server": False})) as runtime:
         memory = runtime.manager_for(Caller(AGENT))
         texts = await _import(memory)
         say("comparing new messages with earlier ones, as the service does in the background ...")
         await runtime.jobs.run_pending()
-        return [await _ask(memory, asked, texts, told=told) for asked in questions]
+        return [await _ask(memory, asked, texts, printed=printed) for asked in questions]
 
 
 async def _import(memory: MemoryApi) -> list[str]:
@@ -99,7 +99,7 @@ async def _import(memory: MemoryApi) -> list[str]:
     return texts
 
 
-async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str], *, told: bool) -> dict[str, Any]:
+async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str], *, printed: bool) -> dict[str, Any]:
     found = (
         await memory.retrieve(
             RetrieveParams(query=asked["question"], k=SHOWN, asked_at=asked["asked_at"], explain=True)
@@ -110,7 +110,7 @@ async def _ask(memory: MemoryApi, asked: Mapping[str, Any], texts: Sequence[str]
     )
     labels = {texts[line - 1]: label for label in ("outdated", "current") for line in asked[label]}
     marks = [labels.get(each.content, "") for each in found]
-    if told:
+    if printed:
         typer.echo()
         out.print(Rule(Text(asked["question"]), align="left"))
         show(("answer", "score", "= sum of", "when", "who", "memory"), map(_answer, found, marks))

@@ -142,7 +142,8 @@ class Import:
         if line.memory_id is not None and await self._is_there(line.memory_id):
             self._tally.outcomes["existing"] += 1
             self._ids[line.memory_id] = line.memory_id
-            self._links += [(line.memory_id, line.links)] if line.links else []
+            if line.links:
+                self._links.append((line.memory_id, line.links))
             return
         if self._waits and self._is_unknown(line.superseded_by):
             self._superseded.append(numbered)  # its successor comes later, and has no id yet

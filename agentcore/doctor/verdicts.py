@@ -115,7 +115,11 @@ def dimensions(stored: Mapping[str, Collection[int]], wanted: int) -> Check:
 def not_searched(models: Sequence[str]) -> Check:
     """Some stored vectors are of `models`, not of the local one."""
     found = f"some memories have vectors of {', '.join(models)}: they are found by words only"
-    return wrong("embeddings", found, "Run `agentcore reembed --model local`, or set EMBEDDING_MODEL to that model.")
+    return wrong(
+        "embeddings",
+        found,
+        "Run `agentcore reembed --model local`, or set EMBEDDING_MODEL to that model if this version has it.",
+    )
 
 
 def jobs(failed: int, overdue_seconds: float) -> Check:
