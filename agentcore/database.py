@@ -192,6 +192,14 @@ ANSWER_GRACE_SECONDS = 1.0
 # The oldest version with iterative index scans.
 OLDEST_PGVECTOR = (0, 8)
 PLANNING = {"plan_cache_mode": "force_custom_plan", "jit": "off", "TimeZone": "UTC"}
+# For reads by key: planning them for each agent's partition takes several times as long as executing them. Without the
+# other scans and joins, a plan made while the tables were small stays right.
+KEY_LOOKUP = {
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
 # Detects a connection that a middlebox dropped silently, within a minute, and keeps idle ones open.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 30,
@@ -367,12 +375,16 @@ class Database:
                 await connection.execute(*begin)
                 yield connection
 
-    async def fetch(self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False) -> list[list[Row]]:
+    async def fetch(
+        self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, by_key: bool = False
+    ) -> list[list[Row]]:
         """Returns each statement's rows, in one transaction and round trip.
 
-        `primary`: for rows on which a write or a copy is based, as a replica may lag.
+        `primary`: for rows on which a write or a copy is based, as a replica may lag. `by_key`: they read by keys
+        alone, so that one plan per connection fits every agent.
         """
-        return await self._fetch([self._begin_statement(agent_id), *statements], dict_row, Format.TEXT, primary=primary)
+        begin = self._begin_statement(agent_id, KEY_LOOKUP if by_key else None)
+        return await self._fetch([begin, *statements], dict_row, Format.TEXT, primary=primary)
 
     async def fetch_as(
         self, agent_id: str, statement: Statement, make: Callable[[Sequence[Any]], RowT], settings: Mapping[str, str]
@@ -497,7 +509,7 @@ def settings_of(agent_id: str, role: str, users: str = "", more: Mapping[str, st
 
 
 def set_for_transaction(settings: Mapping[str, str]) -> Statement:
-    return query("set_for_transaction"), {"names": [*settings], "settings": [*settings.values()]}
+    return query("set_for_transaction"), {"settings": json.dumps(settings)}
 
 
 def pgvector_is_too_old(version: str | None) -> bool:

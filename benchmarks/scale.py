@@ -100,15 +100,18 @@ async def fill(service: Service, agent_id: str, count: int, vectors: Vectors, ad
 
 
 async def fill_all(service: Service, options: argparse.Namespace, vectors: Vectors) -> float:
-    """Fills all agents; returns the seconds."""
-    agents = {LARGE: options.memories}
-    agents |= {f"{TEN}-{number}": TEN_MEMORIES for number in range(options.tens)}
-    agents |= {f"{SMALL}-{number}": SMALL_MEMORIES for number in range(options.small)}
+    """Fills the large agent and, beside it, the others; returns the seconds."""
+    others = {f"{TEN}-{number}": TEN_MEMORIES for number in range(options.tens)}
+    others |= {f"{SMALL}-{number}": SMALL_MEMORIES for number in range(options.small)}
     began = time.perf_counter()
     with Progress() as progress:
-        task = progress.add_task("storing", total=sum(agents.values()))
-        for agent_id, count in agents.items():
-            await fill(service, agent_id, count, vectors, lambda done: progress.advance(task, done))
+        task = progress.add_task("storing", total=options.memories + sum(others.values()))
+
+        async def fill_each(agents: dict[str, int]) -> None:
+            for agent_id, count in agents.items():
+                await fill(service, agent_id, count, vectors, lambda done: progress.advance(task, done))
+
+        await asyncio.gather(fill_each({LARGE: options.memories}), fill_each(others))
     return time.perf_counter() - began
 
 

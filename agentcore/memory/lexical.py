@@ -125,15 +125,16 @@ class Bm25:
         return {key: self._weights.get(key, 0.0) for key in keys}
 
     def __call__(self, document_keys: Sequence[int]) -> float:
-        weights = self._weights
-        found = [key for key in document_keys if key in weights]
-        if not found:
+        # The intersection in the order of the query: sums are equal for equal texts.
+        there = self._weights.keys() & document_keys
+        if not there:
             return 0.0
         saturation = self._saturation_of_none + self._saturation_a_term * len(document_keys)
         score = 0.0
-        for key in dict.fromkeys(found):
-            frequency = found.count(key)
-            score += weights[key] * frequency * (K1 + 1) / (frequency + saturation)
+        for key, weight in self._weights.items():
+            if key in there:
+                frequency = document_keys.count(key)
+                score += weight * frequency * (K1 + 1) / (frequency + saturation)
         return score
 
 

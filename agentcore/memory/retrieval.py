@@ -113,7 +113,9 @@ def rank(
 ) -> Ranking:
     """Links are ordered newest first, then by id."""
     dropped: Counter[str] = Counter()
-    others = _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
+    others = candidates
+    if question.own or question.own_text is not None:
+        others = _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
     similar = _without_summarized(_similar(others, question, dropped), links, dropped)
     deduplicated = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = deduplicated.kept

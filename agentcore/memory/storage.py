@@ -317,14 +317,22 @@ class MemoryStorage:
                 # Last: the job's lock blocks other transactions until the commit.
                 await transaction.jobs.enqueue(EMBED_PASSAGES)
 
-    async def _read(self, agent_id: str, name: str, *, primary: bool = False, **values: Any) -> list[Row]:
-        return await self._fetch(agent_id, query(name), values, primary=primary)
+    async def _read(
+        self, agent_id: str, name: str, *, primary: bool = False, by_key: bool = False, **values: Any
+    ) -> list[Row]:
+        return await self._fetch(agent_id, query(name), values, primary=primary, by_key=by_key)
 
     async def _fetch(
-        self, agent_id: str, statement: sql.SQL | sql.Composed, values: Mapping[str, Any], *, primary: bool
+        self,
+        agent_id: str,
+        statement: sql.SQL | sql.Composed,
+        values: Mapping[str, Any],
+        *,
+        primary: bool,
+        by_key: bool = False,
     ) -> list[Row]:
         statements = [(statement, {"agent_id": agent_id, **values})]
-        [rows] = await self._database.fetch(agent_id, statements, primary=primary)
+        [rows] = await self._database.fetch(agent_id, statements, primary=primary, by_key=by_key)
         return rows
 
     async def get(
@@ -332,12 +340,13 @@ class MemoryStorage:
     ) -> dict[UUID, MemoryRecord]:
         """Returns existing memories in the order of the ids, up to MAX_PAGE_BYTES; `vectors`: count vectors, too."""
         values: Row = {"memory_ids": list(memory_ids), "vectors": vectors, "max_bytes": MAX_PAGE_BYTES}
-        rows = await self._read(agent_id, "get_memories", primary=primary, **values)
+        rows = await self._read(agent_id, "get_memories", primary=primary, by_key=True, **values)
         return {row["memory_id"]: as_record(row) for row in rows}
 
     async def search_hits(self, agent_id: str, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, Row], int]:
         """Returns memories as rows of `MemorySummary`, up to MAX_PAGE_BYTES, and the number omitted."""
-        rows = await self._read(agent_id, "search_hits", memory_ids=list(memory_ids), max_bytes=MAX_PAGE_BYTES)
+        values: Row = {"memory_ids": list(memory_ids), "max_bytes": MAX_PAGE_BYTES}
+        rows = await self._read(agent_id, "search_hits", by_key=True, **values)
         read = {row["memory_id"]: row for row in rows if row["content"] is not None}
         return read, len(rows) - len(read)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -87,7 +87,7 @@ class Found:
     """Candidates, links among them, hits per retriever, and the vector search mode.
 
     `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
-    outdated. `near_vectors`: vectors of the COMPARED nearest.
+    outdated. `near_vectors`: vectors of the COMPARED nearest. `is_much`: to rank them takes long.
     """
 
     candidates: Sequence[Candidate]
@@ -97,6 +97,7 @@ class Found:
     mode: str
     near_vectors: Mapping[UUID, NDArray[np.float16]]
     changes: Sequence[CandidateLink]
+    is_much: bool = False
 
     @property
     def passages(self) -> dict[UUID, tuple[int, int]]:
@@ -161,7 +162,7 @@ class PgVectorStore:
         self._place = place
         self._dimensions = sql.Literal(dimensions)
         self._indexes = ServingIndexes(database)
-        self._statements: dict[Shape, sql.Composed] = {}
+        self._statements: dict[Shape, sql.SQL] = {}
 
     def bound_to(self, users: Users) -> PgVectorStore:
         bound = copy(self)
@@ -170,9 +171,10 @@ class PgVectorStore:
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
         """Returns the agent's totals, and the document frequency of each term."""
-        values = {"agent_id": agent_id, "term_keys": list(set(term_keys))}
-        name = "lexical_statistics" if self._database.users is None else "bound_statistics"
-        [[found]] = await self._database.fetch(agent_id, [(query(name), values)])
+        values = {"agent_id": agent_id, "term_keys": _array(set(term_keys))}
+        unbound = self._database.users is None
+        name = "lexical_statistics" if unbound else "bound_statistics"
+        [[found]] = await self._database.fetch(agent_id, [(query(name), values)], by_key=unbound)
         count = max(0, int(found["memory_count"]))
         return LexicalStatistics(
             memory_count=count,
@@ -204,6 +206,7 @@ class PgVectorStore:
             modes[0],
             {row.memory_id: row.vector.to_numpy() for row in rows if row.vector is not None},
             list(_links(rows, changes=True)),
+            is_much,
         )
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
@@ -213,14 +216,14 @@ class PgVectorStore:
             "agent_id": agent_id,
             "filter": Jsonb(request.conditions),
             "model": request.model,
-            "query_keys": request.bm25.keys,
+            "query_keys": _array(request.bm25.keys),
             "most_terms": MOST_TERMS,
             "limit": limits.vector_candidates,
             "compared": COMPARED,
             "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,
-            "term_keys": list(request.term_weights),
-            "weights": list(request.term_weights.values()),
+            "term_keys": _array(request.term_weights),
+            "weights": _array(request.term_weights.values()),
             "lexical_limit": limits.lexical_candidates,
             "k1": K1,
             "b": B,
@@ -268,7 +271,7 @@ class PgVectorStore:
             and self._database.users is None
         )
 
-    def _statement(self, shape: Shape) -> sql.Composed:
+    def _statement(self, shape: Shape) -> sql.SQL:
         if shape not in self._statements:
             mode, passages, lexical, several, timely, then, partition, model, current = shape
             place = self._place.shape
@@ -283,7 +286,7 @@ class PgVectorStore:
                     "best_passage", passage_distance=passage_distance, distance=distance, held=self._place.held
                 )
             temporal = "temporal_retriever" if timely else "temporal_retriever_none"
-            self._statements[shape] = shaped_query(
+            statement = shaped_query(
                 "candidates",
                 nearest=self._nearest(place, mode, several, passages, then=then),
                 lexical=query("lexical_retriever" if lexical else "lexical_retriever_none"),
@@ -294,6 +297,8 @@ class PgVectorStore:
                 then=query("held_then" if then else "held_ever"),
                 **place,
             )
+            # As one text: joining its parts takes long.
+            self._statements[shape] = sql.SQL(statement.as_string())
         return self._statements[shape]
 
     def _nearest(
@@ -371,6 +376,11 @@ def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: Se
     return mode, passages
 
 
+def _array(numbers: Iterable[float]) -> str:
+    """Returns an array in PostgreSQL's notation; psycopg takes far longer to write one."""
+    return f"{{{','.join(map(str, numbers))}}}"
+
+
 def _near(rows: Sequence[CandidateRow]) -> int:
     return sum(row.is_near for row in rows)
 
@@ -405,30 +415,31 @@ def _session_matches(rows: Sequence[CandidateRow], bm25: Bm25) -> dict[str, floa
 
 
 def _candidates(rows: Sequence[CandidateRow], request: SearchRequest) -> list[Candidate]:
-    shares = _session_matches(rows, request.bm25)
-    return [_candidate(row, request, shares.get(row.session_id or "", 0.0)) for row in rows]
-
-
-def _candidate(row: CandidateRow, request: SearchRequest, session_match: float) -> Candidate:
-    return Candidate(
-        memory_id=row.memory_id,
-        timestamp=row.timestamp,
-        relevance_score=row.relevance_score,
-        similarity=row.similarity,
-        words=request.bm25(row.term_keys),
-        speaker=row.speaker,
-        access_count=row.access_count,
-        last_accessed=row.last_accessed,
-        text=(bytes(row.content_hash), row.speaker, row.user_id, row.namespace),
-        asks=row.asks,
-        is_exchange=row.is_exchange,
-        is_summary=row.is_summary,
-        term_keys=row.term_keys,
-        event=_span(row.event_from, row.event_to),
-        held=_span(row.held_from, row.held_to) if request.includes_history else None,
-        passage=_span(row.passage_start, row.passage_end),
-        session_match=session_match,
-    )
+    bm25, includes_history = request.bm25, request.includes_history
+    shares = _session_matches(rows, bm25)
+    # Positional: with names, this takes twice as long.
+    return [
+        Candidate(
+            row.memory_id,
+            row.timestamp,
+            row.relevance_score,
+            row.similarity,
+            bm25(row.term_keys),
+            row.speaker,
+            row.access_count,
+            row.last_accessed,
+            (row.content_hash, row.speaker, row.user_id, row.namespace),
+            row.asks,
+            row.is_exchange,
+            _span(row.event_from, row.event_to),
+            row.term_keys,
+            row.is_summary,
+            _span(row.held_from, row.held_to) if includes_history else None,
+            _span(row.passage_start, row.passage_end),
+            shares.get(row.session_id or "", 0.0),
+        )
+        for row in rows
+    ]
 
 
 def _links(rows: Sequence[CandidateRow], *, changes: bool) -> Iterator[CandidateLink]:

@@ -31,7 +31,7 @@ SELECT set_config('TimeZone', 'UTC', false);
 -- name: set_for_transaction
 -- Sets settings of the transaction. As its first statement, it sets everything: a connection pooler may have assigned a
 -- connection whose session was never configured.
-SELECT set_config(name, setting, true) FROM unnest(%(names)s::text[], %(settings)s::text[]) AS each (name, setting);
+SELECT set_config(name, setting, true) FROM json_each_text(%(settings)s::json) AS each (name, setting);
 
 -- name: take_role
 -- Sets the role of the following statements of the transaction.

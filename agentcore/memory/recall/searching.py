@@ -39,7 +39,7 @@ from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, read_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import THREAD_ABOVE_TERMS, Found, SearchRequest
+from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.telemetry import Steps
 
 MOST_QUERIES = 3
@@ -162,8 +162,7 @@ class Search:
             cut_offs,
         )
         with self._steps("rank"):
-            is_much = sum(len(each.term_keys) for each in found.candidates) > THREAD_ABOVE_TERMS
-            return await asyncio.to_thread(rank, *arguments) if is_much else rank(*arguments)
+            return await asyncio.to_thread(rank, *arguments) if found.is_much else rank(*arguments)
 
     def _asked_at(self) -> datetime:
         return self._params.asked_at or self._params.as_of or self._parts.clock()

@@ -22,7 +22,7 @@ from agentcore.memory.lexical import (
 from agentcore.memory.ranking.candidates import Candidate, MatchScale
 from agentcore.memory.vector_store import VectorStore
 
-MAX_POSTINGS = 2_000
+MAX_POSTINGS = 1_000
 # If vectors are searched too, a term of more memories is skipped: it costs more than it discriminates.
 LONGEST_LIST = 20_000
 MAX_QUERY_TERMS = 64
