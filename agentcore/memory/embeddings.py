@@ -108,15 +108,18 @@ def refused_by(model: str) -> str:
 
 
 class EmbedderLayer:
-    """Base class of wrappers around an embedder; copies its attributes."""
+    """Base class of wrappers around an embedder, with its attributes."""
 
     def __init__(self, inner: Embedder) -> None:
         self.model = inner.model
         self.dimensions = inner.dimensions
         self.distinguishes_queries = inner.distinguishes_queries
         self.batch_size = inner.batch_size
-        self.parallel_requests = inner.parallel_requests
         self._inner = inner
+
+    @property
+    def parallel_requests(self) -> int:
+        return self._inner.parallel_requests
 
     async def open(self) -> None:
         await self._inner.open()

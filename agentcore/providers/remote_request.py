@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -132,6 +134,9 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 PARALLEL_REQUESTS = 4
+# An endpoint that answers faster gets one request at a time: the texts that arrive meanwhile form the next one, since a
+# request costs this process more than a text in it.
+FAST_SECONDS = 0.03
 
 
 class RemoteEmbedder(ABC):
@@ -141,8 +146,6 @@ class RemoteEmbedder(ABC):
     # Limits of one request; a token has at least one byte.
     request_texts: ClassVar[int]
     request_bytes: ClassVar[int]
-
-    parallel_requests = PARALLEL_REQUESTS
 
     def __init__(self, options: EmbedderOptions, *, sizes: Sequence[int], sizable: bool) -> None:
         """`sizes`: dimensions of the model, empty if unknown. `sizable`: a request can choose them."""
@@ -171,6 +174,11 @@ class RemoteEmbedder(ABC):
         )
         self._known = bool(sizes)
         self._slots = asyncio.Semaphore(PARALLEL_REQUESTS)
+        self._latest_seconds = math.inf
+
+    @property
+    def parallel_requests(self) -> int:
+        return 1 if self._latest_seconds < FAST_SECONDS else PARALLEL_REQUESTS
 
     async def open(self) -> None:
         """Requests the dimensions of an unknown model; an unavailable provider is no error."""
@@ -228,8 +236,10 @@ class RemoteEmbedder(ABC):
 
     async def _embed_part(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         async with self._slots:
+            began = time.monotonic()
             try:
                 rows = await persist(lambda: self._ask(texts, kind), attempts=self._options.max_attempts)
             except RequestFailed as failure:
                 raise failure.unavailable() from failure
+            self._latest_seconds = time.monotonic() - began
         return unit_rows(rows, count=len(texts), dimensions=self.dimensions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -12,13 +12,27 @@ import pytest
 import tiktoken
 
 from agentcore.errors import ConfigurationError, DependencyUnavailable
-from agentcore.memory.embeddings import BatchingEmbedder, EmbedderOptions
+from agentcore.memory.embeddings import BatchingEmbedder, EmbedderLayer, EmbedderOptions, EmbeddingKind, Vectors
+from agentcore.providers import remote_request
 from agentcore.providers.openai_models import OpenAiEmbedder
+from agentcore.providers.remote_request import PARALLEL_REQUESTS
 from tests.fixtures.embedding_providers import openai_answer, vector
 from tests.fixtures.scripted_http import Reply, ScriptedServer, dead_address, scripted_http
 
 KEY = "sk-very-secret"
 SOON = {"Retry-After": "0.01"}
+
+
+class _OneAtATime(EmbedderLayer):
+    @property
+    def parallel_requests(self) -> int:
+        return 1
+
+    async def embed(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
+        return await self._inner.embed(texts, kind)
+
+    async def close(self) -> None:
+        await self._inner.close()
 
 
 @pytest.fixture
@@ -88,7 +102,7 @@ async def test_many_texts_go_in_several_requests_side_by_side(server: ScriptedSe
     async with connected(server.url, batch_size=5) as embedder:
         rows = await embedder.embed(texts, "document")
     assert [len(request.json["input"]) for request in server.received] == [5] * 10
-    assert server.most_at_once <= embedder.parallel_requests
+    assert server.most_at_once <= PARALLEL_REQUESTS
     expected = np.array([vector(text, 8) for text in texts])
     assert np.sum(rows * expected, axis=1) == pytest.approx(np.linalg.norm(expected, axis=1), rel=1e-5)
 
@@ -113,6 +127,22 @@ async def test_an_empty_text_is_sent_as_a_blank(server: ScriptedServer) -> None:
     async with connected(server.url) as embedder:
         await embedder.embed([""], "document")
     assert server.received[0].json["input"] == [" "]
+
+
+@pytest.mark.parametrize(("fast_seconds", "requests"), [(60.0, 2), (0.0, PARALLEL_REQUESTS + 1)])
+async def test_texts_gather_while_a_fast_endpoint_answers(
+    server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, fast_seconds: float, requests: int
+) -> None:
+    monkeypatch.setattr(remote_request, "FAST_SECONDS", fast_seconds)
+    texts = [f"text {number}" for number in range(12)]
+    async with connected(server.url) as embedder:
+        batching = BatchingEmbedder(embedder)
+        await batching.embed(["first"], "query")
+        server.received.clear()
+        rows = await asyncio.gather(*(batching.embed([text], "query") for text in texts))
+    assert len(server.received) == requests
+    for row, text in zip(rows, texts, strict=True):
+        assert row[0] @ vector(text, 8) == pytest.approx(np.linalg.norm(vector(text, 8)), rel=1e-5)
 
 
 # --- failures -----------------------------------------------------------------------------------------------
@@ -226,8 +256,7 @@ async def test_a_refused_text_does_not_fail_the_requests_merged_with_it(server: 
         Reply({}, status=400) if "bad" in request.json["input"] else openai_answer(request)
     )
     async with connected(server.url) as embedder:
-        embedder.parallel_requests = 1
-        batching = BatchingEmbedder(embedder)
+        batching = BatchingEmbedder(_OneAtATime(embedder))
         calls = (batching.embed([text], "document") for text in ("first", "good", "bad", "fine"))
         results = await asyncio.gather(*calls, return_exceptions=True)
     assert [isinstance(result, DependencyUnavailable) for result in results] == [False, False, True, False]
