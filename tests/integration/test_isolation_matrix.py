@@ -112,10 +112,10 @@ class OwnersDatabase(Database):
             yield connection
 
     async def fetch(
-        self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, binary: bool = False
+        self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, by_key: bool = False
     ) -> list[list[DatabaseRow]]:
         async with self.transaction(agent_id) as connection:
-            cursors = [await connection.execute(*statement, binary=binary) for statement in statements]
+            cursors = [await connection.execute(*statement) for statement in statements]
             return [list(await cursor.fetchall()) for cursor in cursors]
 
 
