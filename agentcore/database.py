@@ -10,7 +10,7 @@ import logging
 import math
 import re
 import select
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from copy import copy
 from functools import cache, lru_cache
@@ -192,14 +192,19 @@ ANSWER_GRACE_SECONDS = 1.0
 # The oldest version with iterative index scans.
 OLDEST_PGVECTOR = (0, 8)
 PLANNING = {"plan_cache_mode": "force_custom_plan", "jit": "off", "TimeZone": "UTC"}
-# For reads by key: planning them for each agent's partition takes several times as long as executing them. Without the
-# other scans and joins, a plan made while the tables were small stays right.
+# Settings for reads of few rows by key: one generic plan per connection, since planning takes longer than execution.
+# Disabled scans and joins keep the plan on indexes, also if it was made while the tables were empty.
 KEY_LOOKUP = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
+# The most keys of such a read: a generic plan compares each row with every key.
+MAX_LOOKUP_KEYS = 64
+# Gives these reads prepared statements of their own: PostgreSQL makes a plan again when the role changes, and bound
+# tokens have another role.
+_BY_KEY = sql.SQL(" -- by key")
 # Detects a connection that a middlebox dropped silently, within a minute, and keeps idle ones open.
 _KEEPALIVE: dict[str, Any] = {
     "keepalives_idle": 30,
@@ -380,10 +385,13 @@ class Database:
     ) -> list[list[Row]]:
         """Returns each statement's rows, in one transaction and round trip.
 
-        `primary`: for rows on which a write or a copy is based, as a replica may lag. `by_key`: they read by keys
-        alone, so that one plan per connection fits every agent.
+        `primary`: for rows on which a write or a copy is based, as a replica may lag. `by_key`: they read at most
+        MAX_LOOKUP_KEYS rows by key; uses one generic plan per connection, except for bound tokens.
         """
+        by_key = by_key and self.users is None
         begin = self._begin_statement(agent_id, KEY_LOOKUP if by_key else None)
+        if by_key:
+            statements = [(statement + _BY_KEY, values) for statement, values in statements]
         return await self._fetch([begin, *statements], dict_row, Format.TEXT, primary=primary)
 
     async def fetch_as(
@@ -510,6 +518,11 @@ def settings_of(agent_id: str, role: str, users: str = "", more: Mapping[str, st
 
 def set_for_transaction(settings: Mapping[str, str]) -> Statement:
     return query("set_for_transaction"), {"settings": json.dumps(settings)}
+
+
+def array_literal(numbers: Iterable[float]) -> str:
+    """Returns a PostgreSQL array; psycopg's array adapter blocks the event loop for 100 ms at 100,000 numbers."""
+    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def pgvector_is_too_old(version: str | None) -> bool:

@@ -3,8 +3,8 @@
 The texts are synthetic, each seeded by its number. Their vectors (local model) are kept in a file, so that a second
 fill takes minutes; an interrupted fill continues. Measures, in one process: memory.retrieve with and without filters,
 memory.get_context, recall at 50 of the index against exact search, stores beside searches, ten queries a second on
-the agents of 100,000 (AC-6), the index build, and bytes by table. `--changes` also exports, erases a user and prunes
-a fifth, after which a kept home cannot be filled again.
+the agents of 100,000 (AC-6), the index build, and bytes by table (with an idempotency key for each memory).
+`--changes` also exports, erases a user and prunes a fifth, after which a kept home cannot be filled again.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ def item(number: int, vector: NDArray[np.float16]) -> Row:
     """Returns the params of one memory; the times are two minutes apart."""
     return {
         "content": text(number),
+        "idempotency_key": f"scale-{number}",
         "embedding": vector.astype(float).round(5).tolist(),
         "user_id": "rare" if number % RARE == 0 else f"user-{number % 300}",
         "session_id": f"session-{number // SESSION}",
@@ -95,8 +96,21 @@ async def fill(service: Service, agent_id: str, count: int, vectors: Vectors, ad
     advance(there)
     for start in range(there, count, BATCH):
         items = [item(number, vectors[number]) for number in range(start, min(start + BATCH, count))]
-        await service.call(agent_id, "memory.store_batch", {"items": items})
+        await store_batch(service, agent_id, items)
         advance(len(items))
+
+
+async def store_batch(service: Service, agent_id: str, items: list[Row]) -> None:
+    """Stores a batch; retries retryable errors. The idempotency keys prevent duplicates."""
+    for attempt in range(5):
+        try:
+            await service.call(agent_id, "memory.store_batch", {"items": items})
+            return
+        except RuntimeError as failure:
+            if attempt == 4 or "retryable" not in str(failure):
+                raise
+            print(f"retry: {failure}")
+            await asyncio.sleep(5)
 
 
 async def fill_all(service: Service, options: argparse.Namespace, vectors: Vectors) -> float:
@@ -111,7 +125,9 @@ async def fill_all(service: Service, options: argparse.Namespace, vectors: Vecto
             for agent_id, count in agents.items():
                 await fill(service, agent_id, count, vectors, lambda done: progress.advance(task, done))
 
-        await asyncio.gather(fill_each({LARGE: options.memories}), fill_each(others))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(fill_each({LARGE: options.memories}))
+            tasks.create_task(fill_each(others))
     return time.perf_counter() - began
 
 
@@ -157,13 +173,13 @@ async def recalls(service: Service, agent_id: str, memories: int, queries: int, 
     assert parts.embedder is not None
     limits = SearchLimits(exact_search_limit=10**9)
     exactly = PgVectorStore(service.runtime.database, DIMENSIONS, limits)
+    # The number of memories decides whether a search uses the index.
+    no_words = Bm25([], LexicalStatistics(memories, 1.0, {}))
     shares: dict[str, list[float]] = {}
     for _ in range(queries):
         vector = np.asarray(await parts.embedder.embed([question(chance)], "query"))
         for name, conditions in filters_of(memories).items():
-            request = SearchRequest(
-                {"current": True, **conditions}, vector, parts.vector_model, Bm25([], LexicalStatistics(1, 1.0, {}))
-            )
+            request = SearchRequest({"current": True, **conditions}, vector, parts.vector_model, no_words)
             nearest = [await _nearest(store, agent_id, request) for store in (exactly, parts.vectors)]
             if nearest[0]:
                 shares.setdefault(name, []).append(len(nearest[0] & nearest[1]) / len(nearest[0]))

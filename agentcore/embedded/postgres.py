@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -47,6 +47,9 @@ ORPHANED_CHILDREN = ((signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 # A parallel index build allocates maintenance_work_mem in /dev/shm; containers often have 64 MB of it.
 LEAST_SHARED_MEMORY_BYTES = 512 * 2**20
 
+# Of version 2 and 1; "max" in the former is no limit.
+MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
+
 # Log level `log` and terse messages keep failed statements, and so a memory's text, out of the log.
 CONFIGURATION = """\
 # Written by agentcore at each start; your own settings belong at the end of postgresql.conf.
@@ -55,14 +58,14 @@ port = {port}
 unix_socket_directories = '{sockets}'
 unix_socket_permissions = 0700
 max_connections = {connections}
-shared_buffers = 256MB
+shared_buffers = {shared_buffers_mb}MB
 huge_pages = off
 dynamic_shared_memory_type = {shared_memory}
 work_mem = 8MB
 maintenance_work_mem = 256MB
 autovacuum_work_mem = 64MB
 autovacuum_naptime = 15s
-effective_cache_size = 1GB
+effective_cache_size = {cache_mb}MB
 random_page_cost = 1.1
 jit = off
 fsync = on
@@ -78,6 +81,21 @@ log_min_error_statement = panic
 log_error_verbosity = terse
 log_checkpoints = off
 """
+
+
+def available_memory(limits: Sequence[Path] = MEMORY_LIMITS) -> int:
+    """Returns the machine's memory in bytes, or the limit of the control group if that is lower."""
+    memory: int = psutil.virtual_memory().total
+    for path in limits:
+        with suppress(OSError, ValueError):
+            memory = min(memory, int(path.read_text(encoding="ascii")))
+    return memory
+
+
+def cache_sizes(memory: int) -> dict[str, int]:
+    """Returns an eighth of the memory (256 MB to 4 GB) for shared buffers, and half of it for the planner."""
+    megabytes = memory // 2**20
+    return {"shared_buffers_mb": min(4_096, max(256, megabytes // 8)), "cache_mb": max(512, megabytes // 2)}
 
 
 def service_url_of(home: Home, database_url: str) -> str:
@@ -218,7 +236,11 @@ class PostgresPart:
         self._home.write(
             kept,
             CONFIGURATION.format(
-                port=PORT, sockets=self._sockets, shared_memory=_shared_memory(), connections=MAX_POSTGRES_CONNECTIONS
+                port=PORT,
+                sockets=self._sockets,
+                shared_memory=_shared_memory(),
+                connections=MAX_POSTGRES_CONNECTIONS,
+                **cache_sizes(available_memory()),
             ),
         )
         self._account.make_owner(kept)

@@ -108,7 +108,7 @@ def refused_by(model: str) -> str:
 
 
 class EmbedderLayer:
-    """Base class of wrappers around an embedder, with its attributes."""
+    """Base class of embedder wrappers; delegates the attributes."""
 
     def __init__(self, inner: Embedder) -> None:
         self.model = inner.model

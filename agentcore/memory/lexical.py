@@ -125,14 +125,14 @@ class Bm25:
         return {key: self._weights.get(key, 0.0) for key in keys}
 
     def __call__(self, document_keys: Sequence[int]) -> float:
-        # The intersection in the order of the query: sums are equal for equal texts.
-        there = self._weights.keys() & document_keys
-        if not there:
+        matched = self._weights.keys() & document_keys
+        if not matched:
             return 0.0
         saturation = self._saturation_of_none + self._saturation_a_term * len(document_keys)
         score = 0.0
+        # In query order, so that texts with equal terms have equal scores.
         for key, weight in self._weights.items():
-            if key in there:
+            if key in matched:
                 frequency = document_keys.count(key)
                 score += weight * frequency * (K1 + 1) / (frequency + saturation)
         return score

@@ -18,7 +18,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, Database, Users, query, shaped_query
+from agentcore.database import MAX_LOOKUP_KEYS, Connection, Database, Users, array_literal, query, shaped_query
 from agentcore.limits import MAX_PAGE_BYTES
 from agentcore.memory.columns import NEW, TEXT, MemoryColumns, NewColumns, StoredMemory
 from agentcore.memory.models import ActionOutcome, Link, MemoryRecord, MemoryType
@@ -225,8 +225,8 @@ class MemoryTransaction(OwnedRows):
             "append_lexical_delta",
             memory_count=sign * len(documents),
             term_count=sign * sum(len(keys) for keys in documents),
-            term_keys=_bigints(frequencies.keys()),
-            term_memories=_bigints(sign * count for count in frequencies.values()),
+            term_keys=array_literal(frequencies.keys()),
+            term_memories=array_literal(sign * count for count in frequencies.values()),
         )
 
     async def lock(self, memory_id: UUID) -> StoredMemory | None:
@@ -340,13 +340,14 @@ class MemoryStorage:
     ) -> dict[UUID, MemoryRecord]:
         """Returns existing memories in the order of the ids, up to MAX_PAGE_BYTES; `vectors`: count vectors, too."""
         values: Row = {"memory_ids": list(memory_ids), "vectors": vectors, "max_bytes": MAX_PAGE_BYTES}
-        rows = await self._read(agent_id, "get_memories", primary=primary, by_key=True, **values)
+        rows = await self._read(agent_id, "get_memories", primary=primary, **values)
         return {row["memory_id"]: as_record(row) for row in rows}
 
     async def search_hits(self, agent_id: str, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, Row], int]:
         """Returns memories as rows of `MemorySummary`, up to MAX_PAGE_BYTES, and the number omitted."""
         values: Row = {"memory_ids": list(memory_ids), "max_bytes": MAX_PAGE_BYTES}
-        rows = await self._read(agent_id, "search_hits", by_key=True, **values)
+        by_key = len(memory_ids) <= MAX_LOOKUP_KEYS
+        rows = await self._read(agent_id, "search_hits", by_key=by_key, **values)
         read = {row["memory_id"]: row for row in rows if row["content"] is not None}
         return read, len(rows) - len(read)
 
@@ -478,11 +479,6 @@ def as_record(row: Row) -> MemoryRecord:
 def _derived(columns: MemoryColumns) -> dict[str, Any]:
     vector = columns.vector.embedding
     values = {name: getattr(columns.text, name) for name in TEXT}
-    values["term_keys"] = _bigints(columns.text.term_keys)
+    values["term_keys"] = array_literal(columns.text.term_keys)
     values["embedding"] = vector if vector is None or isinstance(vector, HalfVector) else HalfVector(vector)
     return values | {"embedding_model": columns.vector.embedding_model}
-
-
-def _bigints(keys: Iterable[int]) -> str:
-    # As a literal: psycopg's array adapter blocks the event loop for 100 ms at 100,000 numbers.
-    return f"{{{','.join(map(str, keys))}}}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +16,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Database, Users, query, set_for_transaction, shaped_query
+from agentcore.database import MAX_LOOKUP_KEYS, Database, Users, array_literal, query, set_for_transaction, shaped_query
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
@@ -52,7 +52,7 @@ MOST_TERMS = 1_024
 # Nearest memories whose vectors are returned, for the comparison with off-topic prompts.
 COMPARED = 10
 INDEXED_FILTERS = frozenset({"user_id", "session_id", "task_id"})
-# Above this many terms candidates are scored in a thread.
+# Above this many terms, candidates are scored and ranked in a thread.
 THREAD_ABOVE_TERMS = 20_000
 
 
@@ -87,7 +87,8 @@ class Found:
     """Candidates, links among them, hits per retriever, and the vector search mode.
 
     `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
-    outdated. `near_vectors`: vectors of the COMPARED nearest. `is_much`: to rank them takes long.
+    outdated. `near_vectors`: vectors of the COMPARED nearest. `rank_in_thread`: too many terms
+    to rank on the event loop.
     """
 
     candidates: Sequence[Candidate]
@@ -97,7 +98,7 @@ class Found:
     mode: str
     near_vectors: Mapping[UUID, NDArray[np.float16]]
     changes: Sequence[CandidateLink]
-    is_much: bool = False
+    rank_in_thread: bool = False
 
     @property
     def passages(self) -> dict[UUID, tuple[int, int]]:
@@ -171,10 +172,11 @@ class PgVectorStore:
 
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics:
         """Returns the agent's totals, and the document frequency of each term."""
-        values = {"agent_id": agent_id, "term_keys": _array(set(term_keys))}
-        unbound = self._database.users is None
-        name = "lexical_statistics" if unbound else "bound_statistics"
-        [[found]] = await self._database.fetch(agent_id, [(query(name), values)], by_key=unbound)
+        keys = set(term_keys)
+        values = {"agent_id": agent_id, "term_keys": array_literal(keys)}
+        name = "lexical_statistics" if self._database.users is None else "bound_statistics"
+        by_key = len(keys) <= MAX_LOOKUP_KEYS
+        [[found]] = await self._database.fetch(agent_id, [(query(name), values)], by_key=by_key)
         count = max(0, int(found["memory_count"]))
         return LexicalStatistics(
             memory_count=count,
@@ -197,16 +199,16 @@ class PgVectorStore:
             modes = _modes(request, None, None)
             rows = await self._candidate_rows(agent_id, modes, request, values, None)
 
-        is_much = sum(len(row.term_keys) for row in rows) > THREAD_ABOVE_TERMS
+        rank_in_thread = sum(len(row.term_keys) for row in rows) > THREAD_ABOVE_TERMS
         return Found(
-            await asyncio.to_thread(_candidates, rows, request) if is_much else _candidates(rows, request),
+            await asyncio.to_thread(_candidates, rows, request) if rank_in_thread else _candidates(rows, request),
             list(_links(rows, changes=False)),
             [CandidateLink(row.memory_id, each, 1.0) for row in rows for each in row.beside_ids],
             _counts(rows, request),
             modes[0],
             {row.memory_id: row.vector.to_numpy() for row in rows if row.vector is not None},
             list(_links(rows, changes=True)),
-            is_much,
+            rank_in_thread,
         )
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
@@ -216,14 +218,14 @@ class PgVectorStore:
             "agent_id": agent_id,
             "filter": Jsonb(request.conditions),
             "model": request.model,
-            "query_keys": _array(request.bm25.keys),
+            "query_keys": array_literal(request.bm25.keys),
             "most_terms": MOST_TERMS,
             "limit": limits.vector_candidates,
             "compared": COMPARED,
             "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,
-            "term_keys": _array(request.term_weights),
-            "weights": _array(request.term_weights.values()),
+            "term_keys": array_literal(request.term_weights),
+            "weights": array_literal(request.term_weights.values()),
             "lexical_limit": limits.lexical_candidates,
             "k1": K1,
             "b": B,
@@ -374,11 +376,6 @@ def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: Se
     mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
     passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
     return mode, passages
-
-
-def _array(numbers: Iterable[float]) -> str:
-    """Returns an array in PostgreSQL's notation; psycopg takes far longer to write one."""
-    return f"{{{','.join(map(str, numbers))}}}"
 
 
 def _near(rows: Sequence[CandidateRow]) -> int:

@@ -134,8 +134,8 @@ def _seconds(retry_after: str | None) -> float | None:
 
 
 PARALLEL_REQUESTS = 4
-# An endpoint that answers faster gets one request at a time: the texts that arrive meanwhile form the next one, since a
-# request costs this process more than a text in it.
+# Below this latency, requests are sent one at a time: texts that arrive meanwhile are batched, which takes less
+# processor time than more requests.
 FAST_SECONDS = 0.03
 
 
@@ -175,10 +175,13 @@ class RemoteEmbedder(ABC):
         self._known = bool(sizes)
         self._slots = asyncio.Semaphore(PARALLEL_REQUESTS)
         self._latest_seconds = math.inf
+        self._started: list[float] = []
 
     @property
     def parallel_requests(self) -> int:
-        return 1 if self._latest_seconds < FAST_SECONDS else PARALLEL_REQUESTS
+        """1 while the endpoint is fast."""
+        running_seconds = time.monotonic() - self._started[0] if self._started else 0.0
+        return 1 if max(running_seconds, self._latest_seconds) < FAST_SECONDS else PARALLEL_REQUESTS
 
     async def open(self) -> None:
         """Requests the dimensions of an unknown model; an unavailable provider is no error."""
@@ -237,9 +240,15 @@ class RemoteEmbedder(ABC):
     async def _embed_part(self, texts: Sequence[str], kind: EmbeddingKind) -> Vectors:
         async with self._slots:
             began = time.monotonic()
+            self._started.append(began)
+            seconds = math.inf
             try:
                 rows = await persist(lambda: self._ask(texts, kind), attempts=self._options.max_attempts)
             except RequestFailed as failure:
                 raise failure.unavailable() from failure
-            self._latest_seconds = time.monotonic() - began
+            else:
+                seconds = time.monotonic() - began
+            finally:
+                self._started.remove(began)
+                self._latest_seconds = seconds
         return unit_rows(rows, count=len(texts), dimensions=self.dimensions)

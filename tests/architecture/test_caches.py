@@ -80,8 +80,9 @@ NO_CACHES = {
     "agentcore.memory.contexts.shortening:_Repeats._tellers",
     "agentcore.memory.pruning:STRATEGIES",
     "agentcore.memory.writing.storing:Storing.errors",
-    "agentcore.providers.bert_graphs:E5Graph.initializers",
     "agentcore.providers.bert_graphs:E5Graph._quantized",
+    "agentcore.providers.bert_graphs:E5Graph.initializers",
+    "agentcore.providers.remote_request:RemoteEmbedder._started",
     "agentcore.server:LimitedProtocol._timers",
     "agentcore.telemetry:Steps._seconds",
 }

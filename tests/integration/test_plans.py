@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +15,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import query, shaped_query
+from agentcore.database import KEY_LOOKUP, QUERIES, query, shaped_query, with_numbered_parameters
 from agentcore.memory.lexical import term_keys
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.memories import PruneParams, StoreBatchParams, StoreParams
@@ -412,3 +413,38 @@ async def test_what_waits_in_a_thousand_sessions_is_read_once_and_the_rules_with
     pages = told["Shared Hit Blocks"] + told["Shared Read Blocks"]
     assert told["Actual Rows"] == 1_001
     assert pages < 300, pages
+
+
+# --- reads by key, with one plan per connection ---------------------------------------------------------------------
+
+
+async def lookup_plan(agent: Agent, name: str) -> str:
+    text, _ = with_numbered_parameters(QUERIES[name])
+    async with agent.runtime.database.owner_autocommit() as connection:
+        for setting, value in KEY_LOOKUP.items():
+            await connection.execute(sql.SQL("SET {} = {}").format(sql.Identifier(setting), sql.Literal(value)))
+        cursor = await connection.execute(b"EXPLAIN (GENERIC_PLAN) " + text, prepare=False)
+        return "\n".join(str(row["QUERY PLAN"]) for row in await cursor.fetchall())
+
+
+@pytest.mark.parametrize("analyzed", [False, True])
+async def test_search_hits_are_read_by_their_ids_whenever_the_plan_was_made(agent: Agent, *, analyzed: bool) -> None:
+    if analyzed:
+        items = [StoreParams(content=f"Reading {n} was {n * 31 % 977}.") for n in range(1_000)]
+        await agent.memory.store_batch(StoreBatchParams(items=items))
+        async with agent.runtime.database.owner_transaction() as connection:
+            cursor = await connection.execute("SELECT tableoid::regclass::text AS name FROM memories LIMIT 1")
+            row = await cursor.fetchone()
+            assert row is not None
+            await connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(row["name"])))
+    text = await lookup_plan(agent, "search_hits")
+    scans = re.findall(r"Scan using \S+ on memories_p\d+ .*\n\s+Index Cond: (.*)", text)
+    assert len(scans) == 64
+    assert all("memory_id = ANY" in each for each in scans), text
+
+
+async def test_term_statistics_are_read_by_their_keys(agent: Agent) -> None:
+    assert re.search(
+        r"lexical_terms_pkey on lexical_terms .*\n\s+Index Cond: .*term_key = ANY",
+        await lookup_plan(agent, "lexical_statistics"),
+    )

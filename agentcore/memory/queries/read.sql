@@ -38,7 +38,8 @@ SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interact
  ORDER BY sized.place;
 
 -- name: search_hits
--- Returns search hits by id. Those beyond max_bytes have no content; the first always has.
+-- Returns search hits by id. Those beyond max_bytes have no content; the first always has. The ids are repeated as a
+-- condition: without it, a generic plan for a small agent reads all of its memories.
 WITH sized AS (
     SELECT each.*, sum(each.bytes) OVER (ORDER BY each.place ROWS UNBOUNDED PRECEDING) AS running
       FROM (SELECT m.memory_id, wanted.place,
@@ -47,6 +48,7 @@ WITH sized AS (
                    + coalesce(octet_length((m.provenance -> 'sources')::text), 0) AS bytes
               FROM unnest(%(memory_ids)s::uuid[]) WITH ORDINALITY AS wanted (memory_id, place)
               JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
+                             AND m.memory_id = ANY (%(memory_ids)s::uuid[])
              WHERE is_live(m.expires_at, m.pinned)) AS each)
 SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
        m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata, m.flagged,
@@ -55,6 +57,7 @@ SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.rele
        CASE WHEN m.superseded_by IS NOT NULL THEN m.valid_to END AS valid_to
   FROM sized
   LEFT JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = sized.memory_id
+                      AND m.memory_id = ANY (%(memory_ids)s::uuid[])
                       AND (sized.running <= %(max_bytes)s OR sized.running = sized.bytes);
 
 -- name: get_contents

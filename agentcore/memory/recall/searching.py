@@ -162,7 +162,7 @@ class Search:
             cut_offs,
         )
         with self._steps("rank"):
-            return await asyncio.to_thread(rank, *arguments) if found.is_much else rank(*arguments)
+            return await asyncio.to_thread(rank, *arguments) if found.rank_in_thread else rank(*arguments)
 
     def _asked_at(self) -> datetime:
         return self._params.asked_at or self._params.as_of or self._parts.clock()
