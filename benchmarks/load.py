@@ -165,7 +165,8 @@ def home_of(options: argparse.Namespace) -> Iterator[Path]:
 
 async def measure(options: argparse.Namespace) -> Row:
     """Fills the home, then runs all phases."""
-    chance = random.Random(options.seed)
+    # Not from the seed: a kept home keeps the vectors of earlier queries.
+    chance = random.Random(time.time_ns())
     with home_of(options) as home:
         async with running_service(home, embedding_model=options.embedder, maintenance_in_server=False) as service:
             await fill(service, AGENT, options.memories, options.seed)
