@@ -46,8 +46,7 @@ FAST_THEN_FORCED = ((signal.SIGINT, 60.0), (signal.SIGQUIT, 10.0), (signal.SIGKI
 ORPHANED_CHILDREN = ((signal.SIGQUIT, 5.0), (signal.SIGKILL, 5.0))
 # A parallel index build allocates maintenance_work_mem in /dev/shm; containers often have 64 MB of it.
 LEAST_SHARED_MEMORY_BYTES = 512 * 2**20
-
-# Of version 2 and 1; "max" in the former is no limit.
+# Memory limits of the control group, version 2 ("max": no limit) and version 1.
 MEMORY_LIMITS = (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"))
 
 # Log level `log` and terse messages keep failed statements, and so a memory's text, out of the log.

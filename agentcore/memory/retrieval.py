@@ -113,9 +113,7 @@ def rank(
 ) -> Ranking:
     """Links are ordered newest first, then by id."""
     dropped: Counter[str] = Counter()
-    others = candidates
-    if question.own or question.own_text is not None:
-        others = _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
+    others = _without_the_query(candidates, question, dropped)
     similar = _without_summarized(_similar(others, question, dropped), links, dropped)
     deduplicated = distinct(similar, question.windows, dropped) if question.distinct else Distinct(similar, {})
     unique = deduplicated.kept
@@ -187,6 +185,14 @@ def _kept(
     if len(kept) < len(candidates):
         dropped[reason] = len(candidates) - len(kept)
     return kept
+
+
+def _without_the_query(
+    candidates: Sequence[Candidate], question: Question, dropped: Counter[str]
+) -> Sequence[Candidate]:
+    if not question.own and question.own_text is None:
+        return candidates
+    return _kept(candidates, lambda each: not _is_the_query(each, question), "the_query_itself", dropped)
 
 
 def _is_the_query(candidate: Candidate, question: Question) -> bool:
