@@ -438,9 +438,11 @@ async def test_search_hits_are_read_by_their_ids_whenever_the_plan_was_made(agen
             assert row is not None
             await connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(row["name"])))
     text = await lookup_plan(agent, "search_hits")
-    scans = re.findall(r"Scan using \S+ on memories_p\d+ .*\n\s+Index Cond: (.*)", text)
-    assert len(scans) == 64
-    assert all("memory_id = ANY" in each for each in scans), text
+    # A partition that another test filled may be read by a bitmap of the same index.
+    conditions = re.findall(r"Index Cond: (.*)", text)
+    assert len(conditions) == 64, text
+    assert all("memory_id = ANY" in each for each in conditions), text
+    assert "Seq Scan on memories" not in text
 
 
 async def test_term_statistics_are_read_by_their_keys(agent: Agent) -> None:
