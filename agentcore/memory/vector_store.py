@@ -20,7 +20,7 @@ from agentcore.database import MAX_LOOKUP_KEYS, Database, Users, array_literal, 
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
-from agentcore.memory.rows.vector_index import ServingIndex, together
+from agentcore.memory.rows.vector_index import ServingIndex, fastest_exact, together
 from agentcore.memory.rows.vector_rows import SETTLED, ServingIndexes, VectorPlace, index_settings
 from agentcore.memory.scoring import is_person
 
@@ -51,7 +51,8 @@ ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 MOST_TERMS = 1_024
 # Nearest memories whose vectors are returned, for the comparison with off-topic prompts.
 COMPARED = 10
-INDEXED_FILTERS = frozenset({"user_id", "session_id", "task_id"})
+# The filters of the statement `selected_up_to`, by its parameters.
+INDEXED_FILTERS = {"user": "user_id", "session": "session_id", "task": "task_id", "after": "after", "before": "before"}
 # Above this many terms, candidates are scored and ranked in a thread.
 THREAD_ABOVE_TERMS = 20_000
 
@@ -334,7 +335,7 @@ class PgVectorStore:
             return None, None
         limit = self._limits.exact_search_limit
         index = await self._memory_index(agent_id, request, limit)
-        if index is not None and limit and await self._few_match(agent_id, request):
+        if index is not None and limit and await self._few_selected(agent_id, request, index):
             return None, None
         if not request.by_passages:
             return index, None
@@ -348,14 +349,16 @@ class PgVectorStore:
         is_slower = index is not None and limit and not index.is_faster_for(count)
         return None if is_slower else index
 
-    async def _few_match(self, agent_id: str, request: SearchRequest) -> bool:
-        """Whether an indexed filter selects few memories: these are compared exactly."""
-        if not request.conditions.keys() & INDEXED_FILTERS:
+    async def _few_selected(self, agent_id: str, request: SearchRequest, index: ServingIndex) -> bool:
+        """Whether an indexed filter selects so few memories that comparing them exactly is faster."""
+        selected_by = {name: request.conditions.get(key) for name, key in INDEXED_FILTERS.items()}
+        if all(condition is None for condition in selected_by.values()):
             return False
-        limit = self._limits.exact_search_limit
-        values = {"agent_id": agent_id, "filter": Jsonb(request.conditions), "limit": limit}
-        [[found]] = await self._database.fetch(agent_id, [(query("matching_up_to"), values)])
-        return bool(found["matching"] < limit)
+        limit = max(self._limits.exact_search_limit, fastest_exact(index.rows))
+        users = selected_by["user"]
+        values = {**selected_by, "user": None if users is None else Jsonb(users), "agent_id": agent_id, "limit": limit}
+        [[found]] = await self._database.fetch(agent_id, [(query("selected_up_to"), values)])
+        return bool(found["selected"] < limit)
 
     async def measured_recall(self, agent_id: str, vector: NDArray[Any], model: str, k: int) -> float:
         """Returns the share of the exact top `k` that an indexed search finds; 1.0 without an index."""

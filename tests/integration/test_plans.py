@@ -22,6 +22,7 @@ from agentcore.memory.params.memories import PruneParams, StoreBatchParams, Stor
 from agentcore.memory.rows.derived_rows import QUEUE_HEAD_ROWS
 from agentcore.memory.rows.vector_rows import SETTLED
 from agentcore.memory.summaries.summarizing import period_of
+from agentcore.memory.vector_store import INDEXED_FILTERS
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import OwnDatabase, copied_database, migrated_database
 from tests.fixtures.memory import Agent, settings_for
@@ -75,10 +76,11 @@ async def test_a_search_of_users_reads_their_memories(filled: Agent) -> None:
     async with filled.runtime.database.owner_transaction() as connection:
         await connection.execute("ANALYZE memories")
     exact = shaped_query("vector_retriever_exact", vector=sql.SQL("%(vector)s::halfvec"), **SETTLED.shape)
+    nothing = dict.fromkeys(INDEXED_FILTERS)
     for users in ("user-7", ["user-7", "user-8"]):
         values = {**passage_values(filled), "filter": Jsonb({"current": True, "user_id": users})}
-        for statement in (exact, query("matching_up_to")):
-            text = await plan(filled, statement, **values)
+        for statement in (exact, query("selected_up_to")):
+            text = await plan(filled, statement, **values, **{**nothing, "user": Jsonb(users)})
             assert "user_id_timestamp_idx" in text
             assert "Seq Scan" not in text
 

@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -328,11 +328,17 @@ async def test_a_filter_finds_all_it_should_through_the_vector_index(agent: Agen
     assert result.receipt.candidates["vector"] == len(result.memories) == 20
 
 
-async def test_a_user_with_few_memories_is_searched_exactly_beside_many_others(agent: Agent) -> None:
+async def test_few_memories_of_a_user_or_a_time_are_searched_exactly_beside_many_others(agent: Agent) -> None:
+    start = datetime(2026, 1, 1, tzinfo=UTC)
     for user, count in (("ada", 30), ("everyone", 2_400)):
-        items = [StoreParams(content=f"Reading {n} was {n * 31 % 977}.", user_id=user) for n in range(count)]
-        for start in range(0, count, 800):
-            await agent.memory.store_batch(StoreBatchParams(items=items[start : start + 800]))
+        items = [
+            StoreParams(
+                content=f"Reading {n} was {n * 31 % 977}.", user_id=user, timestamp=start + timedelta(minutes=n)
+            )
+            for n in range(count)
+        ]
+        for first in range(0, count, 800):
+            await agent.memory.store_batch(StoreBatchParams(items=items[first : first + 800]))
     parts, database = agent.runtime.parts, agent.runtime.database
     async with database.owner_transaction() as connection:
         await connection.execute("ANALYZE memories")
@@ -342,8 +348,14 @@ async def test_a_user_with_few_memories_is_searched_exactly_beside_many_others(a
     before = searches(agent.runtime.metrics)
     mine = await memory.retrieve(RetrieveParams(query="reading", k=60, user_id="ada"))
     assert len(mine.memories) == 30
-    await memory.retrieve(RetrieveParams(query="reading", k=5, user_id="everyone"))
-    assert searches(agent.runtime.metrics) - before == {"exact": 1, "indexed": 1}
+    hour = await memory.retrieve(
+        RetrieveParams(query="reading", k=60, after=start + timedelta(hours=10), before=start + timedelta(hours=11))
+    )
+    assert len(hour.memories) == 60
+    assert searches(agent.runtime.metrics) - before == {"exact": 2}
+    for many in ({"user_id": "everyone"}, {"after": start + timedelta(hours=10)}):
+        await memory.retrieve(RetrieveParams(query="reading", k=5, **many))
+    assert searches(agent.runtime.metrics) - before == {"exact": 2, "indexed": 2}
 
 
 async def test_a_plan_made_once_finds_the_same_through_the_index(services: Services) -> None:

@@ -34,10 +34,17 @@ SELECT p.relname AS partition, i.relname AS name, obj_description(i.oid, 'pg_cla
   JOIN pg_class i ON i.oid = x.indexrelid
  WHERE i.relname LIKE 'ann\_%%';
 
--- name: matching_up_to
--- Counts the memories that match the filter, up to `limit`.
-SELECT count(*) AS matching
-  FROM (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s) LIMIT %(limit)s) AS few;
+-- name: selected_up_to
+-- Counts the memories that the filter selects by its indexed conditions, up to `limit`; reads an index only.
+SELECT count(*) AS selected
+  FROM (SELECT FROM memories m
+         WHERE m.agent_id = %(agent_id)s
+           AND (%(user)s::jsonb IS NULL OR user_matches(m.user_id, %(user)s::jsonb))
+           AND (%(session)s::text IS NULL OR m.session_id = %(session)s::text)
+           AND (%(task)s::text IS NULL OR m.task_id = %(task)s::text)
+           AND (%(after)s::timestamptz IS NULL OR m.timestamp >= %(after)s::timestamptz)
+           AND (%(before)s::timestamptz IS NULL OR m.timestamp < %(before)s::timestamptz)
+         LIMIT %(limit)s) AS few;
 
 -- name: matches_filter
 -- Condition: the memory matches the filter.
