@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -68,6 +69,14 @@ _COLUMN = {name: number for number, name in enumerate(TERMS)}
 
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
+
+
+class Change(NamedTuple):
+    """The position of a candidate that probably makes another outdated, that of the other, and a weight in [0, 1]."""
+
+    new: int
+    old: int
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -134,10 +143,9 @@ def rank(
     newest = _newest_first(unique, moments)
     repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
     unlifted = left(fused, repeated)
-    # Squared: freshness uses the root of the weights.
-    changes = [each.scaled(question.change_factor**2) for each in question.changes]
-    relevance = lifted(unlifted, places, changes, _in_order(newest, unlifted)[:FRESHNESS_DEPTH])
-    fresh = freshness(relevance, places, changes, _in_order(newest, relevance)[:FRESHNESS_DEPTH])
+    changes = weighed_changes(question.changes, places, question.change_factor)
+    relevance = lifted(unlifted, changes, _in_order(newest, unlifted)[:FRESHNESS_DEPTH])
+    fresh = freshness(relevance, changes, _in_order(newest, relevance)[:FRESHNESS_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
     outdated = _outdated(unique, order, question.changes)
@@ -420,47 +428,55 @@ def _repeated(candidates: Sequence[Candidate], scores: Values, top: Sequence[int
     return repeated
 
 
-def freshness(
-    scores: Values, places: Mapping[UUID, int], changes: Sequence[CandidateLink], best: Sequence[int]
-) -> Values:
+def weighed_changes(links: Sequence[CandidateLink], places: Mapping[UUID, int], factor: float) -> list[Change]:
+    """Returns the changes among the candidates, weighted by `factor` and the root of their probability.
+
+    A message that probably changes several candidates more often only repeats their topic: the probability of each is
+    multiplied by its share of their sum.
+    """
+    among = [each for each in links if each.source_id in places and each.target_id in places]
+    sums: defaultdict[UUID, float] = defaultdict(float)
+    for each in among:
+        sums[each.source_id] += each.weight
+    return [
+        Change(places[each.source_id], places[each.target_id], factor * each.weight / math.sqrt(sums[each.source_id]))
+        for each in among
+    ]
+
+
+def freshness(scores: Values, changes: Sequence[Change], best: Sequence[int]) -> Values:
     """Returns score changes for pairs of top hits of which one probably makes the other outdated.
 
-    Shares of the lower score, times the root of the link's probability. The older one loses FRESHNESS_LOSS, the newer
-    gains FRESHNESS_GAIN times the older one's relative score. Per memory the maximum counts.
+    Shares of the lower score, times the weight of the change. The older one loses FRESHNESS_LOSS, the newer gains
+    FRESHNESS_GAIN times the older one's relative score. Per memory the maximum counts.
     """
     gains, losses, looked_at = np.zeros(len(scores)), np.zeros(len(scores)), {*best}
     if not changes:
         return gains
     standings = _relative_scores(scores)
-    for new, old, root in _pairs(changes, places):
+    for new, old, weight in changes:
         if new in looked_at and old in looked_at:
-            amount = root * min(scores[new], scores[old])
+            amount = weight * min(scores[new], scores[old])
             gains[new] = max(gains[new], FRESHNESS_GAIN * standings[old] * amount)
             losses[old] = max(losses[old], FRESHNESS_LOSS * amount)
     return gains - losses
 
 
-def lifted(scores: Values, places: Mapping[UUID, int], changes: Sequence[CandidateLink], best: Sequence[int]) -> Values:
+def lifted(scores: Values, changes: Sequence[Change], best: Sequence[int]) -> Values:
     """Raises candidates that make a top hit outdated, which often share no word with the query.
 
-    By LIFT times the score distance, the root of the link's probability and the older one's relative score.
+    By LIFT times the score distance, the weight of the change and the older one's relative score.
     """
     higher, looked_at = scores.copy(), {*best}
     if not changes:
         return higher
     standings = _relative_scores(scores)
-    for new, old, root in _pairs(changes, places):
+    for new, old, weight in changes:
         if old in looked_at:
             distance = max(0.0, scores[old] - scores[new])
-            share = LIFT * root * standings[old]
+            share = LIFT * weight * standings[old]
             higher[new] = max(higher[new], scores[new] + share * distance)
     return higher
-
-
-def _pairs(changes: Sequence[CandidateLink], places: Mapping[UUID, int]) -> Iterator[tuple[int, int, float]]:
-    for link in changes:
-        if link.source_id in places and link.target_id in places:
-            yield places[link.source_id], places[link.target_id], math.sqrt(link.weight)
 
 
 def _relative_scores(scores: Values) -> Values:

@@ -10,7 +10,7 @@ import pytest
 
 from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, MatchScale, Question
-from agentcore.memory.retrieval import FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT, Ranking, rank
+from agentcore.memory.retrieval import FRESHNESS_GAIN, FRESHNESS_LOSS, LIFT, Ranking, rank, weighed_changes
 from agentcore.memory.scoring import RetrievalWeights
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
@@ -56,9 +56,19 @@ def test_a_change_of_an_irrelevant_memory_moves_nothing_up() -> None:
     assert found.ranked[3].score < without.ranked[3].score
 
 
-def test_of_several_changes_the_largest_counts() -> None:
-    once, twice = ranking([change(4, 1, 0.9)]), ranking([change(4, 1, 0.9), change(4, 2, 0.1)])
-    assert once.ranked[0].score == pytest.approx(twice.ranked[0].score)
+def test_of_several_messages_that_change_one_the_most_probable_counts() -> None:
+    once, twice = ranking([change(4, 1, 0.9)]), ranking([change(4, 1, 0.9), change(3, 1, 0.1)])
+    losses = [next(each.score for each in found.ranked if each.memory_id.int == 1) for found in (once, twice)]
+    assert losses[0] == pytest.approx(losses[1])
+
+
+def test_a_message_that_changes_several_shares_its_probability() -> None:
+    changes = [CandidateLink(UUID(int=4), UUID(int=old), weight) for old, weight in ((1, 0.6), (2, 0.3), (9, 0.9))]
+    places = {UUID(int=number): number for number in (1, 2, 4)}
+    made = weighed_changes(changes, places, factor=0.5)
+    assert [(each.new, each.old) for each in made] == [(4, 1), (4, 2)]
+    weights = [0.5 * 0.6 / math.sqrt(0.9), 0.5 * 0.3 / math.sqrt(0.9)]
+    assert [each.weight for each in made] == pytest.approx(weights)
 
 
 def test_an_improbable_change_is_not_reported() -> None:

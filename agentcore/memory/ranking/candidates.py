@@ -76,9 +76,6 @@ class CandidateLink:
     weight: float
     by_caller: bool = False
 
-    def scaled(self, factor: float) -> CandidateLink:
-        return CandidateLink(self.source_id, self.target_id, self.weight * factor, self.by_caller)
-
 
 @dataclass(frozen=True)
 class MatchScale:
