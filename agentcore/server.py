@@ -40,6 +40,8 @@ MCP_ENDPOINT = "/mcp"
 BACKLOG = 2_048
 # Longer than clients keep idle connections: none is closed while a request is sent.
 KEEP_ALIVE_SECONDS = 75
+# Objects allocated between two collections: with Python's 700, a search spends .27 ms on them.
+GARBAGE_THRESHOLD = 10_000
 
 logger = logging.getLogger(__name__)
 
@@ -197,6 +199,7 @@ async def serve(
     with address:
         _listen(address)
         gc.freeze()  # excludes objects of the start from each collection
+        gc.set_threshold(GARBAGE_THRESHOLD, 10, 10)
         on_listening(_url(address))
         async with asyncio.TaskGroup() as tasks:
             waiting = tasks.create_task(stop())
