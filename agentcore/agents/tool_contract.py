@@ -82,7 +82,7 @@ class RecallMemory(Strict):
     @model_validator(mode="after")
     def _range_has_sense(self) -> RecallMemory:
         if self.after is not None and self.before is not None and self.after >= self.before:
-            raise ValueError("after must be earlier than 'before'")
+            raise ValueError("after must be earlier than before")
         return self
 
 

@@ -166,6 +166,8 @@ async def _stored_keys(settings: Settings, key_id: str | None) -> Sequence[Row]:
 
 def _receipt(given: str) -> str:
     text = _text(given).strip()
+    if not text:
+        fail("The receipt is empty: erase did not complete. Run it again.", MISUSED)
     if text.startswith("{"):
         try:
             text = str(json.loads(text)["signed_receipt"])

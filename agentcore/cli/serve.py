@@ -239,8 +239,9 @@ def _how_to_get_a_token(settings: Settings) -> str:
     if settings.jwt_algorithm != "HS256":
         return f"export AGENTCORE_TOKEN=...   # from whoever owns the keys at {settings.jwt_jwks_url}"
     home = home_of(settings).path
-    prefix = "" if home == default_home().expanduser().resolve() else f"AGENTCORE_HOME={shlex.quote(str(home))} "
-    return f"export AGENTCORE_TOKEN=$({prefix}{_own_name()} token --agent my-agent)"
+    is_default = home == default_home().expanduser().resolve()
+    home_line = "" if is_default else f"export AGENTCORE_HOME={shlex.quote(str(home))}\n  "
+    return f"{home_line}export AGENTCORE_TOKEN=$({_own_name()} token --agent my-agent)"
 
 
 def _own_name() -> str:

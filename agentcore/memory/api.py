@@ -187,7 +187,8 @@ class MemoryApi(ABC):
         memories.StoreBatchParams,
         memories.StoreBatchResult,
         "memory:write",
-        "Store up to 1,000 memories in one transaction, with a result for each.",
+        "Store up to 1,000 memories in one transaction, with a result for each; invalid ones are rejected, the others "
+        "stored.",
         positional=("items",),
         for_users=True,
     )

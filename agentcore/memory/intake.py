@@ -134,7 +134,8 @@ def _check_timestamp(timestamp: datetime, now: datetime) -> None:
     if timestamp > now + LARGEST_CLOCK_SKEW:
         raise InvalidParams(
             f"timestamp {timestamp.isoformat()} is more than 24 hours in the future. It is when the memory "
-            "was said or happened; write the time of a future event in the text."
+            "was said or happened; write the time of a future event in the text.",
+            data={"field": "timestamp"},
         )
 
 

@@ -31,7 +31,7 @@ class ArchiveFilters(Strict):
     @model_validator(mode="after")
     def _ranges_have_sense(self) -> ArchiveFilters:
         if _are_turned_round(self.after, self.before):
-            raise ValueError("after must be earlier than 'before'")
+            raise ValueError("after must be earlier than before")
         if _are_turned_round(self.archived_after, self.archived_before):
             raise ValueError("archived_after must be earlier than archived_before")
         return self

@@ -130,7 +130,7 @@ class Filters(Strict):
     @model_validator(mode="after")
     def _range_has_sense(self) -> Filters:
         if self.after is not None and self.before is not None and self.after >= self.before:
-            raise ValueError("after must be earlier than 'before'")
+            raise ValueError("after must be earlier than before")
         return self
 
     def conditions(self) -> JsonObject:
@@ -236,7 +236,7 @@ class StoreBatchParams(Strict):
 
 
 class StoreBatchResult(Strict):
-    success: bool
+    success: bool = Field(description="False if an item was rejected.")
     results: list[StoreResult] = Field(description="One result for each item, in order.")
     receipt: Receipt
 

@@ -891,6 +891,7 @@ export interface StoreBatchParams {
 }
 
 export interface StoreBatchResult {
+  /** False if an item was rejected. */
   success: boolean;
   /** One result for each item, in order. */
   results: StoreResult[];
@@ -1196,7 +1197,7 @@ export declare class MemoryClient {
     call?: CallOptions): Promise<string>;
   /** Store an interaction, or a plain content, as one memory. */
   store(params?: StoreParams, call?: CallOptions): Promise<StoreResult>;
-  /** Store up to 1,000 memories in one transaction, with a result for each. */
+  /** Store up to 1,000 memories in one transaction, with a result for each; invalid ones are rejected, the others stored. */
   storeBatch(params: StoreBatchParams, call?: CallOptions): Promise<StoreBatchResult>;
   /** Find the memories that matter for a query, best first. */
   retrieve(params: RetrieveParams, call?: CallOptions): Promise<RetrieveResult>;

@@ -39,7 +39,7 @@ export class MemoryClient {
     return this.#call("memory.store", "memory:write", params, call);
   }
 
-  /** Store up to 1,000 memories in one transaction, with a result for each. */
+  /** Store up to 1,000 memories in one transaction, with a result for each; invalid ones are rejected, the others stored. */
   storeBatch(params, call = {}) {
     return this.#call("memory.store_batch", "memory:write", params, call);
   }
