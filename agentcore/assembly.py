@@ -76,8 +76,6 @@ RETRIEVE_CUT_OFFS = CutOffs(min_fit=0.2)
 CONTEXT_CUT_OFFS = CutOffs(min_fit=0.2, least_share=0.4, least_rise=0.2, widest_gap=0.25, full_fit=0.5)
 # Lexical scores alone cannot decide answerability: with these models only a caller's `min_fit` applies.
 WITHOUT_MEANING = frozenset({"hashing", "none"})
-# Models that run in the service's process.
-IN_PROCESS_MODELS = frozenset({"local", "hashing"})
 # Weight of words if vectors carry no meaning.
 WORDS_WITHOUT_MEANING = 0.28
 # Memories that a reranker orders.

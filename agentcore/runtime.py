@@ -321,8 +321,8 @@ async def _open_embedder(
 ) -> Embedder | None:
     if base_embedder is None:
         return None
-    # A query of an in-process model is not looked up in Redis: two commands cost about a third of embedding it.
-    shared = None if settings.embedding_model in assembly.IN_PROCESS_MODELS else redis
+    # A query of the local model is not looked up in Redis: two commands cost about a third of embedding it.
+    shared = None if settings.embedding_model == "local" else redis
     embedder = CachingEmbedder(
         BatchingEmbedder(base_embedder), redis=shared, max_entries=settings.embedding_cache_entries, metrics=metrics
     )

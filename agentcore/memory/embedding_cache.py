@@ -1,4 +1,4 @@
-"""Caches vectors per agent: in this process, and the query vectors of a hosted model in Redis for all processes."""
+"""Caches vectors per agent: in this process, and query vectors also in Redis for all processes, if it has one."""
 
 from __future__ import annotations
 
