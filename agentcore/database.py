@@ -38,7 +38,7 @@ from agentcore.errors import (
     Unreachable,
 )
 
-# Acquire timeout from the opening of the circuit on: a server usually restarts in less.
+# How long callers wait for a connection after the circuit opens: a server usually restarts in less.
 FIRST_ACQUIRE_SECONDS = 1.5
 PROBE_ACQUIRE_SECONDS = 0.5
 # How long the pool itself retries to connect.
@@ -52,8 +52,8 @@ class ConnectionGate:
     """Acquires connections of one pool, with a timeout that depends on the server's circuit."""
 
     def __init__(self, circuit: CircuitBreaker, reason: Callable[[], str | None], reply_seconds: float | None) -> None:
-        """`reason` returns why the server is gone for good, if it is. `reply_seconds`: of one statement; None: no
-        limit.
+        """`reason` returns why the server will not come back, or None. `reply_seconds`: reply timeout of a statement;
+        None: no limit.
         """
         self.circuit = circuit
         self._reason = reason
@@ -74,7 +74,6 @@ class ConnectionGate:
         self._reschedule()
 
     def connect_failed(self, cause: psycopg.Error | OSError) -> None:
-        # While others are in use, the server may only have reached its maximum.
         """Opens the circuit, unless connections are in use: the server may have reached its maximum."""
         if not self._in_use:
             self.circuit.record_failure(cause)
@@ -82,8 +81,8 @@ class ConnectionGate:
 
     @asynccontextmanager
     async def connection(
-        self, pool: AsyncConnectionPool[WatchedConnection], timeout_seconds: float | None = None
-    ) -> AsyncIterator[WatchedConnection]:
+        self, pool: AsyncConnectionPool[TimeoutConnection], timeout_seconds: float | None = None
+    ) -> AsyncIterator[TimeoutConnection]:
         """Raises Unreachable and PoolExhausted."""
         if self.circuit.open_seconds >= FIRST_ACQUIRE_SECONDS and not self.circuit.allow_request():
             raise Unreachable(self._reason() or UNAVAILABLE)
@@ -124,7 +123,7 @@ class ConnectionGate:
         return now + max(FIRST_ACQUIRE_SECONDS - self.circuit.open_seconds, PROBE_ACQUIRE_SECONDS)
 
 
-class WatchedConnection(AsyncConnection[DictRow]):
+class TimeoutConnection(AsyncConnection[DictRow]):
     """A connection that is closed when the server does not reply in time."""
 
     gate: ConnectionGate | None = None
@@ -151,7 +150,7 @@ class WatchedConnection(AsyncConnection[DictRow]):
         interval: float = 0.1,
         timeout: float | None = None,  # noqa: ASYNC109 - the driver's
     ) -> Any:
-        """The circuit opens only if the server accepts no cancel request, either."""
+        """On timeout cancels the statement and closes the connection; opens the circuit only if that fails, too."""
         if timeout is not None or self.gate is None:
             return await super().wait(gen, interval, timeout)
         statements = 1 if self._pipeline is None else len(self._pipeline.result_queue)
@@ -180,7 +179,7 @@ Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
 Connection = AsyncConnection[DictRow]
 # Users that a token is bound to (None in it: memories without a user); None: not bound.
 Users = Collection[str | None] | None
-Pool = AsyncConnectionPool[WatchedConnection]
+Pool = AsyncConnectionPool[TimeoutConnection]
 SERVICE_ROLE = "agentcore_service"
 # Role of callers whose token is bound to users.
 BOUND_ROLE = "agentcore_bound"
@@ -200,7 +199,7 @@ KEY_LOOKUP = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-# The most keys of such a read: a generic plan compares each row with every key.
+# The maximum number of keys of such a read: a generic plan compares each row with every key.
 MAX_LOOKUP_KEYS = 64
 # Gives these reads prepared statements of their own: PostgreSQL makes a plan again when the role changes, and bound
 # tokens have another role.
@@ -299,7 +298,7 @@ class Database:
         gate = self._gates[name] = ConnectionGate(circuit, self._gone_reason, reply_seconds)
         return AsyncConnectionPool(
             url,
-            connection_class=WatchedConnection,
+            connection_class=TimeoutConnection,
             kwargs={
                 "row_factory": dict_row,
                 "prepare_threshold": 0,
@@ -313,7 +312,7 @@ class Database:
             timeout=self._timeout_seconds,
             max_idle=600.0,
             reconnect_timeout=RECONNECT_SECONDS,
-            reconnect_failed=self._try_again,
+            reconnect_failed=self._retry_while_opening,
             configure=configure,
             check=_check_if_readable,
             open=False,
@@ -343,7 +342,7 @@ class Database:
         finally:
             self._opening = False
 
-    async def _try_again(self, pool: Pool) -> None:
+    async def _retry_while_opening(self, pool: Pool) -> None:
         if self._opening:
             await pool.check()
 
@@ -385,8 +384,8 @@ class Database:
     ) -> list[list[Row]]:
         """Returns each statement's rows, in one transaction and round trip.
 
-        `primary`: for rows on which a write or a copy is based, as a replica may lag. `by_key`: they read at most
-        MAX_LOOKUP_KEYS rows by key; uses one generic plan per connection, except for bound tokens.
+        `primary`: for rows on which a write or a copy is based, as a replica may lag. `by_key`: they read by at most
+        MAX_LOOKUP_KEYS keys; uses one generic plan per connection, except for bound tokens.
         """
         by_key = by_key and self.users is None
         begin = self._begin_statement(agent_id, KEY_LOOKUP if by_key else None)
@@ -446,7 +445,7 @@ class Database:
     async def owner_autocommit(self) -> AsyncIterator[Connection]:
         """For statements that cannot run in a transaction."""
         with translated_errors():
-            connection = await WatchedConnection.connect(
+            connection = await TimeoutConnection.connect(
                 self.url,
                 autocommit=True,
                 row_factory=dict_row,
@@ -489,7 +488,7 @@ async def _check_if_readable(connection: Connection) -> None:
 
 
 class translated_errors:
-    """Translates driver errors not caused by the statement."""
+    """Translates driver errors by SQLSTATE, and a lost connection."""
 
     def __enter__(self) -> None:
         return None
@@ -505,8 +504,8 @@ def _translated(error: BaseException | None) -> AgentCoreError | None:
     if sqlstate is None:
         away = isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError)
         return Unreachable(UNAVAILABLE) if away else None
-    fitting = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
-    return next(fitting, None)
+    matching = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
+    return next(matching, None)
 
 
 def settings_of(agent_id: str, role: str, users: str = "", more: Mapping[str, str] | None = None) -> Statement:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import subprocess
@@ -64,6 +65,6 @@ def percentiles(values_ms: list[float]) -> dict[str, float]:
     ordered = sorted(values_ms)
 
     def at(share: float) -> float:
-        return round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 2)
+        return round(ordered[math.ceil(share * len(ordered)) - 1], 2)
 
     return {"p50": at(0.50), "p95": at(0.95), "p99": at(0.99)}

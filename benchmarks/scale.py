@@ -2,7 +2,7 @@
 
 The texts are synthetic, each seeded by its number. Their vectors (local model) are kept in a file, so that a second
 fill takes minutes; an interrupted fill continues. Measures, in one process: memory.retrieve with and without filters,
-memory.get_context, recall at 50 of the index against exact search, stores beside searches, ten queries a second on
+memory.get_context, recall at 50 of a search against exact search, stores beside searches, ten queries a second on
 the agents of 100,000 (AC-6), the index build and searches beside it, and bytes by table (with an idempotency key for
 each memory).
 `--changes` also exports, erases a user and prunes a fifth, after which a kept home cannot be filled again.
@@ -214,7 +214,7 @@ async def stores_beside_searches(service: Service, queries: int, chance: random.
 
 
 async def index_build(service: Service, agent_id: str, chance: random.Random) -> Row:
-    """Runs the index keeper; times searches of the agent meanwhile, two a second."""
+    """Folds document frequencies, vacuums and runs the index keeper; times searches of the agent meanwhile."""
     began = time.perf_counter()
     building = asyncio.create_task(settle(service))
     taken = []
@@ -228,18 +228,19 @@ async def index_build(service: Service, agent_id: str, chance: random.Random) ->
 
 
 async def ten_a_second(service: Service, agents: Sequence[str], seconds: float, chance: random.Random) -> Row:
-    """Starts ten searches a second on schedule, on the agents in turn (AC-6)."""
+    """Starts ten searches a second, on the agents in turn; times them from when they were due (AC-6: p95 < 100 ms)."""
     taken: list[float] = []
 
-    async def search(agent_id: str) -> None:
-        began = time.perf_counter()
+    async def search(agent_id: str, due: float) -> None:
         await service.call(agent_id, "memory.retrieve", {"query": question(chance), "k": 5})
-        taken.append((time.perf_counter() - began) * 1_000)
+        taken.append((time.perf_counter() - due) * 1_000)
 
+    began = time.perf_counter()
     async with asyncio.TaskGroup() as tasks:
         for number in range(int(10 * seconds)):
-            tasks.create_task(search(agents[number % len(agents)]))
-            await asyncio.sleep(0.1)
+            due = began + number / 10
+            await asyncio.sleep(max(0.0, due - time.perf_counter()))
+            tasks.create_task(search(agents[number % len(agents)], due))
     return {"ten_a_second_ms": percentiles(taken)}
 
 

@@ -52,8 +52,8 @@ TERMS = (
     "importance",
     "links",
 )
-# How many top candidates are compared for repetition.
-COMPARED = 60
+# The number of top candidates compared for repetition.
+REPETITION_DEPTH = 60
 # A user message this close to now with the text of the query is the query itself.
 JUST_NOW_SECONDS = 300
 KEEP_ALL = CutOffs()
@@ -141,10 +141,10 @@ def rank(
         values[:, _COLUMN["time"]] *= matches
     fused = np.clip(values @ shares, 0.0, 1.0)
     newest = _newest_first(unique, moments)
-    repeated = _repeated(unique, fused, _in_order(newest, fused)[:COMPARED], question.text)
-    unlifted = left(fused, repeated)
+    repeated = _repeated(unique, fused, _in_order(newest, fused)[:REPETITION_DEPTH], question.text)
+    after_repetition = left(fused, repeated)
     changes = weighed_changes(question.changes, places, question.change_factor)
-    relevance = lifted(unlifted, changes, _in_order(newest, unlifted)[:FRESHNESS_DEPTH])
+    relevance = lifted(after_repetition, changes, _in_order(newest, after_repetition)[:FRESHNESS_DEPTH])
     fresh = freshness(relevance, changes, _in_order(newest, relevance)[:FRESHNESS_DEPTH])
     scores = np.clip(relevance + fresh, 0.0, 1.0)
     order = _in_order(newest, scores)
@@ -165,7 +165,7 @@ def rank(
                 shares,
                 float(fused[place]),
                 float(repeated[place]),
-                float(fresh[place] + relevance[place] - unlifted[place]),
+                float(fresh[place] + relevance[place] - after_repetition[place]),
             ),
             deduplicated.stands_for.get(unique[place].memory_id, ()),
             outdated.get(unique[place].memory_id),
@@ -226,14 +226,18 @@ def _without_summarized(
     if not summaries:
         return candidates
     there = {each.memory_id for each in candidates}
-    repeated = {link.source_id for link in links if link.source_id in summaries and link.target_id in there}
+    repeated = {
+        link.source_id
+        for link in links
+        if link.source_id in summaries and link.target_id in there and not link.by_caller
+    }
     return _kept(candidates, lambda each: each.memory_id not in repeated, "summary_of_what_is_found", dropped)
 
 
 def follow_up_similarities(
     candidates: Sequence[Candidate], places: Mapping[UUID, int], neighbours: Sequence[CandidateLink]
 ) -> Values:
-    """Returns the similarities, raised for messages that follow up on a similar one. NaN: no vector."""
+    """Returns the similarities; raises that of a message whose previous one is similar to the query. NaN: no vector."""
     own = np.array([math.nan if each.similarity is None else each.similarity for each in candidates])
     joint = own.copy()
     for before, after in _adjacent(candidates, places, neighbours):

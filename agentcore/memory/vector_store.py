@@ -1,4 +1,4 @@
-"""Retrieves candidates from PostgreSQL by one statement, which filters before ranking."""
+"""Retrieves candidates from PostgreSQL: one statement runs all retrievers with the filter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentcore.database import MAX_LOOKUP_KEYS, Database, Users, array_literal, 
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
-from agentcore.memory.rows.vector_index import ServingIndex, fastest_exact, together
+from agentcore.memory.rows.vector_index import ServingIndex, fastest_exact, widest
 from agentcore.memory.rows.vector_rows import SETTLED, ServingIndexes, VectorPlace, index_settings
 from agentcore.memory.scoring import is_person
 
@@ -28,8 +28,8 @@ Conditions = Mapping[str, Any]
 EndT = TypeVar("EndT")
 
 
-class Shape(NamedTuple):
-    """Parts of the statement of a search. The last three: of a plan for all searches of a partition."""
+class QueryVariant(NamedTuple):
+    """The SQL variant of a search. The last three fields are set only for a generic plan on one partition."""
 
     mode: str
     passages: str
@@ -48,9 +48,9 @@ PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
 # The query vector in a distance: the only one, or each of several.
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
 # Terms loaded per memory, plus up to a quarter as many later ones if the query has them.
-MOST_TERMS = 1_024
+MAX_TERMS_PER_MEMORY = 1_024
 # Nearest memories whose vectors are returned, for the comparison with off-topic prompts.
-COMPARED = 10
+BASELINE_DEPTH = 10
 # The filters of the statement `selected_up_to`, by its parameters.
 INDEXED_FILTERS = {"user": "user_id", "session": "session_id", "task": "task_id", "after": "after", "before": "before"}
 # Above this many terms, candidates are scored and ranked in a thread.
@@ -88,7 +88,8 @@ class Found:
     """Candidates, links among them, hits per retriever, and the vector search mode.
 
     `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
-    outdated. `near_vectors`: vectors of the COMPARED nearest. `rank_in_thread`: too many terms for the event loop.
+    outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest. `rank_in_thread`: too many terms for the event
+    loop.
     """
 
     candidates: Sequence[Candidate]
@@ -163,7 +164,7 @@ class PgVectorStore:
         self._place = place
         self._dimensions = sql.Literal(dimensions)
         self._indexes = ServingIndexes(database)
-        self._statements: dict[Shape, sql.SQL] = {}
+        self._statements: dict[QueryVariant, sql.SQL] = {}
 
     def bound_to(self, users: Users) -> PgVectorStore:
         bound = copy(self)
@@ -192,7 +193,7 @@ class PgVectorStore:
         index, passage_index = await self._serving(agent_id, request)
         values = self._values(agent_id, request)
         modes = _modes(request, index, passage_index)
-        served = together(index, passage_index)
+        served = widest(index, passage_index)
         rows = await self._candidate_rows(agent_id, modes, request, values, served)
         # A graph's scan ends after hnsw.max_scan_tuples rows.
         if served is not None and served.hnsw and _near(rows) < values["limit"]:
@@ -219,9 +220,9 @@ class PgVectorStore:
             "filter": Jsonb(request.conditions),
             "model": request.model,
             "query_keys": array_literal(request.bm25.keys),
-            "most_terms": MOST_TERMS,
+            "most_terms": MAX_TERMS_PER_MEMORY,
             "limit": limits.vector_candidates,
-            "compared": COMPARED,
+            "compared": BASELINE_DEPTH,
             "foremost": limits.leading_candidates,
             "link_limit": limits.link_candidates,
             "term_keys": array_literal(request.term_weights),
@@ -250,7 +251,7 @@ class PgVectorStore:
         index: ServingIndex | None,
     ) -> list[CandidateRow]:
         several, then = len(values["vectors"]) > 1, request.held is not None
-        shape = Shape(*modes, bool(request.term_weights), several, bool(request.windows), then)
+        shape = QueryVariant(*modes, bool(request.term_weights), several, bool(request.windows), then)
         prepared = index is not None and self._plan_fits_all(shape, request, index)
         if index is not None and prepared:
             current = "current" in request.conditions
@@ -262,8 +263,8 @@ class PgVectorStore:
         statement = self._statement(shape), values
         return await self._database.fetch_as(agent_id, statement, CandidateRow._make, settings)
 
-    def _plan_fits_all(self, shape: Shape, request: SearchRequest, index: ServingIndex) -> bool:
-        """Whether one plan per partition fits every such search: planning takes a fifth of PostgreSQL's time."""
+    def _plan_fits_all(self, shape: QueryVariant, request: SearchRequest, index: ServingIndex) -> bool:
+        """Returns whether a generic plan suits this search: planning takes a fifth of PostgreSQL's time."""
         is_plain = request.conditions in ({}, {"current": True}) and not (shape.timely or shape.then)
         return (
             is_plain
@@ -273,7 +274,7 @@ class PgVectorStore:
             and self._database.users is None
         )
 
-    def _statement(self, shape: Shape) -> sql.SQL:
+    def _statement(self, shape: QueryVariant) -> sql.SQL:
         if shape not in self._statements:
             mode, passages, lexical, several, timely, then, partition, model, current = shape
             place = self._place.shape
@@ -403,6 +404,7 @@ def _span(start: EndT | None, end: EndT | None) -> tuple[EndT, EndT] | None:
 
 
 def _session_matches(rows: Sequence[CandidateRow], bm25: Bm25) -> dict[str, float]:
+    """Returns, by session of a conversation, the weighted share of query terms that its candidates contain."""
     weights = bm25.weights(bm25.keys)
     talks = {row.session_id for row in rows if row.session_id is not None and is_person(row.speaker)}
     contained: dict[str, set[int]] = {each: set() for each in talks}
@@ -442,7 +444,7 @@ def _candidates(rows: Sequence[CandidateRow], request: SearchRequest) -> list[Ca
 
 
 def _links(rows: Sequence[CandidateRow], *, changes: bool) -> Iterator[CandidateLink]:
-    """Those by CHANGES, or all others."""
+    """Yields the CHANGES links, or all other links."""
     for row in rows:
         links = zip(row.target_ids or (), row.weights or (), row.relations or (), strict=True)
         for target_id, weight, relation in links:

@@ -17,7 +17,7 @@ from agentcore.auth import mint_token
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
-from agentcore.database import ConnectionGate, Database, Statement, WatchedConnection
+from agentcore.database import ConnectionGate, Database, Statement, TimeoutConnection
 from agentcore.embedded import Home
 from agentcore.errors import AgentCoreError, DependencyUnavailable, PoolExhausted, StatementTimeout, Unreachable
 from agentcore.maintenance import job_queue
@@ -305,7 +305,7 @@ async def test_the_limit_of_a_reply_grows_with_the_statements_of_a_pipeline(serv
 async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_circuit(services: Services) -> None:
     circuit = CircuitBreaker("postgresql", "none")
     gate = ConnectionGate(circuit, lambda: None, reply_seconds=0.2)
-    async with await WatchedConnection.connect(services.database_url, gate=gate) as connection:
+    async with await TimeoutConnection.connect(services.database_url, gate=gate) as connection:
         with pytest.raises(OperationalError):
             await connection.execute("SELECT pg_sleep_for('20 s')")
         assert connection.closed

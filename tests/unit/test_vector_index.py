@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentcore.memory.rows.vector_index import (
-    HNSW_FIRST_REACH,
+    HNSW_FIRST_WIDTH,
     MAX_LISTS,
     MIN_LISTS,
     IndexKind,
@@ -73,7 +73,7 @@ def test_nothing_serves_where_no_index_is() -> None:
 
 def test_of_two_indexes_of_one_kind_the_larger_reach_holds() -> None:
     found = served(LISTS, replace(LISTS, name="ann_c", shape=400, reach=48))
-    assert (found.probes, found.most_probes, found.ef_search) == (48, 400, HNSW_FIRST_REACH)
+    assert (found.probes, found.most_probes, found.ef_search) == (48, 400, HNSW_FIRST_WIDTH)
     assert not found.hnsw
 
 

@@ -15,17 +15,17 @@ ROWS_A_LIST = 50
 MIN_LISTS, MAX_LISTS = 32, 1_000
 HNSW_CONNECTIONS, HNSW_CONSTRUCTION = 16, 64
 # The maximum of pgvector.
-HNSW_MOST_REACH = 1_000
+HNSW_MAX_WIDTH = 1_000
 # The default before a measurement: enough for 100,000 memories (decision 69).
-FIRST_SHARE = 0.12
-HNSW_FIRST_REACH = 120
-# The minimum: costs two milliseconds, and finds queries unlike the sample.
-LEAST_ROWS_READ, HNSW_LEAST_REACH = 5_000, 80
+DEFAULT_PROBED_SHARE = 0.12
+HNSW_FIRST_WIDTH = 120
+# The minimum: costs 2 ms, and keeps the recall of queries unlike the sample.
+LEAST_ROWS_READ, HNSW_MIN_WIDTH = 5_000, 80
 # A graph search visits 60 * rows / count rows for 60 candidates of an agent with `count` of the partition's rows, and a
 # visit costs about as much as 8 comparisons (an estimate). So exact search is faster up to count ** 2 = 8 * 60 * rows.
 CANDIDATES, COMPARISONS_A_VISIT = 60, 8
-# Rows that match a filter are further apart: this factor on the number of lists probed.
-FILTERED_REACH = 3
+# Multiplies the lists probed under a filter, as matching rows are sparser.
+FILTERED_FACTOR = 3
 _STEP = 1.05
 
 
@@ -62,7 +62,7 @@ class VectorIndex:
 
 
 def described(name: str, comment: str | None, size_bytes: int = 0) -> VectorIndex | None:
-    """Returns the index by its comment; None if its build did not finish."""
+    """Returns the index by its comment; None without a valid one, as after an unfinished build."""
     try:
         facts: Any = json.loads(comment or "null")
         return VectorIndex(**facts, name=name, bytes=size_bytes)
@@ -79,19 +79,19 @@ def shape_for(kind: IndexKind, rows: int) -> int:
 
 def default_width(kind: IndexKind, shape: int, rows: int) -> int:
     if kind == "hnsw":
-        return HNSW_FIRST_REACH
-    return max(min_width(kind, shape, rows), math.ceil(FIRST_SHARE * shape))
+        return HNSW_FIRST_WIDTH
+    return max(min_width(kind, shape, rows), math.ceil(DEFAULT_PROBED_SHARE * shape))
 
 
 def min_width(kind: IndexKind, shape: int, rows: int) -> int:
     if kind == "hnsw":
-        return HNSW_LEAST_REACH
+        return HNSW_MIN_WIDTH
     return min(shape, math.ceil(shape * LEAST_ROWS_READ / max(1, rows)))
 
 
 def max_width(kind: IndexKind, shape: int) -> int:
     """Returns the maximum search width; an ivfflat search is then exact."""
-    return HNSW_MOST_REACH if kind == "hnsw" else shape
+    return HNSW_MAX_WIDTH if kind == "hnsw" else shape
 
 
 def reaches(kind: IndexKind, shape: int, rows: int) -> Sequence[int]:
@@ -125,10 +125,11 @@ class ServingIndex:
         return not self.hnsw or count > fastest_exact(self.rows)
 
     def probes_for(self, *, filtered: bool) -> int:
-        return min(self.most_probes, self.probes * FILTERED_REACH) if filtered else self.probes
+        return min(self.most_probes, self.probes * FILTERED_FACTOR) if filtered else self.probes
 
 
-def together(one: ServingIndex | None, other: ServingIndex | None) -> ServingIndex | None:
+def widest(one: ServingIndex | None, other: ServingIndex | None) -> ServingIndex | None:
+    """Returns both with the larger widths, without a partition: no generic plan."""
     if one is None or other is None:
         return one or other
     return ServingIndex(
@@ -151,7 +152,7 @@ def serving(indexes: Sequence[VectorIndex], partition: str = "") -> ServingIndex
     return ServingIndex(
         probes=max((index.reach for index in lists), default=default_width("ivfflat", coming, rows)),
         most_probes=max((index.shape for index in lists), default=coming),
-        ef_search=max((index.reach for index in graphs), default=HNSW_FIRST_REACH),
+        ef_search=max((index.reach for index in graphs), default=HNSW_FIRST_WIDTH),
         hnsw=bool(graphs),
         rows=rows,
         partition=partition,

@@ -137,8 +137,8 @@ class ServingIndexes:
 def index_settings(index: ServingIndex, *, filtered: bool, prepared: bool = False) -> Mapping[str, str]:
     """Returns the settings of an index search's transaction. If `filtered`, more lists are probed.
 
-    Iterative scans continue until there are enough rows, in an ivfflat index to its end if necessary. Without a filter
-    sorting is off, since the index returns rows in order. `prepared`: the plan is made once per connection.
+    Iterative scans continue until there are enough rows, in an ivfflat index to its end if necessary; their order is
+    approximate. Without a filter sorting is off, so that the index is used. `prepared`: one plan per connection.
     """
     return {
         "ivfflat.probes": str(index.probes_for(filtered=filtered)),
@@ -147,5 +147,5 @@ def index_settings(index: ServingIndex, *, filtered: bool, prepared: bool = Fals
         "ivfflat.max_probes": "32768",
         "hnsw.iterative_scan": "relaxed_order",
         "enable_sort": "on" if filtered else "off",
-        "plan_cache_mode": "force_generic_plan" if prepared else "auto",
+        "plan_cache_mode": "force_generic_plan" if prepared else "force_custom_plan",
     }
