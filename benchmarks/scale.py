@@ -260,16 +260,20 @@ async def changes(service: Service) -> Row:
                 return
             params["cursor"] = page["next_cursor"]
 
-    async def repeat(method: str, params: Row) -> None:
-        complete = False
-        while not complete:
-            complete = (await service.call(LARGE, method, params)).get("complete", True)
+    async def erase() -> None:
+        while not (await service.call(LARGE, "memory.erase", {"user_id": "rare", "confirm": True}))["complete"]:
+            pass
 
-    prune = {"memory_layer": "episodic", "target": 0.2}
+    async def prune() -> None:
+        left, complete = (await service.call(LARGE, "memory.count", {}))["count"] // 5, False
+        while not complete:
+            pruned = await service.call(LARGE, "memory.prune", {"memory_layer": "episodic", "target": left})
+            left, complete = left - pruned["pruned_count"], pruned["complete"]
+
     return {
         "export_seconds": await seconds(export),
-        "erase_user_seconds": await seconds(lambda: repeat("memory.erase", {"user_id": "rare", "confirm": True})),
-        "prune_seconds": await seconds(lambda: repeat("memory.prune", prune)),
+        "erase_user_seconds": await seconds(erase),
+        "prune_seconds": await seconds(prune),
     }
 
 
