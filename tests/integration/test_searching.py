@@ -32,7 +32,7 @@ from agentcore.memory.params.memories import (
 )
 from agentcore.memory.ranking.candidates import SearchLimits
 from agentcore.memory.rows.vector_index import IndexKind, IndexPolicy
-from agentcore.memory.vector_store import CandidateRow, PgVectorStore, SearchRequest, Shape
+from agentcore.memory.vector_store import CandidateRow, PgVectorStore, QueryVariant, SearchRequest
 from agentcore.providers.hashing import HashingEmbedder
 from agentcore.runtime import open_runtime
 from tests.fixtures.databases import migrated_database
@@ -410,7 +410,7 @@ async def test_a_row_has_the_columns_of_the_statement(agent: Agent) -> None:
     database = agent.runtime.database
     vectors = PgVectorStore(database, 64, SearchLimits())
     for windows in (False, True):
-        statement = vectors._statement(Shape("words", "none", False, False, windows, False)).as_string()
+        statement = vectors._statement(QueryVariant("words", "none", False, False, windows, False)).as_string()
         async with database.owner_transaction() as connection:
             nothing = re.sub(r"%[(]\w+[)]s", "NULL", statement)
             await connection.execute(f"CREATE TEMP VIEW shape AS {nothing}".encode())
