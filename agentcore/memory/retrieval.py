@@ -438,7 +438,7 @@ def weighed_changes(links: Sequence[CandidateLink], places: Mapping[UUID, int], 
     A message that probably changes several candidates more often only repeats their topic: the probability of each is
     multiplied by its share of their sum.
     """
-    among = [each for each in links if each.source_id in places and each.target_id in places]
+    among = [each for each in links if each.weight > 0 and each.source_id in places and each.target_id in places]
     sums: defaultdict[UUID, float] = defaultdict(float)
     for each in among:
         sums[each.source_id] += each.weight
