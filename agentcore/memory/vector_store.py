@@ -251,32 +251,32 @@ class PgVectorStore:
         index: ServingIndex | None,
     ) -> list[CandidateRow]:
         several, then = len(values["vectors"]) > 1, request.held is not None
-        shape = QueryVariant(*modes, bool(request.term_weights), several, bool(request.windows), then)
-        prepared = index is not None and self._plan_fits_all(shape, request, index)
+        variant = QueryVariant(*modes, bool(request.term_weights), several, bool(request.windows), then)
+        prepared = index is not None and self._plan_fits_all(variant, request, index)
         if index is not None and prepared:
             current = "current" in request.conditions
-            shape = shape._replace(partition=index.partition, model=request.model or "", current=current)
+            variant = variant._replace(partition=index.partition, model=request.model or "", current=current)
         settings: Mapping[str, str] = {}
         if index is not None:
             filtered = bool(set(request.conditions) - {"current"}) or request.held is not None
             settings = index_settings(index, filtered=filtered, prepared=prepared)
-        statement = self._statement(shape), values
+        statement = self._statement(variant), values
         return await self._database.fetch_as(agent_id, statement, CandidateRow._make, settings)
 
-    def _plan_fits_all(self, shape: QueryVariant, request: SearchRequest, index: ServingIndex) -> bool:
+    def _plan_fits_all(self, variant: QueryVariant, request: SearchRequest, index: ServingIndex) -> bool:
         """Returns whether a generic plan suits this search: planning takes a fifth of PostgreSQL's time."""
-        is_plain = request.conditions in ({}, {"current": True}) and not (shape.timely or shape.then)
+        is_plain = request.conditions in ({}, {"current": True}) and not (variant.timely or variant.then)
         return (
             is_plain
-            and shape.passages == "none"
+            and variant.passages == "none"
             and bool(index.partition)
             and self._place is SETTLED
             and self._database.users is None
         )
 
-    def _statement(self, shape: QueryVariant) -> sql.SQL:
-        if shape not in self._statements:
-            mode, passages, lexical, several, timely, then, partition, model, current = shape
+    def _statement(self, variant: QueryVariant) -> sql.SQL:
+        if variant not in self._statements:
+            mode, passages, lexical, several, timely, then, partition, model, current = variant
             place = self._place.shape
             if partition:
                 place = self._place.prepared_shape(partition, model, current=current)
@@ -301,8 +301,8 @@ class PgVectorStore:
                 **place,
             )
             # Joined once, not in every search.
-            self._statements[shape] = sql.SQL(statement.as_string())
-        return self._statements[shape]
+            self._statements[variant] = sql.SQL(statement.as_string())
+        return self._statements[variant]
 
     def _nearest(
         self,
