@@ -11,7 +11,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all serve test coverage check demo wheel docs bench lock sbom audit image-test clean
+.PHONY: help setup setup-all serve test coverage check demo wheel docs bench lock sbom audit image-test screenshots clean
 
 help:
 	@echo 'make serve    run the service in the foreground (PORT=8123 HOST=127.0.0.1 AGENTCORE_HOME=/path)'
@@ -26,6 +26,7 @@ help:
 	@echo 'make lock     lock the dependencies again after a change (ARGS=--upgrade to renew all)'
 	@echo 'make sbom     write a bill of materials and a list of licenses to build/; make audit: known vulnerabilities'
 	@echo 'make image-test  build the container images and run them (as root, on Debian)'
+	@echo 'make screenshots  take pictures of the console into build/screenshots'
 	@echo 'make clean    remove .venv and every cache'
 	@echo 'Each sets itself up. PYTHON=python3.12 chooses the Python (3.11, 3.12 or 3.13).'
 
@@ -93,6 +94,9 @@ audit: setup
 image-test:
 	@scripts/try_images.sh
 
+screenshots: setup-all
+	@PYTHONPATH=. $(BIN)/python scripts/console_screenshots.py
+
 clean:
-	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov clients/typescript/node_modules
+	@rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .coverage .coverage.* htmlcov clients/typescript/node_modules console/node_modules
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

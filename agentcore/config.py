@@ -69,6 +69,12 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="Address the service listens on.")
     port: int = Field(8080, ge=0, le=65_535, description="Port the service listens on; 0 takes a free one.")
     workers: int = Field(1, ge=1, le=64, description="Processes that answer calls on that port.")
+    console: bool | None = Field(
+        None, description="Serve the console at /console. Unset: only if the service listens on loopback."
+    )
+    console_hosts: str = Field(
+        "", description="More host names under which browsers may open the console, separated by commas."
+    )
     log_level: LogLevel = Field("INFO", description="Least level logged.")
     log_format: Literal["json", "text"] = Field("text", description="Form of a log line.")
 

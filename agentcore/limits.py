@@ -41,7 +41,9 @@ MAX_METADATA_DEPTH = 48
 MAX_BATCH_ITEMS = 1_000
 MAX_LINKS_A_CALL = 64
 MAX_K = 200
+MAX_TRACED = 20
 MAX_PAGE = 1_000
+MAX_COUNTED_MEMORIES = 20_000
 MAX_CHANGES = 1_000
 MAX_ARCHIVED_PAGE = 1_000
 MAX_IDS = 10_000
@@ -166,7 +168,15 @@ LIMITS: tuple[Limit, ...] = (
     Limit("batch_items", MAX_BATCH_ITEMS, "items", "Items of a batch, messages of a session.", _PARAMS),
     Limit("links", MAX_LINKS_A_CALL, "links", "Links given in one call.", _PARAMS),
     Limit("k", MAX_K, "memories", "Memories of a `memory.retrieve`.", _PARAMS),
+    Limit("traced", MAX_TRACED, "memories", "Memories traced in a `memory.retrieve`.", _PARAMS),
     Limit("page", MAX_PAGE, "memories", "Memories of a page of `memory.list`.", _PARAMS),
+    Limit(
+        "counted_memories",
+        MAX_COUNTED_MEMORIES,
+        "memories",
+        "Memories whose values `memory.facets` counts.",
+        "only the newest are counted, see `complete`",
+    ),
     Limit("history_page", MAX_CHANGES, "changes", "Changes of a page of `memory.history`.", _PARAMS),
     Limit("archived_page", MAX_ARCHIVED_PAGE, "rows", "Rows of a page of `memory.archived`.", _PARAMS),
     Limit("delete_ids", MAX_IDS, "ids", "Ids of a `memory.delete`.", _PARAMS),

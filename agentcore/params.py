@@ -47,6 +47,9 @@ from agentcore.memory.params.memories import CountParams as CountParams
 from agentcore.memory.params.memories import CountResult as CountResult
 from agentcore.memory.params.memories import DeleteParams as DeleteParams
 from agentcore.memory.params.memories import DeleteResult as DeleteResult
+from agentcore.memory.params.memories import FacetsParams as FacetsParams
+from agentcore.memory.params.memories import FacetsResult as FacetsResult
+from agentcore.memory.params.memories import FacetValue as FacetValue
 from agentcore.memory.params.memories import Filters as Filters
 from agentcore.memory.params.memories import GetContextParams as GetContextParams
 from agentcore.memory.params.memories import GetContextResult as GetContextResult
@@ -56,6 +59,7 @@ from agentcore.memory.params.memories import LayerStats as LayerStats
 from agentcore.memory.params.memories import LeftOut as LeftOut
 from agentcore.memory.params.memories import ListParams as ListParams
 from agentcore.memory.params.memories import ListResult as ListResult
+from agentcore.memory.params.memories import MemoryTrace as MemoryTrace
 from agentcore.memory.params.memories import PruneParams as PruneParams
 from agentcore.memory.params.memories import PruneResult as PruneResult
 from agentcore.memory.params.memories import RetrieveParams as RetrieveParams

@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
@@ -112,9 +112,11 @@ def create_app(
     stopping: asyncio.Event | None = None,
     methods: Sequence[RpcMethod[MemoryCall]] | None = None,
     read_metrics: Callable[[], Awaitable[bytes]] | None = None,
+    console: Callable[[ASGIApp], BaseRoute] | None = None,
 ) -> Starlette:
-    """Returns the ASGI application; once `stopping` is set it rejects calls. `read_metrics` returns those of all
-    processes.
+    """Returns the ASGI application; once `stopping` is set it rejects calls.
+
+    `read_metrics` returns those of all processes; `console` returns the routes of the console over the RPC endpoint.
     """
     stopping = stopping or asyncio.Event()
     settings = runtime.settings
@@ -128,11 +130,13 @@ def create_app(
         runtime.calls,
     )
     offered = memory_methods() if methods is None else methods
+    rpc = RpcEndpoint(runtime, offered, admission)
     return Starlette(
         routes=[
-            Route(ENDPOINT, RpcEndpoint(runtime, offered, admission), methods=["POST"]),
+            Route(ENDPOINT, rpc, methods=["POST"]),
             Route(MCP_ENDPOINT, McpEndpoint(runtime, offered, admission), methods=["POST"]),
             *_open_routes(runtime, stopping, read_metrics),
+            *([] if console is None else [console(rpc)]),
         ],
         exception_handlers={HTTPException: _refused, Exception: _failed},
     )

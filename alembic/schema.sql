@@ -359,6 +359,15 @@ CREATE TABLE redis_instances (
 );
 REVOKE ALL ON redis_instances FROM PUBLIC;
 
+-- Sessions and one-time sign-in links of the console: a digest of the id, and the token, encrypted with the id.
+CREATE TABLE console_sessions (
+    digest     bytea       PRIMARY KEY,
+    is_link    boolean     NOT NULL,
+    sealed     bytea       NOT NULL,
+    expires_at timestamptz NOT NULL
+);
+REVOKE ALL ON console_sessions FROM PUBLIC;
+
 -- Why jobs failed: classes of errors and the service's own messages, never a driver's, which may quote a memory.
 CREATE TABLE job_failures (
     job_id    bigint      NOT NULL REFERENCES procrastinate_jobs ON DELETE CASCADE,

@@ -24,7 +24,8 @@ VENV = ROOT / ".venv"
 STATE = VENV / "setup.json"
 VENV_PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = ROOT / "requirements"
-TYPESCRIPT = ROOT / "clients" / "typescript"
+# Packages of npm, by name in the state: the TypeScript compiler; the console's scripts, and a browser for its tests.
+NPM = {"typescript": ROOT / "clients" / "typescript", "console": ROOT / "console"}
 SUPPORTED = ("3.13", "3.12", "3.11")
 SERVICE_LOCKS = ("lock.txt", "model.txt")
 # Requirements of single Makefile targets, by this script's option.
@@ -128,16 +129,16 @@ def install_packages(locks: Sequence[str]) -> None:
         pip("--no-deps", "--use-pep517", *rules, *[word for path in locked for word in ("-r", path)])
 
 
-def install_typescript() -> bool:
-    """Returns False if the compiler is unavailable, as it is optional."""
+def install_npm_packages(directory: Path) -> bool:
+    """Returns False if they are unavailable: the service does not need them."""
     # An unresponsive registry would delay every make.
     quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=10000")
     try:
-        run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *quick, "--prefix", str(TYPESCRIPT))
+        run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *quick, "--prefix", str(directory))
     except StepFailed as failure:
         print(
-            f"\n{failure}\nset-up: no TypeScript compiler to be had: its types go unchecked, and the next "
-            "make tries again",
+            f"\n{failure}\nset-up: npm packages of {directory.relative_to(ROOT)} are missing: tests that need them "
+            "fail or are skipped, and the next make tries again",
             end="",
         )
         return False
@@ -181,13 +182,14 @@ def bring_up_to_date(explicit: bool, wanted: Collection[str]) -> None:
             install_packages(kinds)
         state = {"python": python, "root": str(ROOT), "locks": locks, "kinds": " ".join(kinds)}
         write_state(state)
-    typescript = digest(TYPESCRIPT / "package-lock.json")
-    if "integrations" in wanted and shutil.which("npm") and state.get("typescript") != typescript:
-        with step("TypeScript's compiler"):
-            installed = install_typescript()
-        if installed:
-            state = {**state, "typescript": typescript}
-            write_state(state)
+    for name, directory in NPM.items():
+        lock = digest(directory / "package-lock.json")
+        if "integrations" in wanted and shutil.which("npm") and state.get(name) != lock:
+            with step(f"npm packages of {directory.relative_to(ROOT)}"):
+                installed = install_npm_packages(directory)
+            if installed:
+                state = {**state, name: lock}
+                write_state(state)
     project = digest(ROOT / "pyproject.toml")
     if state.get("project") != project:
         with step("agentcore"):

@@ -17,6 +17,7 @@ pytest_plugins = [
     "tests.fixtures.databases",
     "tests.fixtures.unreached",
     "tests.fixtures.chat_model",
+    "tests.fixtures.browser",
 ]
 
 # No deadline: the machines that run this are shared.

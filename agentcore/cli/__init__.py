@@ -22,6 +22,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "demo": ("demo", "Import a conversation into a temporary service and ask it ten questions."),
     "token": ("token", "Print a token that opens one agent's memory; nothing else goes to stdout."),
     "rotate-secret": ("token", "Make a new secret for tokens in the home; older tokens stay valid."),
+    "console": ("console", "Print and open a link that signs a browser in to the console, once."),
     "mcp": ("mcp", "Run an MCP server on standard input and output, for the service at AGENTCORE_URL."),
     "migrate": ("operate", "Bring the database to the schema of this version."),
     "doctor": ("operate", "Check each part, and say how to fix what is wrong."),

@@ -78,7 +78,10 @@ def _tell_of_waiting(details: RetryDetails) -> None:
         say(f"the rate limit is reached: trying again in {details.wait_for:.0f} s")
 
 
-def _client(context: typer.Context, max_attempts: int, timeout_seconds: float, scopes: Sequence[str]) -> MemoryClient:
+def access_of(
+    context: typer.Context, scopes: Sequence[str], token_seconds: int = OWN_TOKEN_SECONDS
+) -> tuple[str, TokenSource]:
+    """Returns the address and the token that --url, --token and --agent select; `token_seconds` for --agent."""
     url, token, agent = (context.params.get(name) for name in ("url", "token", "agent"))
     if token is not None and agent is not None:
         raise typer.BadParameter("pass either --token or --agent", ctx=context)
@@ -91,12 +94,12 @@ def _client(context: typer.Context, max_attempts: int, timeout_seconds: float, s
                 "the token may go there, or give --token."
             ]
         )
-    return MemoryClient(
-        address,
-        _token_source(settings, token, agent, scopes),
-        max_attempts=max_attempts,
-        timeout_seconds=timeout_seconds,
-    )
+    return address, _token_source(settings, token, agent, scopes, token_seconds)
+
+
+def _client(context: typer.Context, max_attempts: int, timeout_seconds: float, scopes: Sequence[str]) -> MemoryClient:
+    address, token = access_of(context, scopes)
+    return MemoryClient(address, token, max_attempts=max_attempts, timeout_seconds=timeout_seconds)
 
 
 def _is_loopback(url: str) -> bool:
@@ -107,12 +110,14 @@ def _is_loopback(url: str) -> bool:
         return False
 
 
-def _token_source(settings: Settings, token: str | None, agent: str | None, scopes: Sequence[str]) -> TokenSource:
+def _token_source(
+    settings: Settings, token: str | None, agent: str | None, scopes: Sequence[str], token_seconds: int
+) -> TokenSource:
     if token is not None:
         return token
     if agent is not None:
         create = resolve("server", CREATES_TOKENS, kind="part behind --agent")
-        return lambda: str(create(settings, agent, scopes, OWN_TOKEN_SECONDS))
+        return lambda: str(create(settings, agent, scopes, token_seconds))
     if settings.agentcore_token is not None:
         return settings.agentcore_token.get_secret_value()
     raise ConfigurationError(

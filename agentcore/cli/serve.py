@@ -16,10 +16,14 @@ from typing import Annotated, Any
 
 import typer
 import uvloop
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp
 
 from agentcore.cli import INTERRUPTED
 from agentcore.cli.app import app, say
 from agentcore.config import Settings, load_settings, misspelt_variables
+from agentcore.console.app import Console, console_is_on
+from agentcore.console.sessions import ConsoleSessions
 from agentcore.embedded import default_home
 from agentcore.embedded.postgres import MAX_POSTGRES_CONNECTIONS
 from agentcore.errors import StartupError
@@ -120,7 +124,7 @@ async def answer_calls(
     settings = runtime.settings
     await stop.unless_forced(
         serve_http(
-            create_app(runtime, stopping=stop.asked, read_metrics=read_metrics),
+            create_app(runtime, stopping=stop.asked, read_metrics=read_metrics, console=console_of(runtime, listener)),
             address=listener,
             stopping=stop.asked,
             grace_seconds=settings.shutdown_grace_seconds,
@@ -128,6 +132,14 @@ async def answer_calls(
             on_listening=on_listening,
         )
     )
+
+
+def console_of(runtime: Runtime, listener: socket) -> Callable[[ASGIApp], BaseRoute] | None:
+    """Returns what makes the console's routes; None if it is off."""
+    if not console_is_on(runtime.settings, listener.getsockname()[0]):
+        return None
+    sessions = ConsoleSessions(runtime.database)
+    return lambda service: Console(runtime.settings, sessions, runtime.verifier, service).mount()
 
 
 @app.command(

@@ -146,6 +146,7 @@ class SyncMemoryClient:
     get = _Waiting(MemoryApi.get)
     list = _Waiting(MemoryApi.list)
     count = _Waiting(MemoryApi.count)
+    facets = _Waiting(MemoryApi.facets)
     delete = _Waiting(MemoryApi.delete)
     stats = _Waiting(MemoryApi.stats)
     capabilities = _Waiting(MemoryApi.capabilities)

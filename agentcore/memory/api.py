@@ -289,6 +289,15 @@ class MemoryApi(ABC):
         for_users=True,
         cost=READS_MANY,
     )
+    facets = Method(
+        memories.FacetsParams,
+        memories.FacetsResult,
+        "memory:read",
+        "Which users, sessions, tags and other values the memories have, with counts.",
+        positional=("fields",),
+        for_users=True,
+        cost=READS_MANY,
+    )
     delete = Method(
         memories.DeleteParams,
         memories.DeleteResult,

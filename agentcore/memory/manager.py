@@ -9,7 +9,7 @@ from uuid import UUID
 
 from agentcore import __version__
 from agentcore.errors import InvalidParams, NotFound
-from agentcore.limits import limits_in_force
+from agentcore.limits import MAX_COUNTED_MEMORIES, limits_in_force
 from agentcore.memory.api import Caller, MemoryApi, Method, P, ParamsT, ResultT
 from agentcore.memory.deriving import consolidating, sessions
 from agentcore.memory.forgetting import erasing, removing, restoring
@@ -94,7 +94,7 @@ class MemoryOperations:
         found = await search.run(params.k, self._parts.policy.retrieve_cut_offs)
         given = [memory.memory_id for memory in found.memories]
         self._parts.accesses.note(self._caller.agent_id, given, self._parts.clock())
-        return memories.RetrieveResult(memories=found.memories, receipt=found.receipt)
+        return memories.RetrieveResult(memories=found.memories, traces=found.traces, receipt=found.receipt)
 
     async def get_context(self, params: memories.GetContextParams) -> memories.GetContextResult:
         return await recalling.context(self._parts, self._caller, params)
@@ -176,6 +176,23 @@ class MemoryOperations:
                 self._caller.agent_id, params.conditions(), primary=params.consistent
             )
         return memories.CountResult(count=count, receipt=self._filter_receipt(params.conditions()))
+
+    async def facets(self, params: memories.FacetsParams) -> memories.FacetsResult:
+        with self._steps("search"):
+            rows = await self._parts.storage.count_values(
+                self._caller.agent_id, params.conditions(), params.fields, MAX_COUNTED_MEMORIES, params.limit
+            )
+        facets: dict[memories.FacetField, list[memories.FacetValue]] = {field: [] for field in params.fields}
+        for row in rows if rows[0]["field"] is not None else ():
+            counted = memories.FacetValue(value=row["value"], count=row["count"], newest=row["newest"])
+            facets[row["field"]].append(counted)
+        memory_count = rows[0]["memories"]
+        return memories.FacetsResult(
+            facets=facets,
+            memory_count=memory_count,
+            complete=memory_count < MAX_COUNTED_MEMORIES,
+            receipt=self._filter_receipt(params.conditions()),
+        )
 
     async def delete(self, params: memories.DeleteParams) -> memories.DeleteResult:
         with self._steps("delete"):

@@ -377,6 +377,12 @@ class MemoryStorage:
         rows = await self._read(agent_id, "count_memories", primary=primary, filter=Jsonb(conditions))
         return int(rows[0]["count"])
 
+    async def count_values(
+        self, agent_id: str, conditions: Mapping[str, Any], fields: Sequence[str], newest: int, limit: int
+    ) -> list[Row]:
+        values: Row = {"filter": Jsonb(conditions), "fields": [*fields], "newest": newest, "limit": limit}
+        return await self._read(agent_id, "count_values", **values)
+
     async def count_flagged(self, agent_id: str, conditions: Mapping[str, Any]) -> int:
         rows = await self._read(agent_id, "count_flagged", filter=Jsonb(conditions))
         return int(rows[0]["count"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,7 +16,16 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import MAX_LOOKUP_KEYS, Database, Users, array_literal, query, set_for_transaction, shaped_query
+from agentcore.database import (
+    MAX_LOOKUP_KEYS,
+    Database,
+    Row,
+    Users,
+    array_literal,
+    query,
+    set_for_transaction,
+    shaped_query,
+)
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
@@ -62,7 +71,8 @@ class SearchRequest:
     """Filters, query vectors (a row each, or None), their model, and the query's terms.
 
     `term_weights`: BM25 weights of the terms to look up, by key. `windows`: time ranges of the query. `breadth`:
-    factor of the candidate limits. `held`: superseded memories must have been valid in one of these ranges.
+    factor of the candidate limits. `held`: superseded memories must have been valid in one of these ranges. `traced`:
+    memories whose retrievers to report.
     """
 
     conditions: Conditions
@@ -73,6 +83,7 @@ class SearchRequest:
     windows: Sequence[Span] = ()
     breadth: int = 1
     held: Sequence[Span] | None = None
+    traced: Collection[UUID] = ()
 
     @property
     def by_passages(self) -> bool:
@@ -89,7 +100,7 @@ class Found:
 
     `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
     outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest. `rank_in_thread`: too many terms for the event
-    loop.
+    loop. `found_by`: the retrievers of traced memories.
     """
 
     candidates: Sequence[Candidate]
@@ -100,6 +111,7 @@ class Found:
     near_vectors: Mapping[UUID, NDArray[np.float16]]
     changes: Sequence[CandidateLink]
     rank_in_thread: bool = False
+    found_by: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
 
     @property
     def passages(self) -> dict[UUID, tuple[int, int]]:
@@ -149,6 +161,8 @@ class VectorStore(Protocol):
     async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics: ...
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
+
+    async def compare(self, agent_id: str, request: SearchRequest, memory_ids: Sequence[UUID]) -> dict[UUID, Row]: ...
 
     def bound_to(self, users: Users) -> VectorStore: ...
 
@@ -210,7 +224,17 @@ class PgVectorStore:
             {row.memory_id: row.vector.to_numpy() for row in rows if row.vector is not None},
             list(_links(rows, changes=True)),
             rank_in_thread,
+            {row.memory_id: _retrievers(row) for row in rows if row.memory_id in request.traced},
         )
+
+    async def compare(self, agent_id: str, request: SearchRequest, memory_ids: Sequence[UUID]) -> dict[UUID, Row]:
+        """Returns whether these memories match the filter, and their similarity to the query, by id."""
+        values = {**self._values(agent_id, request), "memory_ids": [*memory_ids]}
+        name = "no_distance" if request.vectors is None else "distance_to_nearest"
+        distance = shaped_query(name, stored=self._place.stored) if request.vectors is not None else query(name)
+        statement = shaped_query("compare_memories", held=self._place.held, distance=distance)
+        [rows] = await self._database.fetch(agent_id, [(statement, values)])
+        return {row["memory_id"]: row for row in rows}
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
         limits = self._limits.times(request.breadth)
@@ -379,6 +403,17 @@ def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: Se
     mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
     passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
     return mode, passages
+
+
+def _retrievers(row: CandidateRow) -> list[str]:
+    found = {
+        "vector": row.is_near,
+        "lexical": row.is_lexical,
+        "links": row.is_linked,
+        "temporal": row.is_timely,
+        "neighbours": bool(row.beside_ids),
+    }
+    return [name for name, is_found in found.items() if is_found]
 
 
 def _near(rows: Sequence[CandidateRow]) -> int:

@@ -90,6 +90,7 @@ NO_CACHES = {
 OF_ONE_CALL = {
     "agentcore.agents.memory_enabled_agent": "AgentTurn.actions AgentTurn.answers AgentTurn.problems "
     "MemoryEnabledAgent._said",
+    "agentcore.console.visit": "Visit.form",
     "agentcore.structured_settings": "Keyring.keys",
     "agentcore.cli.importing": "Import._links Import._superseded Import._waiting Tally.failures Tally.left_out "
     "Tally.outcomes "
@@ -120,7 +121,7 @@ OF_ONE_CALL = {
     "agentcore.memory.recall.searching": "SearchResult.passages",
     "agentcore.memory.recall.wording": "Wording.corrected",
     "agentcore.memory.statements.statements": "RuleInput.readings",
-    "agentcore.memory.vector_store": "SearchRequest.term_weights",
+    "agentcore.memory.vector_store": "Found.found_by SearchRequest.term_weights",
     "agentcore.memory.writing.changing": "Changing.degraded Wanted.columns Wanted.told",
     "agentcore.memory.writing.storing": "Storing._reinforced Storing._stored Storing.degraded",
     "agentcore.providers.bert_graphs": "E5Graph._nodes",

@@ -187,6 +187,22 @@ async def test_where_every_item_is_refused_each_has_its_answer(memory: MemoryApi
     assert await count(memory) == 0
 
 
+async def test_values_are_counted_the_most_frequent_first(memory: MemoryApi) -> None:
+    for user, tags in (("ada", ["a"]), ("ben", ["a", "b"]), ("ben", [])):
+        await memory.store(content=f"{user} drinks tea {tags}", user_id=user, tags=tags, timestamp="2026-05-01T12:00Z")
+    counted = await memory.facets(fields=["user_id", "tags", "day", "task_id"])
+    assert {field: [(each.value, each.count) for each in values] for field, values in counted.facets.items()} == {
+        "user_id": [("ben", 2), ("ada", 1)],
+        "tags": [("a", 2), ("b", 1)],
+        "day": [("2026-05-01", 3)],
+        "task_id": [],
+    }
+    assert (counted.memory_count, counted.complete) == (3, True)
+    assert (await memory.facets(fields=["task_id"])).memory_count == 3
+    one = await memory.facets(fields=["user_id"], user_id="ada", limit=1)
+    assert ([each.value for each in one.facets["user_id"]], one.memory_count) == (["ada"], 1)
+
+
 async def test_nothing_has_to_be_said_where_nothing_is_asked(memory: MemoryApi) -> None:
     await stored(memory, TEA)
     assert (await memory.stats()).total == (await memory.count()).count == 1

@@ -29,6 +29,7 @@ from agentcore.params import (
     DeleteParams,
     EndSessionParams,
     EraseParams,
+    FacetsParams,
     FeedbackParams,
     GetContextParams,
     GetParams,
@@ -212,6 +213,13 @@ async def count_memories(turn: Turn, filters: dict[str, Any]) -> None:
     assert result.count == len(turn.model.visible(filters))
 
 
+async def count_values(turn: Turn, filters: dict[str, Any]) -> None:
+    result = await turn.ask(turn.memory.facets, FacetsParams.model_validate({"fields": ["memory_type"], **filters}))
+    visible = turn.model.visible(filters)
+    assert result.memory_count == len(visible)
+    assert sum(each.count for each in result.facets["memory_type"]) == len(visible)
+
+
 async def retrieve(turn: Turn, text: str, filters: dict[str, Any]) -> None:
     params = RetrieveParams.model_validate({"query": turn.model.said(text), "k": 200, **filters})
     result = await turn.ask(turn.memory.retrieve, params)
@@ -360,6 +368,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.get": (get, (places,)),
     "memory.list": (list_memories, (filters,)),
     "memory.count": (count_memories, (filters,)),
+    "memory.facets": (count_values, (filters,)),
     "memory.delete": (delete, (st.lists(places, min_size=1, max_size=4), st.none() | filters)),
     "memory.stats": (stats, ()),
     "memory.capabilities": (capabilities, ()),

@@ -28,6 +28,7 @@ from agentcore.limits import (
     MAX_LINKS_A_CALL,
     MAX_PAGE,
     MAX_QUERY_CHARS,
+    MAX_TRACED,
 )
 from agentcore.memory.models import (
     Amount,
@@ -45,6 +46,7 @@ from agentcore.memory.models import (
     Metadata,
     Moment,
     Receipt,
+    ScoreTerm,
     Share,
     StoreStatus,
     Strict,
@@ -273,10 +275,53 @@ class RetrieveParams(Filters):
         True, description="Return only the newest of memories that are nearly equal or contradict each other."
     )
     explain: Flag = Field(False, description="Return the terms of each score.")
+    trace: Annotated[list[UUID], Field(max_length=MAX_TRACED)] = Field(
+        default_factory=list, description="Ids of memories: report what became of each in this search."
+    )
+
+
+TraceOutcome = Literal[
+    "returned",
+    "beyond_k",
+    "far_below_the_best",
+    "nothing_fits",
+    "contradicted",
+    "same_text",
+    "below_min_score",
+    "query_or_summary",
+    "not_found",
+    "filtered",
+    "superseded",
+    "expired",
+    "unknown",
+]
+
+
+class MemoryTrace(Strict):
+    """What became of one memory in a search."""
+
+    memory_id: UUID
+    outcome: TraceOutcome = Field(
+        description="returned, or the step that removed it. nothing_fits: the query is about no stored memory. "
+        "query_or_summary: it is the query itself, or a summary of a memory that was found. not_found: no retriever "
+        "found it. unknown: there is no such memory."
+    )
+    by: UUID | None = Field(None, description="The memory that supersedes it, contradicts it or has its text.")
+    retrievers: list[str] = Field(default_factory=list, description="The retrievers that found it.")
+    similarity: float | None = Field(None, description="Cosine similarity to the query.")
+    similarity_rank: int | None = Field(None, description="Its rank among the candidates by similarity, from 1.")
+    least_similarity: float | None = Field(None, description="The lowest similarity of a candidate.")
+    words: float | None = Field(None, description="Its BM25 score.")
+    words_rank: int | None = Field(None, description="Its rank among the candidates by BM25, from 1.")
+    candidate_count: int = 0
+    rank: int | None = Field(None, description="Its rank by score without cut-offs, from 1.")
+    score: float | None = None
+    terms: dict[str, ScoreTerm] | None = None
 
 
 class RetrieveResult(Strict):
     memories: list[MemorySummary]
+    traces: list[MemoryTrace] | None = Field(None, description="With `trace`: in the order of its ids.")
     receipt: Receipt
 
 
@@ -407,6 +452,35 @@ class CountParams(Filters):
 
 class CountResult(Strict):
     count: int
+    receipt: Receipt
+
+
+FacetField = Literal["memory_type", "user_id", "session_id", "task_id", "namespace", "speaker", "tags", "day"]
+
+
+class FacetsParams(Filters):
+    """The fields whose values to count, and filters of the memories."""
+
+    fields: Annotated[list[FacetField], Field(min_length=1, max_length=8)] = Field(
+        description="day: the date of the timestamp (UTC)."
+    )
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PAGE)] = Field(
+        50, description="Most frequent values of each."
+    )
+
+
+class FacetValue(Strict):
+    """A value of a field, and the memories that have it."""
+
+    value: str
+    count: int
+    newest: datetime = Field(description="Timestamp of the newest of them.")
+
+
+class FacetsResult(Strict):
+    facets: dict[FacetField, list[FacetValue]] = Field(description="The most frequent values first.")
+    memory_count: int = Field(description="Memories counted: the newest 20,000 that match.")
+    complete: bool = Field(description="False: more memories match than were counted.")
     receipt: Receipt
 
 

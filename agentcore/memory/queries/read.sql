@@ -103,6 +103,36 @@ SELECT m.memory_id, coalesce(u.access_count, 0) AS place
 SELECT count(*) AS count FROM memories m
  WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s);
 
+-- name: count_values
+-- Counts the values of `fields` among the newest `newest` matching memories, the most frequent `limit` of each field.
+-- Without values, returns one row with the number of memories.
+WITH newest AS MATERIALIZED (
+    SELECT m.memory_type, m.user_id, m.session_id, m.task_id, m.namespace, m.speaker, m.tags, m.timestamp
+      FROM memories m
+     WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+     ORDER BY m.timestamp DESC
+     LIMIT %(newest)s),
+counted AS (
+    SELECT held.field, held.value, count(*) AS count, max(n.timestamp) AS newest
+      FROM newest n
+     CROSS JOIN LATERAL (
+           SELECT 'memory_type' AS field, n.memory_type AS value WHERE 'memory_type' = ANY (%(fields)s)
+           UNION ALL SELECT 'user_id', n.user_id WHERE 'user_id' = ANY (%(fields)s)
+           UNION ALL SELECT 'session_id', n.session_id WHERE 'session_id' = ANY (%(fields)s)
+           UNION ALL SELECT 'task_id', n.task_id WHERE 'task_id' = ANY (%(fields)s)
+           UNION ALL SELECT 'namespace', n.namespace WHERE 'namespace' = ANY (%(fields)s)
+           UNION ALL SELECT 'speaker', n.speaker WHERE 'speaker' = ANY (%(fields)s)
+           UNION ALL SELECT 'day', to_char(n.timestamp AT TIME ZONE 'UTC', 'YYYY-MM-DD') WHERE 'day' = ANY (%(fields)s)
+           UNION ALL SELECT 'tags', tag FROM unnest(n.tags) AS tag WHERE 'tags' = ANY (%(fields)s)) AS held
+     WHERE held.value IS NOT NULL
+     GROUP BY held.field, held.value),
+ranked AS (
+    SELECT *, row_number() OVER (PARTITION BY field ORDER BY count DESC, newest DESC, value) AS place FROM counted)
+SELECT r.field, r.value, r.count, r.newest, total.memories
+  FROM (SELECT count(*) AS memories FROM newest) AS total
+  LEFT JOIN ranked r ON r.place <= %(limit)s
+ ORDER BY r.field, r.place;
+
 -- name: count_flagged
 -- Counts matching memories that are flagged.
 SELECT count(*) AS count FROM memories m

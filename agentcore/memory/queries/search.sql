@@ -163,6 +163,18 @@ true;
                 WHERE coalesce(m.valid_from, m.timestamp) < span.ends_at
                   AND (m.valid_to IS NULL OR m.valid_to > span.starts_at)));
 
+-- name: no_distance
+-- Without a query vector.
+(NULL::double precision);
+
+-- name: compare_memories
+-- Returns whether memories match a search's filter, and their similarity to its query.
+SELECT m.memory_id, memory_matches(m, %(filter)s) AS matches, m.superseded_by,
+       (m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AS is_live,
+       1 - CASE WHEN {held} THEN {distance} END AS similarity
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s);
+
 -- name: candidates
 -- Returns the candidates of all retrievers with what ranking needs: vector hits, lexical hits, memories linked to the
 -- top hits of both (strongest links and best hits first), their neighbors in the session, and memories of the time

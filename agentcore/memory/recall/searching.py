@@ -21,7 +21,7 @@ from agentcore.memory.language.moments import Window
 from agentcore.memory.language.text import normal_form, words
 from agentcore.memory.llm import Rewriting
 from agentcore.memory.models import Dropped, JsonObject, MemorySummary, MemoryType, Receipt
-from agentcore.memory.params.memories import GetContextParams, RetrieveParams, Turn
+from agentcore.memory.params.memories import GetContextParams, MemoryTrace, RetrieveParams, Turn
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.query import (
     HISTORICAL_THRESHOLD,
@@ -37,6 +37,7 @@ from agentcore.memory.ranking.calibration import CutOffs, QueryDetector
 from agentcore.memory.ranking.candidates import Question, Span
 from agentcore.memory.ranking.opposition import asks_of_the_past
 from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, settled, with_linked
+from agentcore.memory.recall.tracing import Traced, trace
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, read_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
 from agentcore.memory.vector_store import Found, SearchRequest
@@ -68,6 +69,7 @@ class SearchResult:
     memories: list[MemorySummary]
     receipt: Receipt
     passages: Mapping[UUID, tuple[int, int]] = field(default_factory=dict)
+    traces: list[MemoryTrace] | None = None
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class Search:
         self._params = params
         self._talk = talk
         self._history = params.history or talk.turns
+        self._traced = params.trace if isinstance(params, RetrieveParams) else []
         self._steps = steps
         self._notes = Notes(steps)
         self._filters = conditions
@@ -133,6 +136,7 @@ class Search:
             windows,
             breadth,
             None if back is None else back.spans,
+            frozenset(self._traced),
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
@@ -140,7 +144,8 @@ class Search:
         settles = self._params.distinct and not (windows or back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, kinds)
-        ranking = await self._ranked(found, question, wanted, self._effective_cut_offs(cut_offs, found, phrases))
+        cut_offs = self._effective_cut_offs(cut_offs, found, phrases)
+        ranking = await self._ranked(found, question, wanted, cut_offs)
         passages = found.passages
         ranking = await reranked(self._parts, self._agent_id, text, ranking, self._notes, passages)
         ranking = with_linked(ranking, wanted)
@@ -149,7 +154,13 @@ class Search:
                 memories = await self._read(ranking.ranked)
             else:
                 memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
-        return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages)
+        traces = None
+        if self._traced:
+            stored = await self._parts.vectors.compare(self._agent_id, request, self._traced)
+            weights = self._parts.policy.weights
+            searched = Traced(found, question, weights, cut_offs, ranking.fit, memories, request.conditions)
+            traces = await asyncio.to_thread(trace, searched, self._traced, stored)
+        return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages, traces)
 
     async def _ranked(self, found: Found, question: Question, wanted: int, cut_offs: CutOffs) -> Ranking:
         arguments = (

@@ -329,6 +329,46 @@ export interface EraseResult {
   receipt: Receipt;
 }
 
+/** A value of a field, and the memories that have it. */
+export interface FacetValue {
+  value: string;
+  count: number;
+  /** Timestamp of the newest of them. */
+  newest: string;
+}
+
+/** The fields whose values to count, and filters of the memories. */
+export interface FacetsParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | (string | null)[] | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+  /** day: the date of the timestamp (UTC). */
+  fields: ("memory_type" | "user_id" | "session_id" | "task_id" | "namespace" | "speaker" | "tags" | "day")[];
+  /** Most frequent values of each. */
+  limit?: number;
+}
+
+export interface FacetsResult {
+  /** The most frequent values first. */
+  facets: Partial<Record<"memory_type" | "user_id" | "session_id" | "task_id" | "namespace" | "speaker" | "tags" | "day", FacetValue[]>>;
+  /** Memories counted: the newest 20,000 that match. */
+  memory_count: number;
+  /** False: more memories match than were counted. */
+  complete: boolean;
+  receipt: Receipt;
+}
+
 /** Rates a memory's usefulness: changes its relevance score. */
 export interface FeedbackParams {
   memory_id: string;
@@ -656,6 +696,32 @@ export interface MemorySummary {
   terms?: Record<string, ScoreTerm> | null;
 }
 
+/** What became of one memory in a search. */
+export interface MemoryTrace {
+  memory_id: string;
+  /** returned, or the step that removed it. nothing_fits: the query is about no stored memory. query_or_summary: it is the query itself, or a summary of a memory that was found. not_found: no retriever found it. unknown: there is no such memory. */
+  outcome: "returned" | "beyond_k" | "far_below_the_best" | "nothing_fits" | "contradicted" | "same_text" | "below_min_score" | "query_or_summary" | "not_found" | "filtered" | "superseded" | "expired" | "unknown";
+  /** The memory that supersedes it, contradicts it or has its text. */
+  by?: string | null;
+  /** The retrievers that found it. */
+  retrievers?: string[];
+  /** Cosine similarity to the query. */
+  similarity?: number | null;
+  /** Its rank among the candidates by similarity, from 1. */
+  similarity_rank?: number | null;
+  /** The lowest similarity of a candidate. */
+  least_similarity?: number | null;
+  /** Its BM25 score. */
+  words?: number | null;
+  /** Its rank among the candidates by BM25, from 1. */
+  words_rank?: number | null;
+  candidate_count?: number;
+  /** Its rank by score without cut-offs, from 1. */
+  rank?: number | null;
+  score?: number | null;
+  terms?: Record<string, ScoreTerm> | null;
+}
+
 /** The layer of a memory. */
 export type MemoryType = "working" | "episodic" | "semantic" | "procedural";
 
@@ -817,10 +883,14 @@ export interface RetrieveParams {
   distinct?: boolean;
   /** Return the terms of each score. */
   explain?: boolean;
+  /** Ids of memories: report what became of each in this search. */
+  trace?: string[];
 }
 
 export interface RetrieveResult {
   memories: MemorySummary[];
+  /** With `trace`: in the order of its ids. */
+  traces?: MemoryTrace[] | null;
   receipt: Receipt;
 }
 
@@ -1223,6 +1293,8 @@ export declare class MemoryClient {
   list(params?: ListParams, call?: CallOptions): Promise<ListResult>;
   /** How many memories match. */
   count(params?: CountParams, call?: CallOptions): Promise<CountResult>;
+  /** Which users, sessions, tags and other values the memories have, with counts. */
+  facets(params: FacetsParams, call?: CallOptions): Promise<FacetsResult>;
   /** Delete memories by id, or by a filter with confirm; says how many went. */
   delete(params?: DeleteParams, call?: CallOptions): Promise<DeleteResult>;
   /** Counts by layer, links, archived memories and accesses. */

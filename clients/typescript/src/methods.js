@@ -104,6 +104,11 @@ export class MemoryClient {
     return this.#call("memory.count", "memory:read", params, call);
   }
 
+  /** Which users, sessions, tags and other values the memories have, with counts. */
+  facets(params, call = {}) {
+    return this.#call("memory.facets", "memory:read", params, call);
+  }
+
   /** Delete memories by id, or by a filter with confirm; says how many went. */
   delete(params = {}, call = {}) {
     return this.#call("memory.delete", "memory:write", params, call);

@@ -1,0 +1,67 @@
+"""console: a sign-in link for a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import webbrowser
+from http import HTTPStatus
+from typing import Annotated
+
+import httpx
+import typer
+
+from agentcore.cli import options
+from agentcore.cli.app import app, say
+from agentcore.cli.calls import DEFAULT_SCOPES, access_of
+from agentcore.client import TokenSource
+from agentcore.client.connection import Credential
+from agentcore.errors import AgentCoreError, AuthenticationFailed, DependencyUnavailable
+
+LINKS = "/console/links"
+TIMEOUT_SECONDS = 10.0
+ADMIN = "memory:admin"
+# Of a token that --agent makes: the longest session.
+TOKEN_SECONDS = 8 * 3_600
+
+
+@app.command("console", "agentcore console --agent my-agent", "agentcore console --no-open")
+@options.client
+def console(
+    context: typer.Context,
+    admin: Annotated[
+        bool, typer.Option("--admin", help="With --agent: the session may also erase and change rules.")
+    ] = False,
+    open_browser: Annotated[bool, typer.Option("--open/--no-open", help="Open the link in a browser.")] = True,
+) -> None:
+    """Print and open a link that signs a browser in to the console, once.
+
+    The link is valid for two minutes; the session ends after eight hours, and
+    with the token.
+    """
+    scopes = [*DEFAULT_SCOPES, ADMIN] if admin else DEFAULT_SCOPES
+    link = asyncio.run(_link(*access_of(context, scopes, TOKEN_SECONDS)))
+    if options.printed_as_json(context, {"url": link}):
+        return
+    typer.echo(link)
+    if open_browser and sys.stdout.isatty() and not webbrowser.open(link):
+        say("no browser was found: open the link yourself")
+
+
+async def _link(address: str, source: TokenSource) -> str:
+    """Raises AuthenticationFailed, DependencyUnavailable and AgentCoreError."""
+    token = await Credential(source, TIMEOUT_SECONDS).token()
+    url = address.rstrip("/")
+    try:
+        async with httpx.AsyncClient(timeout=TIMEOUT_SECONDS) as client:
+            response = await client.post(f"{url}{LINKS}", headers={"Authorization": f"Bearer {token}"})
+    except httpx.HTTPError as cause:
+        raise DependencyUnavailable(f"The service at {url} does not answer: is `agentcore serve` running?") from cause
+    if response.status_code == HTTPStatus.NOT_FOUND:
+        raise AgentCoreError(f"The service at {url} serves no console: start it with CONSOLE=on.")
+    answer = response.json()
+    if response.status_code == HTTPStatus.UNAUTHORIZED:
+        raise AuthenticationFailed(answer["error"])
+    if not response.is_success:
+        raise AgentCoreError(answer["error"])
+    return f"{url}{answer['path']}"

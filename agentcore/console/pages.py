@@ -1,0 +1,284 @@
+"""The pages of the console. Each calls the methods of the API with the session's token, and renders a template."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from starlette.responses import Response
+
+from agentcore.client import ENDPOINT
+from agentcore.console import display
+from agentcore.console.visit import PREFIX, Visit
+from agentcore.errors import InvalidParams, NotFound
+from agentcore.memory.api import MemoryApi
+from agentcore.memory.models import MemoryRecord, MemorySummary, Receipt
+from agentcore.memory.params.memories import Filters, GetContextParams, MemoryTrace, RetrieveParams
+
+Page = Callable[[Visit], Awaitable[Response]]
+PAGE_ROWS = 50
+TOP_HITS = 50
+HISTORY_ROWS = 100
+MAX_VALUES = 200
+MAX_BUDGET_TOKENS = 16_000
+
+
+def filters(visit: Visit, prefix: str = "") -> dict[str, Any]:
+    """Returns the filters of a form that are set, by the names of the API."""
+    given: dict[str, Any] = {
+        "memory_types": visit.texts(f"{prefix}memory_types"),
+        "after": visit.moment(f"{prefix}after"),
+        "before": visit.moment(f"{prefix}before"),
+        "min_importance": visit.number(f"{prefix}min_importance"),
+    }
+    for name in ("task_id", "session_id", "user_id", "namespace"):
+        given[name] = visit.text(f"{prefix}{name}")
+    for name in ("entities", "keywords", "tags"):
+        given[name] = visit.labels(f"{prefix}{name}")
+    return {name: value for name, value in given.items() if value not in ("", [], None)}
+
+
+# --- overview ----------------------------------------------------------------------------------------------
+
+
+async def overview(visit: Visit) -> Response:
+    stats, capabilities, settings = await asyncio.gather(
+        visit.memory.stats(), visit.memory.capabilities(), visit.memory.settings()
+    )
+    return visit.render("overview.html", stats=stats, capabilities=capabilities, settings=settings)
+
+
+VALUES = {
+    "/sessions": ("Sessions and tasks", (("session_id", "Session"), ("task_id", "Task"))),
+    "/users": ("Users", (("user_id", "User"), ("namespace", "Namespace"), ("speaker", "Speaker"), ("tags", "Tag"))),
+}
+# Fields by which the list of memories can be filtered.
+FILTERED = frozenset(Filters.model_fields)
+
+
+async def values(visit: Visit) -> Response:
+    """Counts users, sessions and other values, with links to their memories."""
+    heading, fields = VALUES[visit.request.url.path.removeprefix(PREFIX)]
+    counted = await visit.memory.facets(fields=[field for field, _ in fields], limit=MAX_VALUES)
+    return visit.render("values.html", heading=heading, fields=fields, counted=counted, filtered=FILTERED)
+
+
+# --- memories ----------------------------------------------------------------------------------------------
+
+
+class Listed(NamedTuple):
+    """Memories on a page, and where the next page begins."""
+
+    memories: Sequence[MemoryRecord | MemorySummary]
+    next_cursor: str | None
+    receipt: Receipt
+
+
+async def memories(visit: Visit) -> Response:
+    """Lists memories by time; with a query, searches as it is typed."""
+    listed = await _found(visit) if visit.text("query") else await _listed(visit)
+    template = "memory_rows.html" if visit.wants_fragment else "memories.html"
+    return visit.render(template, listed=listed, query=visit.text("query"), filters=filters(visit))
+
+
+async def _found(visit: Visit) -> Listed:
+    found = await visit.memory.retrieve(query=visit.text("query"), k=TOP_HITS, min_fit=0.0, **filters(visit))
+    return Listed(found.memories, None, found.receipt)
+
+
+async def _listed(visit: Visit) -> Listed:
+    more = {"cursor": visit.text("cursor")} if visit.text("cursor") else {}
+    page = await visit.memory.list(
+        order_by=visit.text("order_by", "timestamp"),
+        descending=visit.text("direction", "descending") == "descending",
+        limit=PAGE_ROWS,
+        **more,
+        **filters(visit),
+    )
+    return Listed(page.memories, page.next_cursor, page.receipt)
+
+
+def memory_id_of(visit: Visit) -> UUID:
+    """Raises NotFound for a path that names no id."""
+    given = visit.request.path_params["memory_id"]
+    try:
+        return UUID(given)
+    except ValueError as cause:
+        raise NotFound(f"{given!r} is not the id of a memory.") from cause
+
+
+async def memory(visit: Visit) -> Response:
+    memory_id = memory_id_of(visit)
+    shown, history = await asyncio.gather(
+        visit.memory.get(memory_id=memory_id, consistent=True),
+        visit.memory.history(memory_id=memory_id, limit=HISTORY_ROWS),
+    )
+    return visit.render(
+        "memory.html",
+        memory=shown.memory,
+        history=[(entry, [*display.differences(entry)]) for entry in history.changes],
+        done=visit.text("done"),
+    )
+
+
+async def edit(visit: Visit) -> Response:
+    memory_id = memory_id_of(visit)
+    changes: dict[str, Any] = {
+        "tags": visit.labels("tags"),
+        "relevance_score": visit.number("relevance_score"),
+        "if_version": visit.number("version"),
+    }
+    stored = (await visit.memory.get(memory_id=memory_id, consistent=True)).memory.content
+    # An unchanged text needs no new vector.
+    if (content := visit.form.get("content", [""])[-1]) != stored.replace("\r\n", "\n"):
+        changes["content"] = content
+    await visit.memory.update(memory_id=memory_id, updates={k: v for k, v in changes.items() if v is not None})
+    return visit.go(f"/memories/{memory_id}?done=saved")
+
+
+async def pin(visit: Visit) -> Response:
+    memory_id = memory_id_of(visit)
+    pinned = visit.text("pinned") == "true"
+    await visit.memory.update(memory_id=memory_id, updates={"pinned": pinned})
+    return visit.go(f"/memories/{memory_id}?done={'pinned' if pinned else 'unpinned'}")
+
+
+async def feedback(visit: Visit) -> Response:
+    memory_id = memory_id_of(visit)
+    note = {"note": visit.text("note")} if visit.text("note") else {}
+    await visit.memory.feedback(memory_id=memory_id, verdict=visit.text("verdict"), **note)
+    return visit.go(f"/memories/{memory_id}?done=rated")
+
+
+async def revert(visit: Visit) -> Response:
+    memory_id = memory_id_of(visit)
+    await visit.memory.revert(memory_id=memory_id, version=visit.number("version"))
+    return visit.go(f"/memories/{memory_id}?done=reverted")
+
+
+async def confirm_delete(visit: Visit) -> Response:
+    """Shows what would be deleted; the dry run of a bulk selection."""
+    chosen = _chosen(visit)
+    shown = await asyncio.gather(*(visit.memory.get(memory_id=each) for each in chosen[:PAGE_ROWS]))
+    return visit.render("confirm_delete.html", chosen=chosen, memories=[each.memory for each in shown])
+
+
+async def delete(visit: Visit) -> Response:
+    deleted = await visit.memory.delete(memory_ids=_chosen(visit))
+    return visit.render("deleted.html", deleted=deleted)
+
+
+def _chosen(visit: Visit) -> list[UUID]:
+    try:
+        chosen = [UUID(each) for each in visit.texts("memory_id")]
+    except ValueError as cause:
+        raise InvalidParams("A chosen memory has no valid id.") from cause
+    if not chosen:
+        raise InvalidParams("Choose at least one memory.")
+    return chosen
+
+
+# --- playgrounds -------------------------------------------------------------------------------------------
+
+
+class Searched(NamedTuple):
+    """One configuration of the search playground and its result."""
+
+    params: Mapping[str, Any]
+    memories: Sequence[MemorySummary]
+    receipt: Receipt
+    steps: Sequence[display.Bar]
+    trace: MemoryTrace | None
+
+
+async def search(visit: Visit) -> Response:
+    """Searches with one configuration, or with two side by side; traces a memory that is missing."""
+    query = visit.text("query")
+    prefixes = ["a_", "b_"] if visit.text("compare") else ["a_"]
+    columns = [*await asyncio.gather(*(_searched(visit, query, each) for each in prefixes))] if query else []
+    moved = display.moved(columns[0].memories, columns[1].memories) if len(columns) == 2 else {}
+    return visit.render(
+        "search_results.html" if visit.wants_fragment else "search.html",
+        query=query,
+        columns=columns,
+        moved=moved,
+        bars=display.score_bars,
+        outcomes=display.OUTCOMES,
+        losses=display.losses,
+    )
+
+
+async def _searched(visit: Visit, query: str, prefix: str) -> Searched:
+    params = {"query": query, "explain": True, **_search_options(visit, prefix)}
+    traced = visit.text("trace")
+    if traced:
+        params["trace"] = [traced]
+    found = await visit.memory.retrieve(**params)
+    trace = found.traces[0] if found.traces else None
+    return Searched(params, found.memories, found.receipt, display.waterfall(found.receipt), trace)
+
+
+def _search_options(visit: Visit, prefix: str) -> dict[str, Any]:
+    given = {
+        "k": visit.number(f"{prefix}k"),
+        "min_score": visit.number(f"{prefix}min_score"),
+        "min_fit": visit.number(f"{prefix}min_fit"),
+        "as_of": visit.moment(f"{prefix}as_of"),
+        "asked_at": visit.moment(f"{prefix}asked_at"),
+    }
+    distinct = {"distinct": False} if visit.text(f"{prefix}repeats") else {}
+    return {**{name: value for name, value in given.items() if value is not None}, **distinct, **filters(visit, prefix)}
+
+
+async def context(visit: Visit) -> Response:
+    query = visit.text("query")
+    options = filters(visit)
+    if visit.text("as_of"):
+        options["as_of"] = visit.moment("as_of")
+    budget = visit.number("max_tokens") or 1_000
+    params = {"query": query, "max_tokens": budget, **options}
+    values: dict[str, Any] = {"query": query, "budget": budget, "most": MAX_BUDGET_TOKENS, "built": None}
+    if query:
+        built = await visit.memory.get_context(**params)
+        values |= {
+            "built": built,
+            "lines": display.context_lines(built.context, len(built.memory_ids)),
+            "steps": display.waterfall(built.receipt),
+            "calls": calls_of("memory.get_context", MemoryApi.get_context.read(**params)),
+        }
+    return visit.render("context_result.html" if visit.wants_fragment else "context.html", **values)
+
+
+def calls_of(method: str, params: RetrieveParams | GetContextParams) -> Mapping[str, str]:
+    """Returns the call as JSON-RPC, as a curl command and in Python."""
+    sent = params.model_dump(mode="json", exclude_unset=True)
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": sent}, ensure_ascii=False)
+    arguments = ", ".join(f"{name}={value!r}" for name, value in sent.items())
+    return {
+        "JSON-RPC": body,
+        "curl": f'curl -s "$AGENTCORE_URL{ENDPOINT}" -H "Authorization: Bearer $AGENTCORE_TOKEN" '
+        f'-H "Content-Type: application/json" -d {shlex.quote(body)}',
+        "Python": "from agentcore import MemoryClient\n\n"
+        "async with MemoryClient(url, token) as memory:\n"
+        f"    answer = await memory.{method.removeprefix('memory.')}({arguments})",
+    }
+
+
+PAGES: Sequence[tuple[str, str, Page]] = (
+    ("/", "GET", overview),
+    ("/memories", "GET", memories),
+    ("/memories/confirm-delete", "POST", confirm_delete),
+    ("/memories/delete", "POST", delete),
+    ("/memories/{memory_id}", "GET", memory),
+    ("/memories/{memory_id}/edit", "POST", edit),
+    ("/memories/{memory_id}/pin", "POST", pin),
+    ("/memories/{memory_id}/feedback", "POST", feedback),
+    ("/memories/{memory_id}/revert", "POST", revert),
+    *((path, "GET", values) for path in VALUES),
+    ("/search", "GET", search),
+    ("/context", "GET", context),
+)

@@ -1,0 +1,125 @@
+"""One request of a signed-in browser: its memory client, its form, and how it renders pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+from jinja2 import Environment, PackageLoader
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from agentcore.auth import Principal
+from agentcore.client import MemoryClient
+from agentcore.console import display
+from agentcore.errors import InvalidParams, TooLarge
+
+PREFIX = "/console"
+MAX_FORM_BYTES = 2_000_000
+MAX_FORM_FIELDS = 2_000
+
+
+def make_templates() -> Environment:
+    templates = Environment(
+        loader=PackageLoader("agentcore.console"), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    templates.filters.update(
+        count=display.count,
+        json_text=display.as_text,
+        share=display.share,
+        shortened=display.shortened,
+        visible=display.visible,
+        when=display.when,
+    )
+    templates.globals.update(prefix=PREFIX)
+    return templates
+
+
+@dataclass
+class Visit:
+    request: Request
+    principal: Principal
+    token: str
+    csrf: str
+    memory: MemoryClient
+    templates: Environment
+    form: Mapping[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def wants_fragment(self) -> bool:
+        """Whether htmx sent the request: it replaces a part of the page."""
+        return "hx-request" in self.request.headers
+
+    def may(self, scope: str) -> bool:
+        return scope in self.principal.scopes
+
+    def text(self, name: str, default: str = "") -> str:
+        """Returns the last value of a field of the form or the query string, stripped."""
+        return (self.texts(name) or [default])[-1]
+
+    def texts(self, name: str) -> list[str]:
+        """Returns the non-empty values of a field."""
+        given = self.form[name] if name in self.form else self.request.query_params.getlist(name)
+        return [each.strip() for each in given if each.strip()]
+
+    def number(self, name: str) -> float | int | None:
+        """Raises InvalidParams unless the field is empty or a number."""
+        given = self.text(name)
+        try:
+            return (int(given) if given.lstrip("-").isdecimal() else float(given)) if given else None
+        except ValueError as cause:
+            raise InvalidParams(f"{name} is not a number.") from cause
+
+    def moment(self, name: str) -> datetime | None:
+        """Reads a field as ISO 8601, in UTC if it has no zone. Raises InvalidParams."""
+        given = self.text(name)
+        if not given:
+            return None
+        try:
+            read = datetime.fromisoformat(given)
+        except ValueError as cause:
+            raise InvalidParams(f"{name} is not a time: write 2026-05-01 or 2026-05-01T17:30.") from cause
+        return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
+
+    def labels(self, name: str) -> list[str]:
+        """Returns the comma-separated parts of a field."""
+        return [part.strip() for each in self.texts(name) for part in each.split(",") if part.strip()]
+
+    def with_cursor(self, cursor: str) -> str:
+        """Returns the query string of the next page."""
+        kept = [(name, value) for name, value in self.request.query_params.multi_items() if name != "cursor"]
+        return urlencode([*kept, ("cursor", cursor)])
+
+    def render(self, template: str, status: int = 200, **values: Any) -> Response:
+        shown = self.templates.get_template(template).render(
+            visit=self, agent_id=self.principal.agent_id, csrf=self.csrf, path=self.request.url.path, **values
+        )
+        return HTMLResponse(shown, status)
+
+    def go(self, path: str) -> Response:
+        """Redirects after a change, so that reloading the page repeats nothing."""
+        return RedirectResponse(f"{PREFIX}{path}", 303)
+
+
+async def read_form(request: Request) -> dict[str, list[str]]:
+    """Returns the fields of an urlencoded form. Raises TooLarge, InvalidParams."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > MAX_FORM_BYTES:
+            raise TooLarge(f"The form is larger than {MAX_FORM_BYTES:,} bytes.")
+        chunks.append(chunk)
+    try:
+        pairs = parse_qsl(
+            b"".join(chunks).decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict"
+        )
+    except ValueError as cause:
+        raise InvalidParams("The form is not readable.") from cause
+    fields: dict[str, list[str]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value.replace("\r\n", "\n"))
+    return fields

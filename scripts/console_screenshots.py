@@ -1,0 +1,74 @@
+"""Takes a picture of each page of the console in light, dark and phone width, from a temporary service with the demo.
+
+make screenshots        writes to build/screenshots
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from playwright.async_api import Browser, async_playwright
+
+from scripts.fill_console_demo import fill
+from tests.fixtures.browser import ARGUMENTS, unpacked_chromium
+from tests.fixtures.serving import Serving, clean_environment
+
+AGENT = "demo"
+PAGES = {
+    "overview": "/",
+    "memories": "/memories",
+    "search": "/search?query=Where+does+Anna+live%3F&a_k=5",
+    "comparison": "/search?query=What+does+Anna+eat%3F&a_k=5&compare=yes&b_k=5&b_user_id=anna",
+    "context": "/context?query=What+does+Anna+eat%3F&max_tokens=400",
+    "sessions": "/sessions",
+    "users": "/users",
+}
+LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
+
+
+async def take(browser: Browser, serving: Serving, directory: Path) -> None:
+    for look, (theme, width) in LOOKS.items():
+        context = await browser.new_context(viewport={"width": width, "height": 860})
+        page = await context.new_page()
+        await page.goto(f"{serving.url}/console/sign-in")
+        await page.get_by_label("Token").fill(serving.token(AGENT, ttl_seconds=3_600))
+        await page.get_by_role("button", name="Sign in").click()
+        await page.get_by_role("heading", name="Overview").wait_for()
+        await page.evaluate(f"localStorage.setItem('theme', '{theme}')")
+        await page.goto(f"{serving.url}/console/memories")
+        memory = await page.locator("#rows .content").first.get_attribute("href")
+        for name, path in {**PAGES, "memory": (memory or "").removeprefix("/console")}.items():
+            await page.goto(f"{serving.url}/console{path}")
+            await page.screenshot(path=directory / f"{name}-{look}.png")
+        await context.close()
+
+
+async def take_all(directory: Path, home: Path) -> None:
+    serving = Serving(home, clean_environment(home, EMBEDDING_MODEL="local"))
+    serving.start()
+    serving.await_listening()
+    try:
+        await fill(serving.url, serving.token(AGENT, ttl_seconds=3_600))
+        async with async_playwright() as playwright:
+            path, environment = unpacked_chromium()
+            browser = await playwright.chromium.launch(executable_path=path, args=ARGUMENTS, env=environment)
+            await take(browser, serving, directory)
+            await browser.close()
+    finally:
+        serving.stop()
+
+
+def main() -> None:
+    directory = Path("build/screenshots")
+    directory.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="agentcore-screenshots-") as place:
+        Path(place).chmod(0o755)  # the system user of the servers reads it
+        asyncio.run(take_all(directory, Path(place) / "home"))
+    sys.stdout.write(f"{len([*directory.iterdir()])} pictures in {directory}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,311 @@
+"""The console in a real browser, over a running service with the demo's memories."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from scripts.fill_console_demo import fill
+from tests.fixtures.browser import Watched, axe_script
+from tests.fixtures.serving import Serving
+
+AGENT = "console-demo"
+SignIn = Callable[..., Awaitable[Page]]
+HOSTILE = {
+    "script": "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>",
+    "direction": "invoice \u202egpj.exe and control \x07 characters",
+    "attribute": '" onmouseover="window.hacked = 1" x="\' {{ 7 * 7 }} ${hacked}',
+    "long": "w" * 250_000,
+}
+PAGES = ("/", "/memories", "/search?query=Lisbon", "/context?query=Lisbon", "/search?query=feta&compare=yes")
+
+
+@pytest.fixture(scope="module")
+async def filled(serving: Serving) -> Serving:
+    """The service, with the demo's memories."""
+    stored = await fill(serving.url, serving.token(AGENT, ttl_seconds=3_600))
+    assert stored > 2_900
+    return serving
+
+
+@pytest.fixture
+def sign_in(filled: Serving, page: Page) -> SignIn:
+    async def signed_in(agent_id: str = AGENT, scopes: tuple[str, ...] = ("memory:read", "memory:write")) -> Page:
+        await page.goto(f"{filled.url}/console/")
+        await page.get_by_label("Token").fill(filled.token(agent_id, scopes=scopes))
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+        return page
+
+    return signed_in
+
+
+@pytest.fixture
+async def hostile(filled: Serving, agent_id: str) -> dict[str, str]:
+    """Ids of stored hostile texts, of an agent of their own."""
+    async with filled.client(agent_id) as memory:
+        stored = {
+            name: await memory.store(
+                content=text, user_id="<b>u</b>", session_id="\u202e<s>", speaker="<i>", tags=["<u>t</u>"], force=True
+            )
+            for name, text in HOSTILE.items()
+        }
+    return {name: str(each.memory_id) for name, each in stored.items()}
+
+
+async def serious_problems(page: Page) -> list[dict[str, Any]]:
+    await page.evaluate(axe_script().read_text(encoding="utf-8"))
+    found = await page.evaluate("axe.run()")
+    return [
+        {"id": each["id"], "nodes": [node["html"][:200] for node in each["nodes"]]}
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+
+
+@pytest.mark.shows("issue17-sign-in")
+async def test_a_token_signs_in_and_sign_out_ends_the_session(sign_in: SignIn, filled: Serving) -> None:
+    page = await sign_in()
+    await expect(page.get_by_role("link", name=re.compile("episodic"))).to_contain_text(re.compile("[23],[0-9]{3}"))
+    cookie = next(each for each in await page.context.cookies() if each["name"] == "agentcore_console")
+    assert cookie["httpOnly"]
+    assert cookie["sameSite"] == "Strict"
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.get_by_role("heading", name="AgentCore Memory")).to_be_visible()
+    await page.context.add_cookies([{"name": cookie["name"], "value": cookie["value"], "url": f"{filled.url}/console"}])
+    await page.goto(f"{filled.url}/console/memories")
+    await expect(page.get_by_label("Token")).to_be_visible()
+
+
+async def test_a_wrong_token_is_explained(filled: Serving, page: Page, watched: Watched) -> None:
+    watched.expected = ("401",)
+    await page.goto(f"{filled.url}/console/")
+    await page.get_by_label("Token").fill("not.a.token")
+    await page.get_by_role("button", name="Sign in").click()
+    await expect(page.get_by_role("alert")).to_contain_text("malformed")
+
+
+@pytest.mark.shows("issue17-sign-in")
+async def test_the_link_of_the_command_signs_in_once(filled: Serving, page: Page, browser: Browser) -> None:
+    link = filled.cli("console", "--agent", AGENT).stdout.strip()
+    await page.goto(link)
+    await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
+    other = await browser.new_page()
+    await other.goto(link)
+    await expect(other.get_by_role("alert")).to_contain_text("used or has expired")
+    await other.close()
+
+
+@pytest.mark.shows("issue17-memories")
+async def test_memories_are_searched_as_the_query_is_typed(sign_in: SignIn, watched: Watched) -> None:
+    watched.expected = ("422",)
+    page = await sign_in()
+    await page.get_by_role("link", name="Memories").click()
+    rows = page.locator("#rows .item")
+    await expect(rows).to_have_count(50)
+    await page.get_by_role("link", name="More", exact=True).click()
+    await expect(rows).to_have_count(100)
+    await page.get_by_label("Search").press_sequentially("tortoise", delay=20)
+    await expect(rows.first).to_contain_text("tortoise")
+    assert "query=tortoise" in page.url
+    await page.reload()
+    await expect(rows.first).to_contain_text("tortoise")
+    await page.get_by_label("Search").fill("")
+    await page.get_by_text("Filters", exact=True).click()
+    await page.get_by_label("User").fill("anna")
+    await expect(rows.first).to_contain_text("user anna")
+    assert await page.locator("#rows").get_by_text("user ben").count() == 0
+    await page.get_by_label("After").fill("yesterday?")
+    await expect(page.locator("#rows [role=alert]")).to_contain_text("after is not a time")
+
+
+@pytest.mark.shows("issue17-memories")
+async def test_a_memory_is_edited_reverted_pinned_rated_and_deleted(
+    sign_in: SignIn, filled: Serving, agent_id: str
+) -> None:
+    async with filled.client(agent_id) as memory:
+        memory_id = (await memory.store("Ada lives in Porto", tags=["home"])).memory_id
+    page = await sign_in(agent_id)
+    await page.goto(f"{filled.url}/console/memories/{memory_id}")
+    await page.get_by_label("Text").fill("Ada lives in Lisbon")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.get_by_role("status")).to_have_text("Saved.")
+    await expect(page.locator(".diff del").first).to_have_text("Porto")
+    await expect(page.locator(".diff ins").first).to_have_text("Lisbon")
+    await page.get_by_role("button", name="Revert to version 1").click()
+    await expect(page.locator("article pre.text")).to_have_text("Ada lives in Porto")
+    await page.get_by_role("button", name="Pin", exact=True).click()
+    await expect(page.get_by_role("button", name="Unpin")).to_be_visible()
+    await page.get_by_role("button", name="Helpful", exact=True).click()
+    await expect(page.get_by_role("status")).to_have_text("Feedback noted.")
+    await page.get_by_role("button", name="Delete …").click()
+    await expect(page.get_by_role("heading", name="Delete 1 memory?")).to_be_visible()
+    await page.get_by_role("button", name="Delete", exact=True).click()
+    await expect(page.get_by_role("status")).to_contain_text("1 deleted")
+    await page.goto(f"{filled.url}/console/memories")
+    await expect(page.locator(".empty")).to_contain_text("No memory is stored yet")
+
+
+async def test_two_writers_do_not_overwrite_each_other(
+    sign_in: SignIn, filled: Serving, agent_id: str, watched: Watched
+) -> None:
+    async with filled.client(agent_id) as memory:
+        memory_id = (await memory.store("Ada lives in Porto")).memory_id
+        page = await sign_in(agent_id)
+        watched.expected = ("409",)
+        await page.goto(f"{filled.url}/console/memories/{memory_id}")
+        await memory.update(memory_id=memory_id, updates={"content": "Ada lives in Faro"})
+        await page.get_by_label("Text").fill("Ada lives in Braga")
+        await page.get_by_role("button", name="Save").click()
+        await expect(page.get_by_role("alert")).to_contain_text("version")
+        assert (await memory.get(memory_id=memory_id)).memory.content == "Ada lives in Faro"
+
+
+@pytest.mark.shows("issue17-memories")
+async def test_a_bulk_selection_is_shown_before_it_is_deleted(sign_in: SignIn, filled: Serving, agent_id: str) -> None:
+    async with filled.client(agent_id) as memory:
+        for city in ("Porto", "Lisbon", "Faro"):
+            await memory.store(f"Ada has seen {city}")
+        page = await sign_in(agent_id)
+        await page.goto(f"{filled.url}/console/memories")
+        for city in ("Porto", "Faro"):
+            await page.get_by_label(f"Choose: Ada has seen {city}").check()
+        await page.get_by_role("button", name="Delete the chosen …").click()
+        await expect(page.get_by_role("heading", name="Delete 2 memories?")).to_be_visible()
+        await page.get_by_role("button", name="Delete", exact=True).click()
+        await expect(page.get_by_role("status")).to_contain_text("2 deleted")
+        assert [each.content for each in (await memory.list()).memories] == ["Ada has seen Lisbon"]
+
+
+async def test_a_reader_sees_no_controls(sign_in: SignIn, filled: Serving) -> None:
+    page = await sign_in(AGENT, scopes=("memory:read",))
+    await page.goto(f"{filled.url}/console/memories")
+    await expect(page.locator("#rows .item")).to_have_count(50)
+    assert await page.get_by_role("button", name="Delete").count() == 0
+    await page.locator("#rows .content").first.click()
+    await expect(page.get_by_role("heading", name="History")).to_be_visible()
+    assert await page.get_by_role("button", name="Save").count() == 0
+
+
+@pytest.mark.shows("issue17-search")
+async def test_the_search_playground_explains_scores_and_compares(sign_in: SignIn) -> None:
+    page = await sign_in()
+    await page.get_by_role("link", name="Search").click()
+    await page.get_by_label("Query").fill("Where does Anna live?")
+    await page.get_by_role("button", name="Search").click()
+    hits = page.locator(".hit")
+    await expect(hits).to_have_count(10)
+    await expect(hits.first.get_by_role("img")).to_have_attribute("aria-label", re.compile("Score 0.*similarity 0"))
+    await page.get_by_text("Receipt").click()
+    await expect(page.get_by_text("Candidates by retriever")).to_be_visible()
+    await page.get_by_label("Compare with a second configuration").check()
+    await page.get_by_role("group", name="Configuration B").get_by_label("Number of results").fill("3")
+    await page.get_by_role("group", name="Configuration B").get_by_text("Filters").click()
+    await page.get_by_role("group", name="Configuration B").get_by_label("User").fill("anna")
+    await page.get_by_role("button", name="Search").click()
+    await expect(hits).to_have_count(13)
+    await expect(page.get_by_role("region", name="Results of configuration B").locator(".hit").first).to_contain_text(
+        re.compile(r"new|=|[+-]\d")
+    )
+
+
+@pytest.mark.shows("issue17-search")
+async def test_a_missing_memory_is_traced(sign_in: SignIn, filled: Serving, agent_id: str) -> None:
+    async with filled.client(agent_id) as memory:
+        await memory.store("Ada drinks tea", user_id="ada")
+        other = (await memory.store("Ben drinks tea", user_id="ben")).memory_id
+    page = await sign_in(agent_id)
+    await page.goto(f"{filled.url}/console/memories/{other}")
+    await page.get_by_role("link", name="Why does a search not find it?").click()
+    await page.get_by_label("Query").fill("Who drinks tea?")
+    await page.get_by_text("Filters", exact=True).first.click()
+    await page.get_by_label("User").first.fill("ada")
+    await page.get_by_role("button", name="Search").click()
+    trace = page.get_by_role("region", name="What became of the memory")
+    await expect(trace).to_contain_text("It does not match the filters.")
+    await page.get_by_label("User").first.fill("ben")
+    await page.get_by_role("button", name="Search").click()
+    await expect(trace).to_contain_text("It was returned.")
+    await expect(trace).to_contain_text("lexical, vector")
+
+
+@pytest.mark.shows("issue17-context")
+async def test_the_context_playground_ties_lines_to_memories(sign_in: SignIn) -> None:
+    page = await sign_in()
+    await page.get_by_role("link", name="Context").click()
+    await page.get_by_label("Query").fill("What does Anna eat?")
+    await page.get_by_role("button", name="Build").click()
+    heading = page.get_by_role("heading", name=re.compile("As it would be sent"))
+    await expect(heading).to_contain_text("of 1,000 tokens")
+    await page.get_by_label(re.compile("Token budget")).fill("300")
+    await expect(heading).to_contain_text("of 300 tokens")
+    await page.get_by_text("curl", exact=True).click()
+    await expect(page.get_by_text("Authorization: Bearer $AGENTCORE_TOKEN")).to_be_visible()
+    await page.get_by_role("link", name="Memory 1", exact=True).first.click()
+    await expect(page.get_by_role("heading", name="History")).to_be_visible()
+
+
+@pytest.mark.shows("issue17-hostile")
+async def test_hostile_texts_are_harmless_on_every_page(
+    sign_in: SignIn, filled: Serving, agent_id: str, hostile: dict[str, str]
+) -> None:
+    page = await sign_in(agent_id)
+    paths = [
+        "/",
+        "/memories",
+        "/memories?query=hacked",
+        "/search?query=hacked+invoice&a_k=10&a_min_fit=0",
+        "/context?query=hacked+invoice&max_tokens=4000",
+        *(f"/memories/{each}" for each in hostile.values()),
+        "/search?query=%3Cscript%3Ewindow.hacked=1%3C/script%3E",
+    ]
+    for path in paths:
+        await page.goto(f"{filled.url}/console{path}")
+        await expect(page.locator("main")).to_be_visible()
+        assert (await page.evaluate("window.hacked")) is None
+        assert await page.locator("main script, main img").count() == 0
+        assert (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) <= 0
+        shown = await page.evaluate("[...document.querySelectorAll('main :not(textarea)')].map((e) => e.innerText)")
+        assert not any("\u202e" in (each or "") for each in shown)
+    await page.goto(f"{filled.url}/console/memories/{hostile['direction']}")
+    await expect(page.locator("article pre.text")).to_contain_text("⟨U+202E⟩gpj.exe and control ␇ characters")
+    await page.goto(f"{filled.url}/console/memories/{hostile['long']}")
+    assert len(await page.locator("article pre.text").inner_text()) == 250_000
+
+
+@pytest.mark.shows("issue17-accessible")
+async def test_pages_are_accessible_and_fit_a_phone(sign_in: SignIn, filled: Serving) -> None:
+    page = await sign_in()
+    first = None
+    for theme in ("light", "dark"):
+        await page.evaluate(f"localStorage.setItem('theme', '{theme}')")
+        for path in (*PAGES, *([f"/memories/{first}"] if first else [])):
+            await page.goto(f"{filled.url}/console{path}")
+            for summary in await page.locator("summary:visible").all():
+                await summary.click()
+            assert (path, theme, await serious_problems(page)) == (path, theme, [])
+            if path == "/memories":
+                href = await page.locator("#rows .content").first.get_attribute("href")
+                first = (href or "").rpartition("/")[2]
+    await page.set_viewport_size({"width": 360, "height": 740})
+    for path in (*PAGES, f"/memories/{first}"):
+        await page.goto(f"{filled.url}/console{path}")
+        assert (path, await page.evaluate("document.documentElement.scrollWidth")) == (path, 360)
+
+
+@pytest.mark.shows("issue17-accessible")
+async def test_every_page_works_by_keyboard(sign_in: SignIn, filled: Serving) -> None:
+    page = await sign_in()
+    await page.goto(f"{filled.url}/console/memories")
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    await page.keyboard.press("Enter")
+    assert (await page.evaluate("location.hash")) == "#main"
+    await page.keyboard.press("Tab")
+    await expect(page.get_by_label("Search")).to_be_focused()
+    await page.keyboard.type("feta")
+    await expect(page.locator("#rows .item").first).to_contain_text("feta")

@@ -1,0 +1,223 @@
+"""The console's checks of host, origin, session and form, over the running application."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from agentcore.auth import mint_token
+from agentcore.console.app import COOKIE, HEADERS, Console, console_is_on
+from agentcore.console.sessions import ConsoleSessions, csrf_token
+from agentcore.memory.api import SCOPES
+from agentcore.runtime import Runtime
+from agentcore.server import create_app
+from tests.fixtures.memory import Agent, settings_for
+from tests.fixtures.services import Services
+
+Mint = Callable[..., str]
+ORIGIN = "http://localhost"
+
+
+@pytest.fixture
+def mint(runtime: Runtime) -> Mint:
+    secret = runtime.settings.jwt_secret_key
+    assert secret is not None
+    signing = secret.get_secret_value()
+    return lambda agent_id, scopes=SCOPES, seconds=600: mint_token(signing, agent_id, scopes, seconds)
+
+
+@pytest.fixture
+def sessions(runtime: Runtime) -> ConsoleSessions:
+    return ConsoleSessions(runtime.database)
+
+
+@pytest.fixture
+async def http(runtime: Runtime, sessions: ConsoleSessions) -> AsyncIterator[httpx.AsyncClient]:
+    app = create_app(
+        runtime, console=lambda service: Console(runtime.settings, sessions, runtime.verifier, service).mount()
+    )
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as client:
+        yield client
+
+
+async def signed_in(http: httpx.AsyncClient, token: str) -> dict[str, str]:
+    """Signs in; returns the field that forms of the session carry."""
+    response = await http.post("/console/sign-in", data={"token": token}, headers={"Origin": ORIGIN})
+    assert response.status_code == 200
+    return {"csrf": csrf_token(http.cookies[COOKIE])}
+
+
+async def test_only_its_own_host_names_are_served(http: httpx.AsyncClient, runtime: Runtime) -> None:
+    for host in ("evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "[::1", ""):
+        response = await http.get("/console/sign-in", headers={"Host": host})
+        assert (host, response.status_code) == (host, 403)
+    for host in ("localhost", "127.0.0.1:8080", "[::1]:8080"):
+        response = await http.get("/console/sign-in", headers={"Host": host})
+        assert (host, response.status_code) == (host, 200)
+
+
+async def test_a_setting_names_more_hosts(services: Services, runtime: Runtime, sessions: ConsoleSessions) -> None:
+    settings = settings_for(services, console_hosts="memory.example, Other.example")
+    app = create_app(runtime, console=lambda service: Console(settings, sessions, runtime.verifier, service).mount())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://other.example") as http:
+        assert (await http.get("/console/sign-in")).status_code == 200
+        assert (await http.get("/console/sign-in", headers={"Host": "third.example"})).status_code == 403
+
+
+async def test_a_session_outside_loopback_needs_https(
+    services: Services, runtime: Runtime, sessions: ConsoleSessions, agent: Agent, mint: Mint
+) -> None:
+    settings = settings_for(services, console_hosts="memory.example")
+    app = create_app(runtime, console=lambda service: Console(settings, sessions, runtime.verifier, service).mount())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://memory.example") as http:
+        response = await http.post("/console/sign-in", data={"token": mint(agent.agent_id)})
+        assert "Secure" in response.headers["set-cookie"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://localhost:9999"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+async def test_other_origins_change_nothing(
+    http: httpx.AsyncClient, agent: Agent, mint: Mint, headers: dict[str, str]
+) -> None:
+    form = await signed_in(http, mint(agent.agent_id))
+    memory_id = await agent.stored_id("Ada likes tea")
+    form["memory_id"] = str(memory_id)
+    response = await http.post("/console/memories/delete", data=form, headers=headers)
+    assert response.status_code == 403
+    assert (await http.post("/console/sign-in", data={"token": mint("mallory")}, headers=headers)).status_code == 403
+    assert (await agent.get(memory_id)).content == "Ada likes tea"
+
+
+async def test_a_form_needs_its_sessions_token(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    await signed_in(http, mint(agent.agent_id))
+    memory_id = await agent.stored_id("Ada likes tea")
+    for csrf in ({}, {"csrf": ""}, {"csrf": "0" * 64}, {"csrf": csrf_token("another session")}):
+        form = {**csrf, "memory_id": str(memory_id)}
+        assert (await http.post("/console/memories/delete", data=form)).status_code == 403
+    assert (await agent.get(memory_id)).content == "Ada likes tea"
+
+
+async def test_scopes_apply(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    form = await signed_in(http, mint(agent.agent_id, ["memory:read"]))
+    memory_id = await agent.stored_id("Ada likes tea")
+    response = await http.post("/console/memories/delete", data={**form, "memory_id": str(memory_id)})
+    assert response.status_code == 403
+    assert "lacks the scope" in response.text
+    assert (await agent.get(memory_id)).content == "Ada likes tea"
+
+
+async def test_another_agents_memory_does_not_exist(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    memory_id = await agent.stored_id("Ada likes tea")
+    form = await signed_in(http, mint("somebody else"))
+    assert (await http.get(f"/console/memories/{memory_id}")).status_code == 404
+    response = await http.post(f"/console/memories/{memory_id}/pin", data={**form, "pinned": "true"})
+    assert response.status_code == 404
+    assert (await http.get("/console/memories/not-an-id")).status_code == 404
+
+
+async def test_a_link_is_redeemed_by_one_of_several(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    token = mint(agent.agent_id)
+    assert (await http.post("/console/links")).status_code == 401
+    answer = (await http.post("/console/links", headers={"Authorization": f"Bearer {token}"})).json()
+    used = await asyncio.gather(*(http.get(answer["path"]) for _ in range(8)))
+    assert sorted(each.status_code for each in used) == [200, *[401] * 7]
+    assert (await http.get("/console/sign-in?link=invented")).status_code == 401
+
+
+async def test_a_link_is_no_session_and_a_session_no_link(
+    http: httpx.AsyncClient, sessions: ConsoleSessions, agent: Agent, mint: Mint
+) -> None:
+    link = await sessions.create(mint(agent.agent_id), 60, is_link=True)
+    session = await sessions.create(mint(agent.agent_id), 60)
+    assert await sessions.token(link) is None
+    assert await sessions.redeem(session) is None
+    assert await sessions.token(session) is not None
+    http.cookies.set(COOKIE, link)
+    assert (await http.get("/console/memories")).headers["location"] == "/console/sign-in"
+
+
+async def test_the_database_reveals_no_token(
+    runtime: Runtime, sessions: ConsoleSessions, agent: Agent, mint: Mint
+) -> None:
+    token = mint(agent.agent_id)
+    session_id = await sessions.create(token, 60)
+    async with runtime.database.owner_transaction() as connection:
+        rows: list[dict[str, Any]] = await (
+            await connection.execute("SELECT digest, sealed FROM console_sessions")
+        ).fetchall()
+    stored = b"".join(each["digest"] + each["sealed"] for each in rows)
+    assert token.encode() not in stored
+    assert session_id.encode() not in stored
+
+
+async def test_expired_sessions_end_and_are_removed(
+    http: httpx.AsyncClient, runtime: Runtime, sessions: ConsoleSessions, agent: Agent, mint: Mint
+) -> None:
+    await signed_in(http, mint(agent.agent_id))
+    assert (await http.get("/console/memories")).status_code == 200
+    async with runtime.database.owner_transaction() as connection:
+        await connection.execute("UPDATE console_sessions SET expires_at = now()")
+    assert (await http.get("/console/memories")).headers["location"] == "/console/sign-in"
+    await sessions.create(mint(agent.agent_id), 60)
+    async with runtime.database.owner_transaction() as connection:
+        left = await (await connection.execute("SELECT count(*) AS count FROM console_sessions")).fetchone()
+    assert left == {"count": 1}
+
+
+async def test_every_answer_carries_the_policy(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    await signed_in(http, mint(agent.agent_id))
+    paths = ("/sign-in", "/", "/memories", "/static/console.css", "/nothing", "/memories/not-an-id")
+    for path in paths:
+        response = await http.get(f"/console{path}")
+        assert {name: response.headers.get(name) for name in HEADERS} == HEADERS, path
+    assert (await http.get("/console/")).headers["cache-control"] == "no-store"
+    assert "access-control-allow-origin" not in (await http.get("/console/")).headers
+
+
+async def test_a_form_has_limits(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    form = await signed_in(http, mint(agent.agent_id))
+    assert (await http.post("/console/memories/delete", data={**form, "x": "y" * 2_000_001})).status_code == 413
+    assert (await http.post("/console/memories/delete", content=b"&".join([b"a=b"] * 3_000))).status_code == 422
+    assert (await http.post("/console/memories/delete", content=b"a=%ff")).status_code == 422
+
+
+async def test_problems_name_the_field(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    await signed_in(http, mint(agent.agent_id))
+    for query, said in (
+        ("memories?after=yesterday", "after is not a time"),
+        ("memories?min_importance=much", "min_importance is not a number"),
+        ("memories?memory_types=eternal", "memory_types"),
+        ("search?query=tea&a_k=-1", "k "),
+    ):
+        response = await http.get(f"/console/{query}")
+        assert response.status_code == 422
+        assert said in response.text
+
+
+@pytest.mark.parametrize(
+    ("setting", "address", "expected"),
+    [
+        (None, "127.0.0.1", True),
+        (None, "::1", True),
+        (None, "0.0.0.0", False),  # noqa: S104
+        (None, "10.0.0.5", False),
+        (True, "0.0.0.0", True),  # noqa: S104
+        (False, "127.0.0.1", False),
+    ],
+)
+def test_it_is_on_for_loopback_only_by_default(
+    services: Services, setting: bool | None, address: str, expected: bool
+) -> None:
+    assert console_is_on(settings_for(services, console=setting), address) is expected
