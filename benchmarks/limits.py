@@ -45,7 +45,7 @@ SETTINGS = {
     "MAINTENANCE_IN_SERVER": "false",
 }
 # Tested in test_rpc.py and test_call_queue.py: no call of a working service takes that long.
-ELSEWHERE = frozenset({"call_seconds", "running_calls", "queue_seconds"})
+ELSEWHERE = frozenset({"call_seconds", "running_calls", "queue_seconds", "counted_memories"})
 UNFINISHED, AT_ONCE = 60, 12
 AGENTS = ("greedy", "second", "third", "spender")
 STORED = 7
@@ -205,6 +205,7 @@ BODIES: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "links": (lambda: _with("memory.store", content="a", links=[{"target_id": ID}] * 90_000), "200 -32602"),
     "k": (lambda: _with("memory.retrieve", query="a", k=201), "200 -32602"),
     "page": (lambda: _with("memory.list", limit=1_001), "200 -32602"),
+    "traced": (lambda: _with("memory.retrieve", query="a", trace=[ID] * 21), "200 -32602"),
     "history_page": (lambda: _with("memory.history", memory_id=ID, limit=1_001), "200 -32602"),
     "archived_page": (lambda: _with("memory.archived", limit=1_001), "200 -32602"),
     "delete_ids": (lambda: _with("memory.delete", memory_ids=[ID] * 200_000), "200 -32602"),

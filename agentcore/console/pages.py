@@ -182,6 +182,17 @@ def _chosen(visit: Visit) -> list[UUID]:
     return chosen
 
 
+# --- archive -----------------------------------------------------------------------------------------------
+
+
+async def archive(visit: Visit) -> Response:
+    """Lists archived memories page by page; a post restores the chosen ones first."""
+    restored = await visit.memory.restore(memory_ids=_chosen(visit)) if visit.request.method == "POST" else None
+    more = {"cursor": visit.text("cursor")} if visit.text("cursor") else {}
+    page = await visit.memory.archived(limit=PAGE_ROWS, **more)
+    return visit.render("archive.html", page=page, restored=restored)
+
+
 # --- playgrounds -------------------------------------------------------------------------------------------
 
 
@@ -279,6 +290,8 @@ PAGES: Sequence[tuple[str, str, Page]] = (
     ("/memories/{memory_id}/feedback", "POST", feedback),
     ("/memories/{memory_id}/revert", "POST", revert),
     *((path, "GET", values) for path in VALUES),
+    ("/archive", "GET", archive),
+    ("/archive", "POST", archive),
     ("/search", "GET", search),
     ("/context", "GET", context),
 )

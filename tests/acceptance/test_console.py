@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -21,15 +21,28 @@ HOSTILE = {
     "attribute": '" onmouseover="window.hacked = 1" x="\' {{ 7 * 7 }} ${hacked}',
     "long": "w" * 250_000,
 }
-PAGES = ("/", "/memories", "/search?query=Lisbon", "/context?query=Lisbon", "/search?query=feta&compare=yes")
+PAGES = (
+    "/",
+    "/memories",
+    "/sessions",
+    "/users",
+    "/archive",
+    "/search?query=Lisbon",
+    "/search?query=feta&compare=yes",
+    "/context?query=Lisbon",
+)
 
 
 @pytest.fixture(scope="module")
-async def filled(serving: Serving) -> Serving:
-    """The service, with the demo's memories."""
+async def filled(new_serving: Callable[..., Serving]) -> AsyncIterator[Serving]:
+    """A service of its own, with the demo's memories: they are enough for an index."""
+    serving = new_serving()
+    serving.start()
+    serving.await_listening()
     stored = await fill(serving.url, serving.token(AGENT, ttl_seconds=3_600))
     assert stored > 2_900
-    return serving
+    yield serving
+    assert serving.stop() == 0
 
 
 @pytest.fixture
@@ -163,6 +176,21 @@ async def test_two_writers_do_not_overwrite_each_other(
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("alert")).to_contain_text("version")
         assert (await memory.get(memory_id=memory_id)).memory.content == "Ada lives in Faro"
+
+
+@pytest.mark.shows("issue17-memories")
+async def test_an_archived_memory_is_restored(sign_in: SignIn, filled: Serving, agent_id: str) -> None:
+    async with filled.client(agent_id) as memory:
+        memory_id = (await memory.store("Ada has seen Porto")).memory_id
+        await memory.prune(memory_layer="episodic", target=1)
+        assert (await memory.count()).count == 0
+        page = await sign_in(agent_id)
+        await page.get_by_role("link", name="Archive").click()
+        await page.get_by_label(str(memory_id)).check()
+        await page.get_by_role("button", name="Restore the chosen").click()
+        await expect(page.get_by_role("status")).to_contain_text("1 restored")
+        await expect(page.locator(".empty")).to_have_text("Nothing is archived.")
+        assert (await memory.get(memory_id=memory_id)).memory.content == "Ada has seen Porto"
 
 
 @pytest.mark.shows("issue17-memories")
