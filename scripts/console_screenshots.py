@@ -25,6 +25,7 @@ PAGES = {
     "context": "/context?query=What+does+Anna+eat%3F&max_tokens=400",
     "sessions": "/sessions",
     "users": "/users",
+    "archive": "/archive",
 }
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
 
@@ -41,7 +42,7 @@ async def take(browser: Browser, serving: Serving, directory: Path) -> None:
         await page.goto(f"{serving.url}/console/memories")
         memory = await page.locator("#rows .content").first.get_attribute("href")
         for name, path in {**PAGES, "memory": (memory or "").removeprefix("/console")}.items():
-            await page.goto(f"{serving.url}/console{path}")
+            await page.goto(f"{serving.url}/console{path}", wait_until="networkidle")
             await page.screenshot(path=directory / f"{name}-{look}.png")
         await context.close()
 

@@ -131,8 +131,8 @@ def install_packages(locks: Sequence[str]) -> None:
 
 def install_npm_packages(directory: Path) -> bool:
     """Returns False if they are unavailable: the service does not need them."""
-    # An unresponsive registry would delay every make.
-    quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=10000")
+    # An unresponsive registry would delay every make; a browser has 70 MB.
+    quick = ("--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--fetch-timeout=120000")
     try:
         run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", *quick, "--prefix", str(directory))
     except StepFailed as failure:

@@ -46,10 +46,13 @@ def filters(visit: Visit, prefix: str = "") -> dict[str, Any]:
 
 
 async def overview(visit: Visit) -> Response:
-    stats, capabilities, settings = await asyncio.gather(
-        visit.memory.stats(), visit.memory.capabilities(), visit.memory.settings()
-    )
-    return visit.render("overview.html", stats=stats, capabilities=capabilities, settings=settings)
+    capabilities, settings = await asyncio.gather(visit.memory.capabilities(), visit.memory.settings())
+    return visit.render("overview.html", capabilities=capabilities, settings=settings)
+
+
+async def layers(visit: Visit) -> Response:
+    """Counts by layer, which take a second with a million memories: the overview loads them when it is shown."""
+    return visit.render("layers.html", stats=await visit.memory.stats())
 
 
 VALUES = {
@@ -281,6 +284,7 @@ def calls_of(method: str, params: RetrieveParams | GetContextParams) -> Mapping[
 
 PAGES: Sequence[tuple[str, str, Page]] = (
     ("/", "GET", overview),
+    ("/layers", "GET", layers),
     ("/memories", "GET", memories),
     ("/memories/confirm-delete", "POST", confirm_delete),
     ("/memories/delete", "POST", delete),
