@@ -120,7 +120,8 @@ class Console:
 
     async def _sign_in(self, request: Request) -> Response:
         link = request.query_params.get("link")
-        if request.method == "GET" and link is None:
+        # A link checker's HEAD must not use the link up.
+        if request.method == "HEAD" or (request.method == "GET" and link is None):
             return self._sign_in_page()
         try:
             token = await self._given_token(request, link)
@@ -171,6 +172,8 @@ class Console:
                 principal = await self._verifier.verify(f"Bearer {token}") if token else None
             except AuthenticationFailed:
                 token = principal = None
+            except AgentCoreError as error:  # the database, or the source of the keys
+                return self._sign_in_page(error.message, _status(error))
             if token is None or principal is None:
                 return self._signed_out(request)
             async with MemoryClient.in_process(self._service, token, max_attempts=1) as memory:

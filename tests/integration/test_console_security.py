@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -134,6 +135,33 @@ async def test_a_link_is_redeemed_by_one_of_several(http: httpx.AsyncClient, age
     used = await asyncio.gather(*(http.get(answer["path"]) for _ in range(8)))
     assert sorted(each.status_code for each in used) == [200, *[401] * 7]
     assert (await http.get("/console/sign-in?link=invented")).status_code == 401
+
+
+async def test_a_head_request_does_not_use_a_link_up(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    answer = await http.post("/console/links", headers={"Authorization": f"Bearer {mint(agent.agent_id)}"})
+    path = answer.json()["path"]
+    await http.head(path)
+    assert COOKIE not in http.cookies
+    assert (await http.get(path)).status_code == 200
+    assert COOKIE in http.cookies
+
+
+HOSTILE_VALUES = ("nan", "inf", "-1", "1e999", "9" * 5_000, "\x00", "\u202e", "%ff", "'", "[]", "x" * 40_000, "\ud800")
+FIELDS = (
+    "memories?after", "memories?cursor", "memories?order_by", "memories?direction", "memories?min_importance",
+    "memories?query", "memories?tags", "memories?user_id", "memories?memory_types", "search?query=tea&a_k",
+    "search?query=tea&a_min_fit", "search?query=tea&a_as_of", "search?query=tea&trace", "search?query",
+    "context?query=tea&max_tokens", "context?query=tea&as_of", "context?query", "archive?cursor", "sign-in?link",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", FIELDS)
+async def test_no_value_of_a_field_breaks_a_page(http: httpx.AsyncClient, agent: Agent, mint: Mint, field: str) -> None:
+    await signed_in(http, mint(agent.agent_id))
+    for value in HOSTILE_VALUES:
+        sent = quote(value, safe="%", errors="surrogatepass")
+        response = await http.get(f"/console/{field}={sent}")
+        assert (field, value[:20], response.status_code) != (field, value[:20], 500), response.text[:500]
 
 
 async def test_a_link_is_no_session_and_a_session_no_link(
