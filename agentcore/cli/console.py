@@ -21,7 +21,7 @@ from agentcore.errors import AgentCoreError, AuthenticationFailed, DependencyUna
 LINKS = "/console/links"
 TIMEOUT_SECONDS = 10.0
 ADMIN = "memory:admin"
-# Of a token that --agent makes: the longest session.
+# Lifetime of the token that --agent creates; a session is not longer.
 TOKEN_SECONDS = 8 * 3_600
 
 
@@ -59,9 +59,13 @@ async def _link(address: str, source: TokenSource) -> str:
         raise DependencyUnavailable(f"The service at {url} does not answer: is `agentcore serve` running?") from cause
     if response.status_code == HTTPStatus.NOT_FOUND:
         raise AgentCoreError(f"The service at {url} serves no console: start it with CONSOLE=on.")
-    answer = response.json()
+    try:
+        answer = response.json()
+        said = answer["path"] if response.is_success else answer["error"]
+    except (ValueError, KeyError, TypeError) as cause:
+        raise DependencyUnavailable(f"{url} answered {response.status_code}, and not as this service does.") from cause
     if response.status_code == HTTPStatus.UNAUTHORIZED:
-        raise AuthenticationFailed(answer["error"])
+        raise AuthenticationFailed(said)
     if not response.is_success:
-        raise AgentCoreError(answer["error"])
-    return f"{url}{answer['path']}"
+        raise AgentCoreError(said)
+    return f"{url}{said}"

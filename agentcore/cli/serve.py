@@ -135,7 +135,7 @@ async def answer_calls(
 
 
 def console_of(runtime: Runtime, listener: socket) -> Callable[[ASGIApp], BaseRoute] | None:
-    """Returns what makes the console's routes; None if it is off."""
+    """Returns the factory of the console's routes; None if it is off."""
     if not console_is_on(runtime.settings, listener.getsockname()[0]):
         return None
     sessions = ConsoleSessions(runtime.database)

@@ -9,7 +9,7 @@ import hmac
 import ipaddress
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -41,8 +41,9 @@ from agentcore.errors import (
 )
 
 COOKIE = "agentcore_console"
+MAX_SIGN_IN_BYTES = 65_536
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-# Of the errors that a page shows; all others 500.
+# HTTP status by class of error; 500 for others.
 STATUS = {
     AuthenticationFailed: 401,
     NotAuthorised: 403,
@@ -119,20 +120,24 @@ class Console:
         return JSONResponse({"path": f"{PREFIX}/sign-in?link={link}", "expires_in_seconds": LINK_SECONDS})
 
     async def _sign_in(self, request: Request) -> Response:
-        link = request.query_params.get("link")
-        # A link checker's HEAD must not use the link up.
-        if request.method == "HEAD" or (request.method == "GET" and link is None):
-            return self._sign_in_page()
+        """Shows the form; a post exchanges a token or a link for a session.
+
+        A link is redeemed by a post only: previews of links do not use it up, and other sites cannot sign a browser in.
+        """
+        if request.method != "POST":
+            return self._sign_in_page(link=request.query_params.get("link"))
         try:
-            token = await self._given_token(request, link)
+            form = await read_form(request, MAX_SIGN_IN_BYTES)
+            token = await self._given_token(form)
             principal = await self._verifier.verify(f"Bearer {token}")
             seconds = min(SESSION_SECONDS, principal.expires_at - time.time())
+            if seconds < 1:
+                raise AuthenticationFailed("The token has expired.")
             session_id = await self._sessions.create(token, seconds)
         except AgentCoreError as error:
             return self._sign_in_page(error.message, _status(error))
         _log("console sign-in", principal)
-        # Not a redirect: after a link on another site, it would go without the SameSite=Strict cookie.
-        response = HTMLResponse(self._templates.get_template("signed_in.html").render())
+        response = RedirectResponse(f"{PREFIX}/", 303)
         response.set_cookie(
             COOKIE,
             session_id,
@@ -140,20 +145,20 @@ class Console:
             path=PREFIX,
             httponly=True,
             samesite="strict",
-            secure=not is_loopback(request.url.hostname or ""),
+            secure=not is_loopback(_host_name(request) or ""),
         )
         return response
 
-    async def _given_token(self, request: Request, link: str | None) -> str:
-        if link is None:
-            return "".join((await read_form(request)).get("token", [])).strip()
-        token = await self._sessions.redeem(link)
+    async def _given_token(self, form: Mapping[str, Sequence[str]]) -> str:
+        if "link" not in form:
+            return "".join(form.get("token", [])).strip()
+        token = await self._sessions.redeem(form["link"][-1])
         if token is None:
             raise AuthenticationFailed("This link was used or has expired: run `agentcore console` for another.")
         return token
 
-    def _sign_in_page(self, problem: str = "", status: int = 200) -> Response:
-        return HTMLResponse(self._templates.get_template("sign_in.html").render(problem=problem), status)
+    def _sign_in_page(self, problem: str = "", status: int = 200, link: str | None = None) -> Response:
+        return HTMLResponse(self._templates.get_template("sign_in.html").render(problem=problem, link=link), status)
 
     async def _sign_out(self, visit: Visit) -> Response:
         await self._sessions.end(visit.request.cookies[COOKIE])
@@ -192,13 +197,15 @@ class Console:
         return endpoint
 
     def _signed_out(self, request: Request) -> Response:
-        if "hx-request" in request.headers or request.method != "GET":
+        if "hx-request" in request.headers:
+            return Response(status_code=401, headers={"HX-Redirect": f"{PREFIX}/sign-in"})
+        if request.method != "GET":
             return self._sign_in_page("Your session has ended: sign in again.", 401)
         return RedirectResponse(f"{PREFIX}/sign-in", 303)
 
 
 def _check_csrf(visit: Visit) -> None:
-    given = visit.request.headers.get("x-csrf-token") or visit.text("csrf")
+    given = visit.request.headers.get("x-csrf-token") or "".join(visit.form.get("csrf", [])[-1:])
     if not hmac.compare_digest(given.encode(), visit.csrf.encode()):
         raise NotAuthorised("This form is from another session: reload the page.")
 
@@ -222,7 +229,7 @@ class _Guard:
         request = Request(scope)
         problem = self._problem(request)
         app = self._app if problem is None else JSONResponse({"error": problem}, 403)
-        is_static = request.url.path.startswith(f"{PREFIX}/static/")
+        is_static = scope["path"].startswith(f"{PREFIX}/static/")
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -238,18 +245,21 @@ class _Guard:
             await answer(scope, receive, send_with_headers)
 
     def _problem(self, request: Request) -> str | None:
-        host = request.headers.get("host", "")
-        try:
-            name = urlsplit(f"//{host}").hostname
-        except ValueError:
-            name = None
+        name = _host_name(request)
         if name not in self._hosts:
             return f"This console does not serve the host {name!r}: add it to CONSOLE_HOSTS."
         if request.method in ("GET", "HEAD"):
             return None
-        origin = request.headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        host = request.headers.get("host", "").lower()
+        if request.headers.get("origin", f"http://{host}").lower() not in (f"http://{host}", f"https://{host}"):
             return "Origin not allowed."
         if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
             return "Origin not allowed."
+        return None
+
+
+def _host_name(request: Request) -> str | None:
+    try:
+        return urlsplit(f"//{request.headers.get('host', '')}").hostname
+    except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""How values appear on a page: times, hostile text, differences and score bars. Pure."""
+"""Formats values for pages: times, untrusted text, differences, score bars. Pure."""
 
 from __future__ import annotations
 
@@ -14,9 +14,12 @@ from agentcore.memory.models import MemorySummary, Receipt, ScoreTerm
 from agentcore.memory.params.changes import HistoryEntry
 
 LISTED_CHARS = 280
-# Above this a comparison by words takes seconds.
-MAX_COMPARED_TOKENS = 4_000
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ufeff]")
+# Pairs of tokens that a comparison may examine: it is quadratic for repetitive texts.
+MAX_COMPARED_PAIRS = 250_000
+# Control and format characters but joiners, which emoji and many scripts need.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f]"
+)
 _PICTURES = {**{code: chr(0x2400 + code) for code in range(0x20)}, 0x7F: "\u2421"}
 _TOKENS = re.compile(r"\s+|\w+|[^\w\s]")
 # The number of a memory in a context.
@@ -52,7 +55,7 @@ OUTCOMES = {
     "far_below_the_best": "It was ranked, but its score is far below the best: it probably does not answer the query.",
     "nothing_fits": "It was ranked, but nothing was returned: the query is probably about nothing that is stored.",
     "contradicted": "A newer result contradicts it and was returned instead.",
-    "same_text": "A newer memory with the same text was returned instead.",
+    "same_text": "A newer memory with the same text takes its place in the ranking.",
     "below_min_score": "Its similarity is below the least similarity asked for.",
     "query_or_summary": "It is the query itself, or a summary of a memory that was found.",
     "not_found": "No retriever found it: other memories are nearer to the query, and it has none of its rarer words.",
@@ -72,18 +75,30 @@ class Piece:
 
 
 def difference(before: str, after: str) -> list[Piece]:
-    """Compares two texts by words, large ones by lines."""
+    """Compares two texts by words. Large changes become one removed and one added piece."""
     one, other = _TOKENS.findall(before), _TOKENS.findall(after)
-    if max(len(one), len(other)) > MAX_COMPARED_TOKENS:
-        one, other = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    pieces: list[Piece] = []
-    for tag, start, end, to_start, to_end in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+    start = _shared(one, other)
+    end = _shared(one[start:][::-1], other[start:][::-1])
+    old, new = one[start : len(one) - end], other[start : len(other) - end]
+    pieces = [Piece("same", "".join(one[:start])), *_changes(old, new), Piece("same", "".join(one[len(one) - end :]))]
+    return [piece for piece in pieces if piece.text]
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """Returns the number of equal tokens at the start."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+def _changes(old: Sequence[str], new: Sequence[str]) -> Iterator[Piece]:
+    if len(old) * len(new) > MAX_COMPARED_PAIRS:
+        yield from (Piece("removed", "".join(old)), Piece("added", "".join(new)))
+        return
+    for tag, start, end, to_start, to_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
-            pieces.append(Piece("same", "".join(one[start:end])))
-            continue
-        pieces += [Piece("removed", "".join(one[start:end]))] if end > start else []
-        pieces += [Piece("added", "".join(other[to_start:to_end]))] if to_end > to_start else []
-    return pieces
+            yield Piece("same", "".join(old[start:end]))
+        else:
+            yield from (Piece("removed", "".join(old[start:end])), Piece("added", "".join(new[to_start:to_end])))
 
 
 def differences(entry: HistoryEntry) -> Iterator[tuple[str, list[Piece]]]:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -17,14 +18,16 @@ from agentcore.console.visit import PREFIX, Visit
 from agentcore.errors import InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, Receipt
+from agentcore.memory.params.changes import HistoryEntry
 from agentcore.memory.params.memories import Filters, GetContextParams, MemoryTrace, RetrieveParams
 
 Page = Callable[[Visit], Awaitable[Response]]
 PAGE_ROWS = 50
 TOP_HITS = 50
-HISTORY_ROWS = 100
+HISTORY_ROWS = 50
+SHOWN_BEFORE_DELETE = 20
 MAX_VALUES = 200
-MAX_BUDGET_TOKENS = 16_000
+DEFAULT_BUDGET_TOKENS, MAX_BUDGET_TOKENS = 1_000, 16_000
 
 
 def filters(visit: Visit, prefix: str = "") -> dict[str, Any]:
@@ -65,7 +68,7 @@ FILTERED = frozenset(Filters.model_fields)
 
 async def values(visit: Visit) -> Response:
     """Counts users, sessions and other values, with links to their memories."""
-    heading, fields = VALUES[visit.request.url.path.removeprefix(PREFIX)]
+    heading, fields = VALUES[visit.path.removeprefix(PREFIX)]
     counted = await visit.memory.facets(fields=[field for field, _ in fields], limit=MAX_VALUES)
     return visit.render("values.html", heading=heading, fields=fields, counted=counted, filtered=FILTERED)
 
@@ -123,22 +126,28 @@ async def memory(visit: Visit) -> Response:
     return visit.render(
         "memory.html",
         memory=shown.memory,
-        history=[(entry, [*display.differences(entry)]) for entry in history.changes],
+        history=await asyncio.to_thread(_compared, history.changes),
         done=visit.text("done"),
     )
 
 
+def _compared(changes: Sequence[HistoryEntry]) -> list[tuple[HistoryEntry, list[tuple[str, list[display.Piece]]]]]:
+    return [(entry, [*display.differences(entry)]) for entry in changes]
+
+
 async def edit(visit: Visit) -> Response:
     memory_id = memory_id_of(visit)
-    changes: dict[str, Any] = {
-        "tags": visit.labels("tags"),
-        "relevance_score": visit.number("relevance_score"),
-        "if_version": visit.number("version"),
-    }
-    stored = (await visit.memory.get(memory_id=memory_id, consistent=True)).memory.content
-    # An unchanged text needs no new vector.
-    if (content := visit.form.get("content", [""])[-1]) != stored.replace("\r\n", "\n"):
+    stored = (await visit.memory.get(memory_id=memory_id, consistent=True)).memory
+    changes: dict[str, Any] = {"if_version": visit.number("version")}
+    # Only what differs: an unchanged text needs no new vector.
+    content = visit.form.get("content", [""])[-1]
+    if content != stored.content.replace("\r\n", "\n").replace("\r", "\n"):
         changes["content"] = content
+    tags = [line.strip() for line in visit.text("tags").splitlines() if line.strip()]
+    if tags != stored.tags:
+        changes["tags"] = tags
+    if visit.text("relevance_score") != str(stored.relevance_score):
+        changes["relevance_score"] = visit.number("relevance_score")
     await visit.memory.update(memory_id=memory_id, updates={k: v for k, v in changes.items() if v is not None})
     return visit.go(f"/memories/{memory_id}?done=saved")
 
@@ -166,8 +175,11 @@ async def revert(visit: Visit) -> Response:
 async def confirm_delete(visit: Visit) -> Response:
     """Shows what would be deleted; the dry run of a bulk selection."""
     chosen = _chosen(visit)
-    shown = await asyncio.gather(*(visit.memory.get(memory_id=each) for each in chosen[:PAGE_ROWS]))
-    return visit.render("confirm_delete.html", chosen=chosen, memories=[each.memory for each in shown])
+    shown: list[MemoryRecord] = []
+    for each in chosen[:SHOWN_BEFORE_DELETE]:
+        with suppress(NotFound):
+            shown.append((await visit.memory.get(memory_id=each)).memory)
+    return visit.render("confirm_delete.html", chosen=chosen, memories=shown)
 
 
 async def delete(visit: Visit) -> Response:
@@ -189,11 +201,15 @@ def _chosen(visit: Visit) -> list[UUID]:
 
 
 async def archive(visit: Visit) -> Response:
-    """Lists archived memories page by page; a post restores the chosen ones first."""
-    restored = await visit.memory.restore(memory_ids=_chosen(visit)) if visit.request.method == "POST" else None
+    """Lists archived memories page by page."""
     more = {"cursor": visit.text("cursor")} if visit.text("cursor") else {}
     page = await visit.memory.archived(limit=PAGE_ROWS, **more)
-    return visit.render("archive.html", page=page, restored=restored)
+    return visit.render("archive.html", page=page, restored=visit.number("restored"))
+
+
+async def restore(visit: Visit) -> Response:
+    restored = await visit.memory.restore(memory_ids=_chosen(visit))
+    return visit.go(f"/archive?restored={restored.restored_count}")
 
 
 # --- playgrounds -------------------------------------------------------------------------------------------
@@ -253,7 +269,8 @@ async def context(visit: Visit) -> Response:
     options = filters(visit)
     if visit.text("as_of"):
         options["as_of"] = visit.moment("as_of")
-    budget = visit.number("max_tokens") or 1_000
+    budget = visit.number("max_tokens")
+    budget = DEFAULT_BUDGET_TOKENS if budget is None else budget
     params = {"query": query, "max_tokens": budget, **options}
     values: dict[str, Any] = {"query": query, "budget": budget, "most": MAX_BUDGET_TOKENS, "built": None}
     if query:
@@ -295,7 +312,7 @@ PAGES: Sequence[tuple[str, str, Page]] = (
     ("/memories/{memory_id}/revert", "POST", revert),
     *((path, "GET", values) for path in VALUES),
     ("/archive", "GET", archive),
-    ("/archive", "POST", archive),
+    ("/archive", "POST", restore),
     ("/search", "GET", search),
     ("/context", "GET", context),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import os
+import re
 import secrets
 
 from cryptography.exceptions import InvalidTag
@@ -19,6 +20,7 @@ from agentcore.database import Database, query
 LINK_SECONDS = 120
 SESSION_SECONDS = 8 * 3_600
 _NONCE_BYTES = 12
+_ID = re.compile(r"[A-Za-z0-9_-]{43}")
 
 
 class ConsoleSessions:
@@ -51,6 +53,8 @@ class ConsoleSessions:
         await self._database.owner_rows(query("end_console_session"), digest=_derived(session_id, "digest"))
 
     async def _found(self, statement: str, given_id: str) -> str | None:
+        if not _ID.fullmatch(given_id):
+            return None
         rows = await self._database.owner_rows(query(statement), digest=_derived(given_id, "digest"))
         if not rows:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,13 +10,14 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from jinja2 import Environment, PackageLoader
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from agentcore.auth import Principal
 from agentcore.client import MemoryClient
 from agentcore.console import display
 from agentcore.errors import InvalidParams, TooLarge
+from agentcore.limits import REQUEST_SECONDS
 
 PREFIX = "/console"
 MAX_FORM_BYTES = 2_000_000
@@ -51,7 +53,12 @@ class Visit:
     @property
     def wants_fragment(self) -> bool:
         """Whether htmx sent the request: it replaces a part of the page."""
-        return "hx-request" in self.request.headers
+        headers = self.request.headers
+        return "hx-request" in headers and "hx-history-restore-request" not in headers
+
+    @property
+    def path(self) -> str:
+        return str(self.request.scope["path"])
 
     def may(self, scope: str) -> bool:
         return scope in self.principal.scopes
@@ -95,7 +102,7 @@ class Visit:
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         shown = self.templates.get_template(template).render(
-            visit=self, agent_id=self.principal.agent_id, csrf=self.csrf, path=self.request.url.path, **values
+            visit=self, agent_id=self.principal.agent_id, csrf=self.csrf, path=self.path, **values
         )
         return HTMLResponse(shown, status)
 
@@ -104,20 +111,21 @@ class Visit:
         return RedirectResponse(f"{PREFIX}{path}", 303)
 
 
-async def read_form(request: Request) -> dict[str, list[str]]:
+async def read_form(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, list[str]]:
     """Returns the fields of an urlencoded form. Raises TooLarge, InvalidParams."""
     chunks: list[bytes] = []
     size = 0
-    async for chunk in request.stream():
-        size += len(chunk)
-        if size > MAX_FORM_BYTES:
-            raise TooLarge(f"The form is larger than {MAX_FORM_BYTES:,} bytes.")
-        chunks.append(chunk)
     try:
+        async with asyncio.timeout(REQUEST_SECONDS):
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > max_bytes:
+                    raise TooLarge(f"The form is larger than {max_bytes:,} bytes.")
+                chunks.append(chunk)
         pairs = parse_qsl(
             b"".join(chunks).decode(), keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS, errors="strict"
         )
-    except ValueError as cause:
+    except (TimeoutError, ClientDisconnect, ValueError) as cause:
         raise InvalidParams("The form is not readable.") from cause
     fields: dict[str, list[str]] = {}
     for name, value in pairs:

@@ -293,7 +293,7 @@ class MemoryApi(ABC):
         memories.FacetsParams,
         memories.FacetsResult,
         "memory:read",
-        "Which users, sessions, tags and other values the memories have, with counts.",
+        "Count the values of users, sessions, tags and other fields.",
         positional=("fields",),
         for_users=True,
         cost=READS_MANY,

@@ -230,9 +230,11 @@ class PgVectorStore:
     async def compare(self, agent_id: str, request: SearchRequest, memory_ids: Sequence[UUID]) -> dict[UUID, Row]:
         """Returns whether these memories match the filter, and their similarity to the query, by id."""
         values = {**self._values(agent_id, request), "memory_ids": [*memory_ids]}
-        name = "no_distance" if request.vectors is None else "distance_to_nearest"
-        distance = shaped_query(name, stored=self._place.stored) if request.vectors is not None else query(name)
-        statement = shaped_query("compare_memories", held=self._place.held, distance=distance)
+        distance = shaped_query(
+            "no_distance" if request.vectors is None else "distance_to_nearest", stored=self._place.stored
+        )
+        then = query("held_ever" if request.held is None else "held_then")
+        statement = shaped_query("compare_memories", held=self._place.held, distance=distance, then=then)
         [rows] = await self._database.fetch(agent_id, [(statement, values)])
         return {row["memory_id"]: row for row in rows}
 

@@ -106,9 +106,11 @@ async def test_a_wrong_token_is_explained(filled: Serving, page: Page, watched: 
 async def test_the_link_of_the_command_signs_in_once(filled: Serving, page: Page, browser: Browser) -> None:
     link = filled.cli("console", "--agent", AGENT).stdout.strip()
     await page.goto(link)
+    await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
     other = await browser.new_page()
     await other.goto(link)
+    await other.get_by_role("button", name="Sign in").click()
     await expect(other.get_by_role("alert")).to_contain_text("used or has expired")
     await other.close()
 
@@ -126,6 +128,10 @@ async def test_memories_are_searched_as_the_query_is_typed(sign_in: SignIn, watc
     await expect(rows.first).to_contain_text("tortoise")
     assert "query=tortoise" in page.url
     await page.reload()
+    await expect(rows.first).to_contain_text("tortoise")
+    await page.get_by_role("link", name="Context").click()
+    await page.go_back()
+    await expect(page.get_by_role("heading", name="Memories")).to_be_visible()
     await expect(rows.first).to_contain_text("tortoise")
     await page.get_by_label("Search").fill("")
     await page.get_by_text("Filters", exact=True).click()

@@ -48,7 +48,7 @@ async def http(runtime: Runtime, sessions: ConsoleSessions) -> AsyncIterator[htt
 async def signed_in(http: httpx.AsyncClient, token: str) -> dict[str, str]:
     """Signs in; returns the field that forms of the session carry."""
     response = await http.post("/console/sign-in", data={"token": token}, headers={"Origin": ORIGIN})
-    assert response.status_code == 200
+    assert response.status_code == 303
     return {"csrf": csrf_token(http.cookies[COOKIE])}
 
 
@@ -132,18 +132,19 @@ async def test_a_link_is_redeemed_by_one_of_several(http: httpx.AsyncClient, age
     token = mint(agent.agent_id)
     assert (await http.post("/console/links")).status_code == 401
     answer = (await http.post("/console/links", headers={"Authorization": f"Bearer {token}"})).json()
-    used = await asyncio.gather(*(http.get(answer["path"]) for _ in range(8)))
-    assert sorted(each.status_code for each in used) == [200, *[401] * 7]
-    assert (await http.get("/console/sign-in?link=invented")).status_code == 401
-
-
-async def test_a_head_request_does_not_use_a_link_up(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
-    answer = await http.post("/console/links", headers={"Authorization": f"Bearer {mint(agent.agent_id)}"})
-    path = answer.json()["path"]
-    await http.head(path)
+    for method in ("GET", "HEAD"):
+        assert (await http.request(method, answer["path"])).status_code == 200
     assert COOKIE not in http.cookies
-    assert (await http.get(path)).status_code == 200
-    assert COOKIE in http.cookies
+    form = {"link": answer["path"].partition("link=")[2]}
+    used = await asyncio.gather(*(http.post("/console/sign-in", data=form) for _ in range(8)))
+    assert sorted(each.status_code for each in used) == [303, *[401] * 7]
+    assert (await http.post("/console/sign-in", data={"link": "invented"})).status_code == 401
+
+
+async def test_a_malformed_origin_is_refused(http: httpx.AsyncClient) -> None:
+    for origin in ("http://[", "", "http://localhost@evil.example", "http://localhost/"):
+        response = await http.post("/console/sign-in", data={"token": "a"}, headers={"Origin": origin})
+        assert (origin, response.status_code) == (origin, 403)
 
 
 HOSTILE_VALUES = ("nan", "inf", "-1", "1e999", "9" * 5_000, "\x00", "\u202e", "%ff", "'", "[]", "x" * 40_000, "\ud800")

@@ -276,7 +276,7 @@ class RetrieveParams(Filters):
     )
     explain: Flag = Field(False, description="Return the terms of each score.")
     trace: Annotated[list[UUID], Field(max_length=MAX_TRACED)] = Field(
-        default_factory=list, description="Ids of memories: report what became of each in this search."
+        default_factory=list, description="Ids of memories: report the outcome of each in this search."
     )
 
 
@@ -298,7 +298,7 @@ TraceOutcome = Literal[
 
 
 class MemoryTrace(Strict):
-    """What became of one memory in a search."""
+    """The outcome of one memory in a search."""
 
     memory_id: UUID
     outcome: TraceOutcome = Field(

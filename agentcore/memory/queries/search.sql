@@ -168,9 +168,9 @@ true;
 (NULL::double precision);
 
 -- name: compare_memories
--- Returns whether memories match a search's filter, and their similarity to its query.
+-- Returns whether memories match a search's filter and validity, and their similarity to its query.
 SELECT m.memory_id, memory_matches(m, %(filter)s) AS matches, m.superseded_by,
-       (m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AS is_live,
+       (m.expires_at IS NULL OR m.pinned OR m.expires_at > now()) AS is_live, {then} AS was_valid,
        1 - CASE WHEN {held} THEN {distance} END AS similarity
   FROM memories m
  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s);

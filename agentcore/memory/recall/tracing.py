@@ -1,4 +1,4 @@
-"""Explains what became of single memories in a search: who found them, their ranks, and what removed them."""
+"""Explains the outcome of traced memories in a search: retrievers, ranks, and the step that removed each."""
 
 from __future__ import annotations
 
@@ -59,13 +59,15 @@ def _trace(
     similarities = sorted((each.similarity for each in candidates if each.similarity is not None), reverse=True)
     words = sorted((each.words for each in candidates if each.words), reverse=True)
     outcome, by = _outcome(search, memory_id, row, place, ranked)
+    # A candidate has the similarity of its best passage.
+    similarity = row["similarity"] if own is None else own.similarity
     return MemoryTrace(
         memory_id=memory_id,
         outcome=outcome,
         by=by,
         retrievers=sorted(search.found.found_by.get(memory_id, ())),
-        similarity=row["similarity"],
-        similarity_rank=_rank(row["similarity"], similarities) if own is not None else None,
+        similarity=similarity,
+        similarity_rank=_rank(similarity, similarities) if own is not None else None,
         least_similarity=similarities[-1] if similarities else None,
         words=None if own is None else own.words,
         words_rank=None if own is None or not own.words else _rank(own.words, words),
@@ -92,9 +94,8 @@ def _outcome(
         return _not_ranked(search, memory_id, row, ranked)
     if search.fit < search.cut_offs.min_fit:
         return "nothing_fits", None
-    is_beyond = len(search.memories) > 0 and place > len(search.memories)
     kept = search.cut_offs.kept([each.score for each in ranked], search.question.memory_count)
-    return ("far_below_the_best" if is_beyond and place > kept else "beyond_k"), None
+    return ("far_below_the_best" if place > kept else "beyond_k"), None
 
 
 def _not_ranked(
@@ -102,16 +103,18 @@ def _not_ranked(
 ) -> tuple[TraceOutcome, UUID | None]:
     if not row["is_live"]:
         return "expired", None
-    if row["superseded_by"] is not None and "current" in search.conditions:
+    is_of_now = "current" in search.conditions
+    if row["superseded_by"] is not None and (is_of_now or not row["was_valid"]):
         return "superseded", row["superseded_by"]
     if not row["matches"]:
         return "filtered", None
-    if memory_id not in {each.memory_id for each in search.found.candidates}:
+    own = next((each for each in search.found.candidates if each.memory_id == memory_id), None)
+    if own is None:
         return "not_found", None
     newer = next((each.memory_id for each in ranked if memory_id in each.stands_for), None)
     if newer is not None:
         return "same_text", newer
     least = search.question.min_score
-    if least is not None and (row["similarity"] or 0.0) < least:
+    if least is not None and search.question.with_vectors and (own.similarity or 0.0) < least:
         return "below_min_score", None
     return "query_or_summary", None

@@ -696,7 +696,7 @@ export interface MemorySummary {
   terms?: Record<string, ScoreTerm> | null;
 }
 
-/** What became of one memory in a search. */
+/** The outcome of one memory in a search. */
 export interface MemoryTrace {
   memory_id: string;
   /** returned, or the step that removed it. nothing_fits: the query is about no stored memory. query_or_summary: it is the query itself, or a summary of a memory that was found. not_found: no retriever found it. unknown: there is no such memory. */
@@ -883,7 +883,7 @@ export interface RetrieveParams {
   distinct?: boolean;
   /** Return the terms of each score. */
   explain?: boolean;
-  /** Ids of memories: report what became of each in this search. */
+  /** Ids of memories: report the outcome of each in this search. */
   trace?: string[];
 }
 
@@ -1293,7 +1293,7 @@ export declare class MemoryClient {
   list(params?: ListParams, call?: CallOptions): Promise<ListResult>;
   /** How many memories match. */
   count(params?: CountParams, call?: CallOptions): Promise<CountResult>;
-  /** Which users, sessions, tags and other values the memories have, with counts. */
+  /** Count the values of users, sessions, tags and other fields. */
   facets(params: FacetsParams, call?: CallOptions): Promise<FacetsResult>;
   /** Delete memories by id, or by a filter with confirm; says how many went. */
   delete(params?: DeleteParams, call?: CallOptions): Promise<DeleteResult>;

@@ -104,7 +104,7 @@ export class MemoryClient {
     return this.#call("memory.count", "memory:read", params, call);
   }
 
-  /** Which users, sessions, tags and other values the memories have, with counts. */
+  /** Count the values of users, sessions, tags and other fields. */
   facets(params, call = {}) {
     return this.#call("memory.facets", "memory:read", params, call);
   }
