@@ -133,10 +133,6 @@ def score_bars(terms: Mapping[str, ScoreTerm] | None) -> list[Bar]:
     return _stacked(positive, max(1.0, sum(value for _, value in positive)))
 
 
-def losses(terms: Mapping[str, ScoreTerm] | None) -> list[tuple[str, float]]:
-    return [(name, term.contribution) for name, term in (terms or {}).items() if term.contribution < 0]
-
-
 def waterfall(receipt: Receipt) -> list[Bar]:
     """The steps of a call one after another, in milliseconds."""
     steps = [(name, value) for name, value in receipt.timings_ms.items() if name != "total"]

@@ -216,9 +216,8 @@ async def restore(visit: Visit) -> Response:
 
 
 class Searched(NamedTuple):
-    """One configuration of the search playground and its result."""
+    """The result of one configuration of the search playground."""
 
-    params: Mapping[str, Any]
     memories: Sequence[MemorySummary]
     receipt: Receipt
     steps: Sequence[display.Bar]
@@ -238,7 +237,6 @@ async def search(visit: Visit) -> Response:
         moved=moved,
         bars=display.score_bars,
         outcomes=display.OUTCOMES,
-        losses=display.losses,
     )
 
 
@@ -249,7 +247,7 @@ async def _searched(visit: Visit, query: str, prefix: str) -> Searched:
         params["trace"] = [traced]
     found = await visit.memory.retrieve(**params)
     trace = found.traces[0] if found.traces else None
-    return Searched(params, found.memories, found.receipt, display.waterfall(found.receipt), trace)
+    return Searched(found.memories, found.receipt, display.waterfall(found.receipt), trace)
 
 
 def _search_options(visit: Visit, prefix: str) -> dict[str, Any]:
