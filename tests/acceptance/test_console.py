@@ -100,6 +100,7 @@ async def test_a_wrong_token_is_explained(filled: Serving, page: Page, watched: 
     await page.get_by_label("Token").fill("not.a.token")
     await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("alert")).to_contain_text("malformed")
+    assert await page.context.cookies() == []
 
 
 @pytest.mark.shows("issue17-sign-in")
@@ -112,6 +113,7 @@ async def test_the_link_of_the_command_signs_in_once(filled: Serving, page: Page
     await other.goto(link)
     await other.get_by_role("button", name="Sign in").click()
     await expect(other.get_by_role("alert")).to_contain_text("used or has expired")
+    assert await other.context.cookies() == []
     await other.close()
 
 
@@ -167,6 +169,8 @@ async def test_a_memory_is_edited_reverted_pinned_rated_and_deleted(
     await expect(page.get_by_role("status")).to_contain_text("1 deleted")
     await page.goto(f"{filled.url}/console/memories")
     await expect(page.locator(".empty")).to_contain_text("No memory is stored yet")
+    async with filled.client(agent_id) as memory:
+        assert (await memory.count()).count == 0
 
 
 async def test_two_writers_do_not_overwrite_each_other(
@@ -242,6 +246,7 @@ async def test_the_search_playground_explains_scores_and_compares(sign_in: SignI
     await page.get_by_role("group", name="Configuration B").get_by_label("User").fill("anna")
     await page.get_by_role("button", name="Search").click()
     await expect(hits).to_have_count(13)
+    assert "compare=yes" in page.url
     await expect(page.get_by_role("region", name="Results of configuration B").locator(".hit").first).to_contain_text(
         re.compile(r"new|=|[+-]\d")
     )
@@ -265,6 +270,7 @@ async def test_a_missing_memory_is_traced(sign_in: SignIn, filled: Serving, agen
     await page.get_by_role("button", name="Search").click()
     await expect(trace).to_contain_text("It was returned.")
     await expect(trace).to_contain_text("lexical, vector")
+    assert f"trace={other}" in page.url
 
 
 @pytest.mark.shows("issue17-context")
@@ -281,6 +287,7 @@ async def test_the_context_playground_ties_lines_to_memories(sign_in: SignIn) ->
     await expect(page.get_by_text("Authorization: Bearer $AGENTCORE_TOKEN")).to_be_visible()
     await page.get_by_role("link", name="Memory 1", exact=True).first.click()
     await expect(page.get_by_role("heading", name="History")).to_be_visible()
+    assert "/console/memories/" in page.url
 
 
 @pytest.mark.shows("issue17-hostile")
