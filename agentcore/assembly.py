@@ -48,7 +48,7 @@ from agentcore.memory.llm_limits import (
     LlmMeter,
 )
 from agentcore.memory.params.agent_settings import LayerRules
-from agentcore.memory.parts import AccessQueue, MemoryParts, MemoryPolicy
+from agentcore.memory.parts import AccessQueue, JobControl, MemoryParts, MemoryPolicy
 from agentcore.memory.query_samples import QuerySamples
 from agentcore.memory.ranking.calibration import CutOffs
 from agentcore.memory.ranking.candidates import SearchLimits
@@ -215,6 +215,7 @@ def make_parts(
     redis: Redis | None,
     embedder: Embedder | None,
     metrics: Metrics,
+    jobs: JobControl,
     *,
     in_force: KnownModel | None,
     samples: QuerySamples | None,
@@ -242,6 +243,7 @@ def make_parts(
         token_counters=counters,
         accesses=AccessQueue(),
         policy=make_policy(settings),
+        jobs=jobs,
         metrics=metrics,
         reranker=_reranker(settings),
         rewriter=rewriter and LimitedRewriter(rewriter, timeout_seconds=REWRITING_SECONDS),

@@ -39,6 +39,11 @@ from agentcore.memory.params.changes import RevertResult as RevertResult
 from agentcore.memory.params.changes import UpdateParams as UpdateParams
 from agentcore.memory.params.changes import UpdateResult as UpdateResult
 from agentcore.memory.params.changes import Updates as Updates
+from agentcore.memory.params.jobs import ChangeJobParams as ChangeJobParams
+from agentcore.memory.params.jobs import ChangeJobResult as ChangeJobResult
+from agentcore.memory.params.jobs import JobEntry as JobEntry
+from agentcore.memory.params.jobs import JobsParams as JobsParams
+from agentcore.memory.params.jobs import JobsResult as JobsResult
 from agentcore.memory.params.memories import CapabilitiesParams as CapabilitiesParams
 from agentcore.memory.params.memories import CapabilitiesResult as CapabilitiesResult
 from agentcore.memory.params.memories import CompleteTaskParams as CompleteTaskParams

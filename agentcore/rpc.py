@@ -51,6 +51,7 @@ from agentcore.limits import (
 from agentcore.telemetry import describe_failure
 
 MAX_PROBLEMS = 20
+ADMIN = "memory:admin"
 MAX_FIELD_CHARS = 200
 
 # Larger bodies are parsed and validated in a thread, one at a time: several would block the event loop (GIL).
@@ -70,7 +71,10 @@ Arguments = ParamSpec("Arguments")
 
 @dataclass(frozen=True)
 class RpcMethod(Generic[ContextT]):
-    """One method. `reads`: no effect is lost if its result is not sent. `cost`: rate limit units in addition to 1."""
+    """One method. `reads`: no effect is lost if its result is not sent. `cost`: rate limit units in addition to 1.
+
+    `admin_fields`: params that require the scope memory:admin.
+    """
 
     name: str
     params: type[BaseModel]
@@ -81,6 +85,7 @@ class RpcMethod(Generic[ContextT]):
     positional: tuple[str, ...] = ()
     reads: bool = False
     cost: int = 0
+    admin_fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -398,6 +403,8 @@ def _bind(
             raise NotAuthorised(data={"needs": method.scope})
         given = _by_name(method, values) if values else names
         params = await _in_turn(large, validated, given) if turn.is_large else validated(given)
+        if ADMIN not in turn.session.scopes and any(getattr(params, field) for field in method.admin_fields):
+            raise NotAuthorised(data={"needs": ADMIN})
         try:
             work = method.handler(turn.session.open_context(turn.call), params)
             return dump(await run_with_timeout(timeout_seconds, work))

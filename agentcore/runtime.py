@@ -20,7 +20,7 @@ from agentcore.config import Settings, revealed
 from agentcore.database import Database
 from agentcore.embedded import EmbeddedParts, Home, attach, default_home, runs_on, service_url_of
 from agentcore.errors import ConfigurationError, DependencyUnavailable, StartupError
-from agentcore.maintenance.job_queue import JobWorker
+from agentcore.maintenance.job_queue import JobQueue, JobWorker
 from agentcore.maintenance.rounds import Maintenance
 from agentcore.memory.api import Caller, MemoryApi
 from agentcore.memory.embedding_cache import CachingEmbedder
@@ -140,6 +140,7 @@ async def open_runtime(
         await readiness.check_dimensions(
             database, embedder, effective_settings.embedding_dimensions, in_force=current_model is not None
         )
+        queue = JobQueue(database)
         parts = assembly.make_parts(
             effective_settings,
             home,
@@ -147,6 +148,7 @@ async def open_runtime(
             redis,
             embedder,
             metrics,
+            queue,
             in_force=current_model,
             samples=await query_samples(embedder, assembly.cache_of(settings)),
         )
@@ -156,9 +158,9 @@ async def open_runtime(
             logger.warning("archive: %s", archive_status["problem"])
         # Load the tokenizer tables before the first request.
         await asyncio.to_thread(parts.count_tokens, "text")
-        jobs = JobWorker(database, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
-        await jobs.queue.open()
-        maintenance = Maintenance(database, parts, jobs.queue, settings.maintenance_interval_seconds)
+        jobs = JobWorker(database, queue, parts, grace_seconds=settings.shutdown_grace_seconds * JOBS_GRACE_SHARE)
+        await queue.open()
+        maintenance = Maintenance(database, parts, queue, settings.maintenance_interval_seconds)
         runtime = Runtime(
             settings=settings,
             home=home,
@@ -361,6 +363,18 @@ def _register_metrics(runtime: Runtime) -> None:
         "Pending work by queue: in this process, and in the database if this process leads.",
         "queue",
         lambda: {"calls": float(len(runtime.calls)), "accesses": float(len(accesses)), **runtime.maintenance.waiting},
+    )
+    metrics.register_metric(
+        "table_bytes",
+        "Size of tables with their indexes, if this process leads.",
+        "table",
+        lambda: runtime.maintenance.table_bytes,
+    )
+    metrics.register_metric(
+        "index_recall",
+        "Measured share of the exact 50 nearest that an index finds, if this process leads.",
+        "index",
+        lambda: runtime.maintenance.index_recall,
     )
     metrics.register_metric(
         "jobs", "Background jobs by state, if this process leads.", "state", lambda: runtime.maintenance.jobs

@@ -107,6 +107,9 @@ class Metrics:
         self._searches = Counter(
             "agentcore_searches", "Searches by how vectors were compared.", ("vectors",), registry=registry
         )
+        self._abstentions = Counter(
+            "agentcore_abstentions", "Searches that returned nothing, as no memory fits the query.", registry=registry
+        )
         self._rate_limited = Counter(
             "agentcore_rate_limited", "Calls rejected by the rate limit or because of overload.", registry=registry
         )
@@ -126,6 +129,9 @@ class Metrics:
     def searched(self, vectors: str) -> None:
         """`vectors` is exact, indexed, or words if only words were searched."""
         self._searches.labels(vectors).inc()
+
+    def abstained(self) -> None:
+        self._abstentions.inc()
 
     def rate_limited(self, calls: int) -> None:
         self._rate_limited.inc(calls)

@@ -32,7 +32,7 @@ LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 39
 
 async def take(browser: Browser, serving: Serving, directory: Path) -> None:
     for look, (theme, width) in LOOKS.items():
-        context = await browser.new_context(viewport={"width": width, "height": 860})
+        context = await browser.new_context(locale="en-US", viewport={"width": width, "height": 860})
         page = await context.new_page()
         await page.goto(f"{serving.url}/console/sign-in")
         await page.get_by_label("Token").fill(serving.token(AGENT, ttl_seconds=3_600))

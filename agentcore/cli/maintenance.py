@@ -30,10 +30,11 @@ from agentcore.maintenance.index_keeper import (
     rebuild_plan,
     tune_plan,
 )
-from agentcore.maintenance.job_queue import JobQueue, JobState
+from agentcore.maintenance.job_queue import JobQueue
 from agentcore.maintenance.reembedding import SETTLE_SECONDS, Reembedding
 from agentcore.maintenance.reembedding import Tell as TellStep
 from agentcore.memory.embeddings import BatchingEmbedder
+from agentcore.memory.params.jobs import JobState
 from agentcore.memory.parts import CALLER_VECTORS
 from agentcore.memory.rows.vector_index import VectorIndex
 from agentcore.memory.rows.vector_rows import KnownModel, model_in_force

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Coroutine
 from contextlib import AsyncExitStack, suppress
 from pathlib import Path
-from socket import socket
+from socket import gethostname, socket
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
@@ -23,10 +23,13 @@ from agentcore.cli import INTERRUPTED
 from agentcore.cli.app import app, say
 from agentcore.config import Settings, load_settings, misspelt_variables
 from agentcore.console.app import Console, console_is_on
+from agentcore.console.history import MetricHistory
 from agentcore.console.sessions import ConsoleSessions
+from agentcore.console.visit import Service
 from agentcore.embedded import default_home
 from agentcore.embedded.postgres import MAX_POSTGRES_CONNECTIONS
 from agentcore.errors import StartupError
+from agentcore.readiness import SharedCheck
 from agentcore.runtime import Runtime, home_of, open_runtime
 from agentcore.server import ENDPOINT, bound, connection_limit, create_app, stop_on_signals
 from agentcore.server import serve as serve_http
@@ -79,6 +82,9 @@ def serve(
             runtime = await stack.enter_async_context(open_runtime(settings, migrate=migrate))
             read_metrics = await _start_workers(runtime, stop, listener, stack) if settings.workers > 1 else None
             stop.started.set()
+            if console_is_on(settings, listener.getsockname()[0]):
+                history, read = history_of(runtime, listener), read_metrics or exposition_of(runtime)
+                stack.callback(asyncio.create_task(history.record(read, stop.asked)).cancel)
             await answer_calls(runtime, stop, listener, lambda url: typer.echo(_welcome(settings, url)), read_metrics)
 
     # Reports a port in use before a database is created.
@@ -139,7 +145,19 @@ def console_of(runtime: Runtime, listener: socket) -> Callable[[ASGIApp], BaseRo
     if not console_is_on(runtime.settings, listener.getsockname()[0]):
         return None
     sessions = ConsoleSessions(runtime.database)
-    return lambda service: Console(runtime.settings, sessions, runtime.verifier, service).mount()
+    service = Service(history_of(runtime, listener), SharedCheck(runtime.readiness).answer)
+    return lambda rpc: Console(runtime.settings, sessions, runtime.verifier, service, rpc).mount()
+
+
+def history_of(runtime: Runtime, listener: socket) -> MetricHistory:
+    return MetricHistory(runtime.redis, f"{gethostname()}:{listener.getsockname()[1]}")
+
+
+def exposition_of(runtime: Runtime) -> ReadMetrics:
+    async def read() -> bytes:
+        return runtime.metrics.exposition()
+
+    return read
 
 
 @app.command(

@@ -158,4 +158,6 @@ class SyncMemoryClient:
     settings = _Waiting(MemoryApi.settings)
     configure = _Waiting(MemoryApi.configure)
     consolidate = _Waiting(MemoryApi.consolidate)
+    jobs = _Waiting(MemoryApi.jobs)
+    change_job = _Waiting(MemoryApi.change_job)
     erase = _Waiting(MemoryApi.erase)

@@ -25,9 +25,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentcore.auth import Principal, TokenVerifier
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
-from agentcore.console.pages import PAGES, Page
+from agentcore.console.pages import PAGES
 from agentcore.console.sessions import LINK_SECONDS, SESSION_SECONDS, ConsoleSessions, csrf_token
-from agentcore.console.visit import PREFIX, Visit, make_templates, read_form
+from agentcore.console.visit import PREFIX, Service, Visit, make_templates, read_form
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -84,16 +84,17 @@ def is_loopback(host: str) -> bool:
 
 
 class Console:
-    """The application at /console; `service` answers JSON-RPC."""
+    """The application at /console; `rpc` answers JSON-RPC."""
 
     def __init__(
-        self, settings: Settings, sessions: ConsoleSessions, verifier: TokenVerifier, service: ASGIApp
+        self, settings: Settings, sessions: ConsoleSessions, verifier: TokenVerifier, service: Service, rpc: ASGIApp
     ) -> None:
         named = (each.strip().lower() for each in settings.console_hosts.split(","))
         self._hosts = frozenset([*LOOPBACK_NAMES, *filter(None, named)])
         self._sessions = sessions
         self._verifier = verifier
         self._service = service
+        self._rpc = rpc
         self._templates = make_templates()
 
     def mount(self) -> Mount:
@@ -169,7 +170,7 @@ class Console:
 
     # --- pages ---------------------------------------------------------------------------------------------
 
-    def _page(self, page: Page) -> Callable[[Request], Awaitable[Response]]:
+    def _page(self, page: Callable[[Visit], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             session_id = request.cookies.get(COOKIE, "")
             try:
@@ -181,9 +182,9 @@ class Console:
                 return self._sign_in_page(error.message, _status(error))
             if token is None or principal is None:
                 return self._signed_out(request)
-            async with MemoryClient.in_process(self._service, token, max_attempts=1) as memory:
+            async with MemoryClient.in_process(self._rpc, token, max_attempts=1) as memory:
                 csrf = csrf_token(session_id)
-                visit = Visit(request, principal, token, csrf, memory, self._templates)
+                visit = Visit(request, principal, token, csrf, memory, self._templates, self._service)
                 try:
                     if request.method == "POST":
                         visit.form = await read_form(request)

@@ -175,6 +175,12 @@ def context_lines(context: str, memories: int) -> list[ContextLine]:
     return lines
 
 
+def context_sections(context: str, token_count: int) -> list[tuple[str, int]]:
+    """Returns each section's heading and its share of the tokens, by its share of the characters."""
+    parts = [part for part in re.split(r"^(?=#)", context, flags=re.MULTILINE) if part.strip()]
+    return [(part.partition("\n")[0].lstrip("# "), round(token_count * len(part) / len(context))) for part in parts]
+
+
 def moved(first: Sequence[MemorySummary], second: Sequence[MemorySummary]) -> dict[str, str]:
     """Returns for each hit of the second search how its rank changed: "new", "=", or "+2" for two places up."""
     ranks = {each.memory_id: rank for rank, each in enumerate(first)}

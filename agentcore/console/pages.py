@@ -5,25 +5,27 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 from uuid import UUID
 
 from starlette.responses import Response
 
 from agentcore.client import ENDPOINT
 from agentcore.console import display
-from agentcore.console.visit import PREFIX, Visit
+from agentcore.console.jobs import JOBS_PAGES
+from agentcore.console.overview import OVERVIEW_PAGES
+from agentcore.console.visit import PREFIX, Page, Visit
 from agentcore.errors import InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, Receipt
 from agentcore.memory.params.changes import HistoryEntry
-from agentcore.memory.params.memories import Filters, GetContextParams, MemoryTrace, RetrieveParams
+from agentcore.memory.params.memories import Filters, GetContextParams, MemoryTrace, RetrieveParams, WeightName
 
-Page = Callable[[Visit], Awaitable[Response]]
 PAGE_ROWS = 50
 TOP_HITS = 50
+WEIGHTS = get_args(WeightName)
 HISTORY_ROWS = 50
 SHOWN_BEFORE_DELETE = 20
 MAX_VALUES = 200
@@ -43,19 +45,6 @@ def filters(visit: Visit, prefix: str = "") -> dict[str, Any]:
     for name in ("entities", "keywords", "tags"):
         given[name] = visit.labels(f"{prefix}{name}")
     return {name: value for name, value in given.items() if value not in ("", [], None)}
-
-
-# --- overview ----------------------------------------------------------------------------------------------
-
-
-async def overview(visit: Visit) -> Response:
-    capabilities, settings = await asyncio.gather(visit.memory.capabilities(), visit.memory.settings())
-    return visit.render("overview.html", capabilities=capabilities, settings=settings)
-
-
-async def layers(visit: Visit) -> Response:
-    """Counts by layer, which take a second with a million memories: the overview loads them when it is shown."""
-    return visit.render("layers.html", stats=await visit.memory.stats())
 
 
 VALUES = {
@@ -237,6 +226,7 @@ async def search(visit: Visit) -> Response:
         moved=moved,
         bars=display.score_bars,
         outcomes=display.OUTCOMES,
+        weights=WEIGHTS,
     )
 
 
@@ -258,7 +248,10 @@ def _search_options(visit: Visit, prefix: str) -> dict[str, Any]:
         "as_of": visit.moment(f"{prefix}as_of"),
         "asked_at": visit.moment(f"{prefix}asked_at"),
     }
-    distinct = {"distinct": False} if visit.text(f"{prefix}repeats") else {}
+    distinct: dict[str, Any] = {"distinct": False} if visit.text(f"{prefix}repeats") else {}
+    weights = {each: visit.number(f"{prefix}weight_{each}") for each in WEIGHTS}
+    if any(each is not None for each in weights.values()):
+        distinct["weights"] = {name: value for name, value in weights.items() if value is not None}
     return {**{name: value for name, value in given.items() if value is not None}, **distinct, **filters(visit, prefix)}
 
 
@@ -276,6 +269,7 @@ async def context(visit: Visit) -> Response:
         values |= {
             "built": built,
             "lines": display.context_lines(built.context, len(built.memory_ids)),
+            "sections": display.context_sections(built.context, built.token_count),
             "steps": display.waterfall(built.receipt),
             "calls": calls_of("memory.get_context", MemoryApi.get_context.read(**params)),
         }
@@ -297,9 +291,9 @@ def calls_of(method: str, params: RetrieveParams | GetContextParams) -> Mapping[
     }
 
 
-PAGES: Sequence[tuple[str, str, Page]] = (
-    ("/", "GET", overview),
-    ("/layers", "GET", layers),
+PAGES: Sequence[Page] = (
+    *OVERVIEW_PAGES,
+    *JOBS_PAGES,
     ("/memories", "GET", memories),
     ("/memories/confirm-delete", "POST", confirm_delete),
     ("/memories/delete", "POST", delete),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +16,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from agentcore.auth import Principal
 from agentcore.client import MemoryClient
 from agentcore.console import display
+from agentcore.console.history import MetricHistory
 from agentcore.errors import InvalidParams, TooLarge
 from agentcore.limits import REQUEST_SECONDS
 
@@ -40,6 +41,14 @@ def make_templates() -> Environment:
     return templates
 
 
+@dataclass(frozen=True)
+class Service:
+    """What the overview shows of the service: the metrics of the last hour, and the state of each dependency."""
+
+    history: MetricHistory
+    readiness: Callable[[], Awaitable[Mapping[str, Mapping[str, Any]]]]
+
+
 @dataclass
 class Visit:
     request: Request
@@ -48,6 +57,7 @@ class Visit:
     csrf: str
     memory: MemoryClient
     templates: Environment
+    service: Service
     form: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -109,6 +119,10 @@ class Visit:
     def go(self, path: str) -> Response:
         """Redirects after a change, so that reloading the page repeats nothing."""
         return RedirectResponse(f"{PREFIX}{path}", 303)
+
+
+# Path below /console, HTTP method, and the function that answers.
+Page = tuple[str, str, Callable[[Visit], Awaitable[Response]]]
 
 
 async def read_form(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, list[str]]:

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from enum import StrEnum
 from typing import Any, cast
 
 import psycopg
@@ -25,6 +24,7 @@ from procrastinate.worker import Worker
 from agentcore.database import Database, Row, query
 from agentcore.errors import AgentCoreError, Conflict, DependencyUnavailable, NotFound
 from agentcore.memory.api import Caller
+from agentcore.memory.params.jobs import JobState
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.storage import MemoryTransaction
 from agentcore.telemetry import describe_failure
@@ -33,16 +33,6 @@ MAX_ATTEMPTS = 20
 STALLED_SECONDS, PATIENCE_SECONDS = 30.0, 5.0
 # Retention of cancelled jobs, and of failed jobs, which an operator has to look at.
 KEPT_HOURS, FAILED_KEPT_HOURS = 24, 30 * 24
-
-
-class JobState(StrEnum):
-    """Jobs that succeeded are deleted."""
-
-    WAITING = "waiting"
-    SCHEDULED = "scheduled"
-    RUNNING = "running"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
 
 
 class LenientManager(JobManager):
@@ -131,6 +121,17 @@ class JobQueue:
         if not await self.manager.cancel_job_by_id_async(job_id, abort=True):
             raise Conflict(f"Job {job_id} is {found['state']}: only one that waits or runs is cancelled.")
         return str(found["state"])
+
+    async def change(self, agent_id: str, job_id: int, action: str) -> str:
+        """Retries or cancels a job of this agent; returns its former state. Raises NotFound, Conflict."""
+        if not await self._database.owner_rows(
+            query("list_jobs"), job_id=job_id, state=None, agent_id=agent_id, limit=1
+        ):
+            raise NotFound("The agent has no job with this id: it never was, or is done.")
+        if action == "cancel":
+            return await self.cancel(job_id)
+        await self.retry(job_id)
+        return JobState.FAILED
 
     async def revive(self) -> int:
         """Enqueues the jobs of dead workers again, up to MAX_ATTEMPTS; returns how many."""
@@ -237,16 +238,22 @@ class JobWorker:
     """
 
     def __init__(
-        self, database: Database, parts: MemoryParts, *, grace_seconds: float, concurrency: int = CONCURRENCY
+        self,
+        database: Database,
+        queue: JobQueue,
+        parts: MemoryParts,
+        *,
+        grace_seconds: float,
+        concurrency: int = CONCURRENCY,
     ) -> None:
         self._database = database
+        self.queue = queue
         self._parts = parts
         self._grace_seconds = grace_seconds
         self._concurrency = concurrency
         self._stopping = asyncio.Event()
         self._worker: Worker | None = None
         self._names = tuple(JOBS)
-        self.queue = JobQueue(database)
         for name, function in JOBS.items():
             task = self.queue.app.task(name=name, pass_context=True, retry=Backoff(), queue=name)
             task(self._done(function))

@@ -17,7 +17,7 @@ from pgvector import HalfVector
 
 from agentcore.database import Connection, Database, Row, query, translated_errors
 from agentcore.errors import Conflict, DependencyUnavailable
-from agentcore.maintenance.index_keeper import IndexKeeper
+from agentcore.maintenance.index_keeper import IndexKeeper, partition_state
 from agentcore.maintenance.job_queue import JOBS, JobQueue, Work, job
 from agentcore.memory.api import Caller
 from agentcore.memory.consequences.pending_work import (
@@ -211,6 +211,7 @@ logger = logging.getLogger(__name__)
 RETRY_LEAD_SECONDS = 5.0
 # For duties that are not urgent.
 SELDOM_SECONDS = 600.0
+SIZES_SECONDS = 60.0
 
 
 class Maintenance:
@@ -223,8 +224,12 @@ class Maintenance:
         self._interval_seconds = interval_seconds
         self._stopping = asyncio.Event()
         self.waiting: dict[str, float] = {}
-        """Pending work by queue; empty if another process leads, as are `jobs` (by state)."""
+        """Pending work by queue; empty if another process leads, as are all below. `jobs`: by state."""
         self.jobs: dict[str, float] = {}
+        self.table_bytes: dict[str, float] = {}
+        """Of the largest tables with their indexes; partitions count to their table."""
+        self.index_recall: dict[str, float] = {}
+        """By index; indexes that were not measured are left out."""
         self._seldom_at = 0.0
         self._failing: dict[str, str] = {}
 
@@ -259,17 +264,18 @@ class Maintenance:
                 async with asyncio.TaskGroup() as loops:
                     loops.create_task(self._repeat(lead, self.round))
                     loops.create_task(self._repeat(lead, self.keep_indexes))
+                    loops.create_task(self._repeat(lead, self.read_sizes, SIZES_SECONDS))
             except* DependencyUnavailable as lost:
                 raise DependencyUnavailable("The lead is lost.") from lost
             finally:
-                self.waiting, self.jobs = {}, {}
+                self.waiting, self.jobs, self.table_bytes, self.index_recall = {}, {}, {}, {}
 
-    async def _repeat(self, lead: Connection, duty: Callable[[], Awaitable[object]]) -> None:
+    async def _repeat(self, lead: Connection, duty: Callable[[], Awaitable[object]], least_seconds: float = 0) -> None:
         while not self._stopping.is_set():
             with translated_errors():
                 await lead.execute("SELECT 1")
             await duty()
-            await self._pause(self._interval_seconds)
+            await self._pause(max(self._interval_seconds, least_seconds))
 
     async def round(self) -> dict[str, int]:
         """Runs every short duty once; returns counts, without duties that failed."""
@@ -303,6 +309,17 @@ class Maintenance:
         unused = "embeddings" if self._parts.embedder is None else None
         self.waiting = {queue: float(length) for queue, length in row.items() if queue != unused}
         self.jobs = {state: float(count) for state, count in (await self._queue.counts()).items()}
+
+    async def read_sizes(self) -> None:
+        """Reads the sizes of tables and the recall of indexes, for the metrics."""
+        await self._attempt("read sizes", self._read_sizes)
+
+    async def _read_sizes(self) -> None:
+        tables = await self._database.owner_rows(query("table_sizes"))
+        self.table_bytes = {row["name"]: float(row["bytes"]) for row in tables}
+        states = [partition_state(row) for row in await self._database.owner_rows(query("partition_sizes"))]
+        indexes = [index for state in states for index in state.indexes]
+        self.index_recall = {index.name: index.recall for index in indexes if index.recall is not None}
 
     async def keep_indexes(self) -> None:
         """Runs the index keeper; skipped while vectors are migrating: the migrating process builds the index."""

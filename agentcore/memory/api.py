@@ -26,6 +26,7 @@ from agentcore.errors import (
 from agentcore.memory.models import Interaction, JsonObject, MemorySummary, Receipt, Strict
 from agentcore.memory.params import agent_settings, changes, memories, sessions
 from agentcore.memory.params import archived as archives
+from agentcore.memory.params import jobs as job_params
 
 Scope = Literal["memory:read", "memory:write", "memory:admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -56,6 +57,7 @@ class Method(Generic[P, ParamsT, ResultT]):
 
     `positional`: params that may be passed by position. `rest`: the field that collects unknown names.
     `for_users`: allowed for a token bound to users. `cost`: units of the rate limit in addition to 1.
+    `admin_fields`: params that require the scope memory:admin.
     """
 
     def __init__(
@@ -69,10 +71,12 @@ class Method(Generic[P, ParamsT, ResultT]):
         rest: str | None = None,
         for_users: bool = False,
         cost: int = 0,
+        admin_fields: tuple[str, ...] = (),
     ) -> None:
         self.params = cast(type[ParamsT], params)
         self.result, self.scope, self.summary = result, scope, summary
         self.positional, self.rest, self.for_users, self.cost = positional, rest, for_users, cost
+        self.admin_fields = admin_fields
         self.__doc__ = summary
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -199,6 +203,7 @@ class MemoryApi(ABC):
         "Find the memories that matter for a query, best first.",
         positional=("query", "k", "memory_types"),
         for_users=True,
+        admin_fields=("weights",),
         cost=EMBEDS_ONE,
     )
     get_context = Method(
@@ -377,6 +382,18 @@ class MemoryApi(ABC):
         "memory:write",
         "Give episodic memories that tell one thing together a summary that points to them.",
         cost=READS_MANY,
+    )
+    jobs = Method(
+        job_params.JobsParams,
+        job_params.JobsResult,
+        "memory:admin",
+        "List the agent's background jobs, newest first; those that succeeded are deleted.",
+    )
+    change_job = Method(
+        job_params.ChangeJobParams,
+        job_params.ChangeJobResult,
+        "memory:admin",
+        "Retry a failed background job of the agent, or cancel one that waits or runs.",
     )
     erase = Method(
         archives.EraseParams,

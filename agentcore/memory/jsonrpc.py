@@ -68,6 +68,7 @@ def memory_methods(offered: Sequence[AnyMethod] = METHODS) -> list[RpcMethod[Mem
             positional=method.positional,
             reads=method.scope == "memory:read",
             cost=method.cost,
+            admin_fields=method.admin_fields,
         )
         for method in offered
     ]

@@ -17,6 +17,7 @@ from agentcore.memory.keys import read_cursor, write_cursor
 from agentcore.memory.models import Dropped, JsonObject, MemoryType, Receipt
 from agentcore.memory.params import agent_settings, changes, memories
 from agentcore.memory.params import archived as archives
+from agentcore.memory.params import jobs as job_params
 from agentcore.memory.params import sessions as session_params
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
@@ -324,6 +325,18 @@ class MemoryOperations:
         with self._steps("configure"):
             rules = await configuring.configure(self._parts, self._caller, params)
         return agent_settings.ConfigureResult(success=True, **rules, receipt=self._receipt())
+
+    async def jobs(self, params: job_params.JobsParams) -> job_params.JobsResult:
+        with self._steps("fetch"):
+            rows = await self._parts.jobs.page(state=params.state, agent_id=self._caller.agent_id, limit=params.limit)
+        return job_params.JobsResult(jobs=job_params.entries(rows), receipt=self._receipt())
+
+    async def change_job(self, params: job_params.ChangeJobParams) -> job_params.ChangeJobResult:
+        with self._steps("change job"):
+            previous = await self._parts.jobs.change(self._caller.agent_id, params.job_id, params.action)
+        return job_params.ChangeJobResult(
+            job_id=params.job_id, previous_state=job_params.JobState(previous), receipt=self._receipt()
+        )
 
     async def consolidate(self, params: agent_settings.ConsolidateParams) -> agent_settings.ConsolidateResult:
         work = consolidating.Consolidating(self._parts, self._caller, params)

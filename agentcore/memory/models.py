@@ -326,7 +326,7 @@ class ScoreTerm(Strict):
 
 
 class MemorySummary(Strict):
-    """A memory as a search returns it; with `explain`, `terms` breaks down its score."""
+    """A memory as a search returns it."""
 
     memory_id: UUID
     memory_type: MemoryType
@@ -363,7 +363,10 @@ class MemorySummary(Strict):
     )
     valid_from: datetime | None = Field(None, description="Start of validity, if superseded.")
     valid_to: datetime | None = Field(None, description="End of validity, if superseded.")
-    terms: dict[str, ScoreTerm] | None = None
+    terms: dict[str, ScoreTerm] | None = Field(None, description="The parts of the score; with `explain`.")
+    retrievers: list[str] | None = Field(
+        None, description="The retrievers that found it, with `explain`: vector, lexical, links, temporal, neighbours."
+    )
     # Private: it may be large, and only context building uses it.
     _sources: frozenset[UUID] = PrivateAttr(frozenset())
 

@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import Protocol
 from uuid import UUID
 
+from agentcore.database import Row
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import Archive
 from agentcore.memory.embedding_cache import CachingEmbedder
@@ -94,6 +96,14 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+class JobControl(Protocol):
+    """The background jobs of all agents."""
+
+    async def page(self, *, state: str | None, agent_id: str | None, limit: int) -> list[Row]: ...
+
+    async def change(self, agent_id: str, job_id: int, action: str) -> str: ...
+
+
 @dataclass(frozen=True)
 class MemoryParts:
     """Dependencies shared by the managers of all agents. Without an embedder, search is lexical only.
@@ -110,6 +120,7 @@ class MemoryParts:
     token_counters: TokenCounters
     accesses: AccessQueue
     policy: MemoryPolicy
+    jobs: JobControl
     metrics: Metrics | None = None
     clock: Callable[[], datetime] = utc_now
     reranker: LimitedReranker | None = None

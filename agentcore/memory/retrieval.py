@@ -341,7 +341,7 @@ def _normalized_weights(
         raw[_COLUMN["similarity"]] = 0.0
     if not question.windows and not question.seeks_time:
         raw[_COLUMN["time"]] = 0.0
-    return np.asarray(raw / raw.sum(), dtype=np.float64)
+    return np.asarray(raw / (raw.sum() or 1.0), dtype=np.float64)
 
 
 def _matches(values: Values, shares: Values) -> Values:

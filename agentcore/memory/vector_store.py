@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -71,8 +71,8 @@ class SearchRequest:
     """Filters, query vectors (a row each, or None), their model, and the query's terms.
 
     `term_weights`: BM25 weights of the terms to look up, by key. `windows`: time ranges of the query. `breadth`:
-    factor of the candidate limits. `held`: superseded memories must have been valid in one of these ranges. `traced`:
-    memories whose retrievers to report.
+    factor of the candidate limits. `held`: superseded memories must have been valid in one of these ranges.
+    `with_retrievers`: report which retrievers found each candidate.
     """
 
     conditions: Conditions
@@ -83,7 +83,7 @@ class SearchRequest:
     windows: Sequence[Span] = ()
     breadth: int = 1
     held: Sequence[Span] | None = None
-    traced: Collection[UUID] = ()
+    with_retrievers: bool = False
 
     @property
     def by_passages(self) -> bool:
@@ -100,7 +100,7 @@ class Found:
 
     `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
     outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest. `rank_in_thread`: too many terms for the event
-    loop. `found_by`: the retrievers of traced memories.
+    loop. `found_by`: the retrievers of each, if requested.
     """
 
     candidates: Sequence[Candidate]
@@ -224,7 +224,7 @@ class PgVectorStore:
             {row.memory_id: row.vector.to_numpy() for row in rows if row.vector is not None},
             list(_links(rows, changes=True)),
             rank_in_thread,
-            {row.memory_id: _retrievers(row) for row in rows if row.memory_id in request.traced},
+            {row.memory_id: _retrievers(row) for row in rows} if request.with_retrievers else {},
         )
 
     async def compare(self, agent_id: str, request: SearchRequest, memory_ids: Sequence[UUID]) -> dict[UUID, Row]:

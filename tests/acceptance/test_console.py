@@ -109,7 +109,7 @@ async def test_the_link_of_the_command_signs_in_once(filled: Serving, page: Page
     await page.goto(link)
     await page.get_by_role("button", name="Sign in").click()
     await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-    other = await browser.new_page()
+    other = await browser.new_page(locale="en-US")
     await other.goto(link)
     await other.get_by_role("button", name="Sign in").click()
     await expect(other.get_by_role("alert")).to_contain_text("used or has expired")

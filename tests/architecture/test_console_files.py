@@ -6,7 +6,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ROOT / "console" / "node_modules"
-VENDORED = {"htmx.min.js": PACKAGES / "htmx.org" / "dist" / "htmx.min.js"}
+UPLOT = PACKAGES / "uplot" / "dist"
+VENDORED = {
+    "htmx.min.js": PACKAGES / "htmx.org" / "dist" / "htmx.min.js",
+    "uPlot.iife.min.js": UPLOT / "uPlot.iife.min.js",
+    "uPlot.min.css": UPLOT / "uPlot.min.css",
+}
 STATIC = ROOT / "agentcore" / "console" / "static"
 MAX_BYTES = 300_000
 

@@ -203,6 +203,12 @@ async def test_values_are_counted_the_most_frequent_first(memory: MemoryApi) -> 
     assert ([each.value for each in one.facets["user_id"]], one.memory_count) == (["ada"], 1)
 
 
+async def test_background_jobs_are_listed_and_an_unknown_one_is_not_changed(memory: MemoryApi) -> None:
+    assert (await memory.jobs(limit=1)).jobs == []
+    with pytest.raises(NotFound):
+        await memory.change_job(job_id=2**62, action="cancel")
+
+
 async def test_nothing_has_to_be_said_where_nothing_is_asked(memory: MemoryApi) -> None:
     await stored(memory, TEA)
     assert (await memory.stats()).total == (await memory.count()).count == 1

@@ -127,7 +127,7 @@ async def test_what_is_of_other_users_is_as_if_it_did_not_exist_and_stays_as_it_
     await clear(runtime)
     # The control caller has no data, in an empty agent.
     twin, nobodys = new_agent(), Strange.nobodys(theirs)
-    nothing = Estate(twin, theirs, nobodys.ids, nobodys.cursor)
+    nothing = Estate(twin, theirs, nobodys.ids, nobodys.cursor, nobodys.job_id)
     expected = await _outcomes(bound(twin, "anna"), method, nobodys, nothing)
 
     [owner] = await settle(runtime, {new_agent(): theirs})

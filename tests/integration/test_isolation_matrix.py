@@ -50,6 +50,8 @@ from tests.fixtures.services import Services
 
 UUID_FORM = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 VOLATILE = {
+    "job_id",
+    "enqueued_at",
     "timings_ms",
     "created_at",
     "updated_at",

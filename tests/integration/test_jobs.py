@@ -12,7 +12,7 @@ import pytest
 from psycopg import errors
 
 from agentcore.errors import Conflict, DependencyUnavailable, NotFound
-from agentcore.maintenance.job_queue import JOBS, MAX_ATTEMPTS, JobWorker, Work
+from agentcore.maintenance.job_queue import JOBS, MAX_ATTEMPTS, JobQueue, JobWorker, Work
 from agentcore.memory.params.memories import DeleteParams
 from agentcore.memory.storage import job_lock
 from agentcore.runtime import Runtime
@@ -57,7 +57,7 @@ async def worker(runtime: Runtime, probe: Probe) -> JobWorker:
 
 
 async def new_worker(runtime: Runtime, **options: Any) -> JobWorker:
-    made = JobWorker(runtime.database, runtime.parts, **{"grace_seconds": 5.0, **options})
+    made = JobWorker(runtime.database, JobQueue(runtime.database), runtime.parts, **{"grace_seconds": 5.0, **options})
     await made.queue.open()
     return made
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 from uuid import UUID, uuid4
 
-from agentcore.memory.params.memories import MemoryTrace, RetrieveParams
+from agentcore.memory.params.memories import MemoryTrace, RetrieveParams, WeightName
 from tests.fixtures.memory import Agent, fill
 
 TEA = "Ada drinks green tea in the garden"
@@ -29,6 +30,32 @@ async def test_a_returned_memory_reports_its_retrievers_and_ranks(agent: Agent) 
     assert trace.score is not None
     assert trace.terms is not None
     assert trace.candidate_count == 21
+
+
+async def test_explained_results_report_their_retrievers(agent: Agent) -> None:
+    await agent.stored_id(TEA)
+    await fill(agent, 20)
+    plain = await agent.memory.retrieve(RetrieveParams(query="green tea garden"))
+    assert {each.retrievers for each in plain.memories} == {None}
+    explained = await agent.memory.retrieve(RetrieveParams(query="green tea garden", explain=True))
+    assert {"vector", "lexical"} <= set(explained.memories[0].retrievers or ())
+
+
+async def test_weights_replace_those_of_the_service_in_one_search(agent: Agent) -> None:
+    await agent.stored_id(TEA)
+    await fill(agent, 20)
+
+    async def weight_of(name: str, **weights: float) -> float:
+        params = RetrieveParams(query="green tea garden", explain=True, weights=weights)
+        terms = (await agent.memory.retrieve(params)).memories[0].terms or {}
+        return terms[name].weight if name in terms else 0.0
+
+    usual = await weight_of("words")
+    assert await weight_of("words", words=0.9) > usual
+    assert await weight_of("words") == usual
+    assert await weight_of("words", words=0.0) == 0.0
+    names = get_args(WeightName)
+    assert await weight_of("words", **dict.fromkeys(names, 0.0)) == 0.0
 
 
 async def test_without_ids_nothing_is_traced(agent: Agent) -> None:

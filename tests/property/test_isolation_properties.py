@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given, settings
@@ -21,6 +21,7 @@ from agentcore.params import (
     AddSessionParams,
     ArchivedParams,
     CapabilitiesParams,
+    ChangeJobParams,
     ClearParams,
     CompleteTaskParams,
     ConfigureParams,
@@ -34,6 +35,7 @@ from agentcore.params import (
     GetContextParams,
     GetParams,
     HistoryParams,
+    JobsParams,
     LayerRules,
     ListParams,
     PruneParams,
@@ -220,6 +222,17 @@ async def count_values(turn: Turn, filters: dict[str, Any]) -> None:
     assert sum(each.count for each in result.facets["memory_type"]) == len(visible)
 
 
+async def list_jobs(turn: Turn) -> None:
+    await turn.ask(turn.memory.jobs, JobsParams())
+
+
+async def change_a_strange_job(turn: Turn, action: Literal["retry", "cancel"]) -> None:
+    others = [memory for memory in turn.stage.memories if memory is not turn.memory]
+    strange = [job.job_id for memory in others for job in (await memory.jobs(JobsParams())).jobs]
+    for job_id in [*strange[:2], 2**62]:
+        await turn.ask(turn.memory.change_job, ChangeJobParams(job_id=job_id, action=action), NotFound)
+
+
 async def retrieve(turn: Turn, text: str, filters: dict[str, Any]) -> None:
     params = RetrieveParams.model_validate({"query": turn.model.said(text), "k": 200, **filters})
     result = await turn.ask(turn.memory.retrieve, params)
@@ -372,6 +385,8 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.delete": (delete, (st.lists(places, min_size=1, max_size=4), st.none() | filters)),
     "memory.stats": (stats, ()),
     "memory.capabilities": (capabilities, ()),
+    "memory.jobs": (list_jobs, ()),
+    "memory.change_job": (change_a_strange_job, (st.sampled_from(["retry", "cancel"]),)),
     "memory.erase": (erase_all, ()),
     "memory.complete_task": (complete_task, (tasks,)),
 }

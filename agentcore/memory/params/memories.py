@@ -253,6 +253,11 @@ class Turn(Strict):
     content: Annotated[Text, Field(max_length=MAX_QUERY_CHARS)]
 
 
+WeightName = Literal[
+    "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance", "links"
+]
+
+
 class RetrieveParams(Filters):
     """The query, and filters of the memories to search."""
 
@@ -274,7 +279,11 @@ class RetrieveParams(Filters):
     distinct: Flag = Field(
         True, description="Return only the newest of memories that are nearly equal or contradict each other."
     )
-    explain: Flag = Field(False, description="Return the terms of each score.")
+    explain: Flag = Field(False, description="Return the terms of each score, and the retrievers of each memory.")
+    weights: dict[WeightName, Share] = Field(
+        default_factory=dict,
+        description="Weights of ranking terms for this search only, as an experiment. Requires the scope memory:admin.",
+    )
     trace: Annotated[list[UUID], Field(max_length=MAX_TRACED)] = Field(
         default_factory=list, description="Ids of memories: report the outcome of each in this search."
     )

@@ -64,6 +64,15 @@ DELETE FROM idempotency_keys WHERE expires_at < now();
 -- Deletes every Redis whose working memory has expired.
 DELETE FROM redis_instances WHERE copies_until <= now();
 
+-- name: table_sizes
+-- Returns the bytes of the largest tables with their indexes; partitions count to their table.
+SELECT coalesce(parent.relname, c.relname) AS name, sum(pg_total_relation_size(c.oid))::bigint AS bytes
+  FROM pg_class c
+  LEFT JOIN pg_inherits h ON h.inhrelid = c.oid
+  LEFT JOIN pg_class parent ON parent.oid = h.inhparent
+ WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
+ GROUP BY 1 ORDER BY 2 DESC LIMIT 12;
+
 -- name: partition_sizes
 -- Returns the partitions with estimated rows and vector indexes.
 SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_live_tup AS live_rows,

@@ -112,6 +112,9 @@ class Search:
         self._talk = talk
         self._history = params.history or talk.turns
         self._traced = params.trace if isinstance(params, RetrieveParams) else []
+        weights = params.weights if isinstance(params, RetrieveParams) else {}
+        self._weights = replace(parts.policy.weights, **weights)
+        self._found_by: Mapping[UUID, Sequence[str]] = {}
         self._steps = steps
         self._notes = Notes(steps)
         self._filters = conditions
@@ -136,11 +139,12 @@ class Search:
             windows,
             breadth,
             None if back is None else back.spans,
-            frozenset(self._traced),
+            self._params.explain or bool(self._traced),
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
         self._count(found)
+        self._found_by = found.found_by
         settles = self._params.distinct and not (windows or back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, kinds)
@@ -154,11 +158,12 @@ class Search:
                 memories = await self._read(ranking.ranked)
             else:
                 memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
+        if not memories and found.candidates and self._parts.metrics is not None:
+            self._parts.metrics.abstained()
         traces = None
         if self._traced:
             stored = await self._parts.vectors.compare(self._agent_id, request, self._traced)
-            weights = self._parts.policy.weights
-            searched = Traced(found, question, weights, cut_offs, ranking.fit, memories, request.conditions)
+            searched = Traced(found, question, self._weights, cut_offs, ranking.fit, memories, request.conditions)
             traces = await asyncio.to_thread(trace, searched, self._traced, stored)
         return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages, traces)
 
@@ -167,7 +172,7 @@ class Search:
             found.candidates,
             found.links,
             found.neighbours,
-            self._parts.policy.weights,
+            self._weights,
             question,
             depth(self._parts, wanted),
             cut_offs,
@@ -330,6 +335,7 @@ class Search:
                 "score": hit.score,
                 "similarity": hit.similarity,
                 "terms": dict(hit.terms) if self._params.explain else None,
+                "retrievers": [*self._found_by.get(hit.memory_id, ())] if self._params.explain else None,
                 "stands_for": list(hit.stands_for),
                 "instead_of": [],
                 "outdated_by": hit.outdated_by,

@@ -108,6 +108,19 @@ export interface CapabilitiesResult {
   receipt: Receipt;
 }
 
+/** The job, and what to do with it. */
+export interface ChangeJobParams {
+  job_id: number;
+  /** retry: a failed job; cancel: one that waits or runs. */
+  action: "retry" | "cancel";
+}
+
+export interface ChangeJobResult {
+  job_id: number;
+  previous_state: JobState;
+  receipt: Receipt;
+}
+
 /** Selects the memories to delete permanently: of a session, of a user, or all. */
 export interface ClearParams {
   session_id?: string | null;
@@ -512,6 +525,39 @@ export interface Interaction {
   metadata?: Record<string, unknown>;
 }
 
+/** A background job that waits, runs, failed or was cancelled. */
+export interface JobEntry {
+  job_id: number;
+  /** The kind of work, such as `consolidate_episodes`. */
+  name: string;
+  state: JobState;
+  /** What it works on, such as a session. */
+  ids: Record<string, unknown>;
+  /** Ended runs. */
+  attempts: number;
+  enqueued_at: string | null;
+  /** When a scheduled job may start. */
+  not_before: string | null;
+  /** The class and message of the last failure. */
+  failure: string | null;
+}
+
+/** Jobs that succeeded are deleted. */
+export type JobState = "waiting" | "scheduled" | "running" | "failed" | "cancelled";
+
+/** Which background jobs of the agent to list. */
+export interface JobsParams {
+  /** Default: all. */
+  state?: JobState | null;
+  limit?: number;
+}
+
+export interface JobsResult {
+  /** Newest first. */
+  jobs: JobEntry[];
+  receipt: Receipt;
+}
+
 /** Forgetting rules of one layer. Null in `memory.configure`: reset to the service's default. */
 export interface LayerRules {
   /** TTL of memories stored without one, in seconds; 0: they never expire. */
@@ -654,7 +700,7 @@ export interface MemoryRecord {
   updated_at: string;
 }
 
-/** A memory as a search returns it; with `explain`, `terms` breaks down its score. */
+/** A memory as a search returns it. */
 export interface MemorySummary {
   memory_id: string;
   memory_type: MemoryType;
@@ -693,7 +739,10 @@ export interface MemorySummary {
   valid_from?: string | null;
   /** End of validity, if superseded. */
   valid_to?: string | null;
+  /** The parts of the score; with `explain`. */
   terms?: Record<string, ScoreTerm> | null;
+  /** The retrievers that found it, with `explain`: vector, lexical, links, temporal, neighbours. */
+  retrievers?: string[] | null;
 }
 
 /** The outcome of one memory in a search. */
@@ -881,8 +930,10 @@ export interface RetrieveParams {
   query_vector?: number[] | null;
   /** Return only the newest of memories that are nearly equal or contradict each other. */
   distinct?: boolean;
-  /** Return the terms of each score. */
+  /** Return the terms of each score, and the retrievers of each memory. */
   explain?: boolean;
+  /** Weights of ranking terms for this search only, as an experiment. Requires the scope memory:admin. */
+  weights?: Partial<Record<"similarity" | "words" | "session" | "neighbours" | "speaker" | "time" | "recency" | "frequency" | "importance" | "links", number>>;
   /** Ids of memories: report the outcome of each in this search. */
   trace?: string[];
 }
@@ -1317,6 +1368,10 @@ export declare class MemoryClient {
   configure(params?: ConfigureParams, call?: CallOptions): Promise<ConfigureResult>;
   /** Give episodic memories that tell one thing together a summary that points to them. */
   consolidate(params?: ConsolidateParams, call?: CallOptions): Promise<ConsolidateResult>;
+  /** List the agent's background jobs, newest first; those that succeeded are deleted. */
+  jobs(params?: JobsParams, call?: CallOptions): Promise<JobsResult>;
+  /** Retry a failed background job of the agent, or cancel one that waits or runs. */
+  changeJob(params: ChangeJobParams, call?: CallOptions): Promise<ChangeJobResult>;
   /** Erase all of the agent, or of a user within it, from every place; with a signed receipt. */
   erase(params?: EraseParams, call?: CallOptions): Promise<EraseResult>;
 }

@@ -164,6 +164,16 @@ export class MemoryClient {
     return this.#call("memory.consolidate", "memory:write", params, call);
   }
 
+  /** List the agent's background jobs, newest first; those that succeeded are deleted. */
+  jobs(params = {}, call = {}) {
+    return this.#call("memory.jobs", "memory:admin", params, call);
+  }
+
+  /** Retry a failed background job of the agent, or cancel one that waits or runs. */
+  changeJob(params, call = {}) {
+    return this.#call("memory.change_job", "memory:admin", params, call);
+  }
+
   /** Erase all of the agent, or of a user within it, from every place; with a signed receipt. */
   erase(params = {}, call = {}) {
     return this.#call("memory.erase", "memory:admin", params, call);

@@ -1,0 +1,154 @@
+"""Samples of the metrics of the last hour, for the plots of the overview.
+
+The first process takes them, and all processes read them from Redis. Without Redis there are none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+from prometheus_client.parser import text_string_to_metric_families
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+SAMPLE_SECONDS = 10.0
+MAX_SAMPLES = 360
+KEPT_SECONDS = 2 * 3_600
+METHODS = ("memory.store", "memory.store_batch", "memory.retrieve", "memory.get_context")
+TIMED = ("memory.store", "memory.retrieve", "memory.get_context")
+# Metrics with one label, by their name in a sample.
+GAUGES = {
+    "queues": ("agentcore_queue_length", "queue"),
+    "circuits": ("agentcore_circuit_open", "dependency"),
+    "jobs": ("agentcore_jobs", "state"),
+    "tables": ("agentcore_table_bytes", "table"),
+    "recall": ("agentcore_index_recall", "index"),
+}
+
+Sample = Mapping[str, Any]
+
+
+class MetricHistory:
+    """`name` separates the services that share a Redis."""
+
+    def __init__(self, redis: Redis | None, name: str) -> None:
+        self._redis = redis
+        self._key = f"agentcore:console:{name}"
+
+    async def record(self, read_metrics: Callable[[], Awaitable[bytes]], stopping: asyncio.Event) -> None:
+        """Takes a sample every 10 seconds until `stopping` is set."""
+        while self._redis is not None and not stopping.is_set():
+            sample = json.dumps(await asyncio.to_thread(sample_of, (await read_metrics()).decode()))
+            with suppress(RedisError):  # readiness reports it
+                async with self._redis.pipeline() as commands:
+                    commands.rpush(self._key, sample)
+                    commands.ltrim(self._key, -MAX_SAMPLES, -1)
+                    commands.expire(self._key, KEPT_SECONDS)
+                    await commands.execute()
+            try:
+                await asyncio.wait_for(stopping.wait(), SAMPLE_SECONDS)
+            except TimeoutError:
+                continue
+
+    async def samples(self) -> list[Sample]:
+        """Returns the samples, oldest first; none while Redis does not answer."""
+        if self._redis is None:
+            return []
+        try:
+            return [json.loads(each) for each in await self._redis.lrange(self._key, 0, -1)]
+        except RedisError:
+            return []
+
+
+def sample_of(exposition: str) -> Sample:
+    """Returns the figures of a Prometheus exposition that the overview plots; counters since the start."""
+    families = {family.name: family.samples for family in text_string_to_metric_families(exposition)}
+    calls: dict[str, float] = {}
+    failures = 0.0
+    for each in families.get("agentcore_requests", ()):
+        method, is_total = each.labels.get("method"), each.name.endswith("_total")
+        if is_total and method in METHODS:
+            calls[method] = calls.get(method, 0.0) + each.value
+        if is_total and each.labels["outcome"] != "ok":
+            failures += each.value
+    buckets: dict[str, list[list[float | str]]] = {}
+    for each in families.get("agentcore_request_seconds", ()):
+        if each.name.endswith("_bucket") and each.labels["method"] in TIMED:
+            buckets.setdefault(each.labels["method"], []).append([each.labels["le"], each.value])
+    return {
+        "at": time.time(),
+        "calls": calls,
+        "failures": failures,
+        "abstentions": _total(families.get("agentcore_abstentions", ())),
+        "searches": _total(families.get("agentcore_searches", ())),
+        "buckets": buckets,
+        **{
+            name: {each.labels[label]: each.value for each in families.get(metric, ())}
+            for name, (metric, label) in GAUGES.items()
+        },
+    }
+
+
+def _total(samples: Sequence[Any]) -> float:
+    return sum(float(each.value) for each in samples if each.name.endswith("_total"))
+
+
+def series(samples: Sequence[Sample]) -> dict[str, list[float | None]]:
+    """Returns for each pair of samples: the time (s), calls per minute, percentiles (ms), and shares (per cent).
+
+    A value is None where nothing was called, or where a process restarted between the samples.
+    """
+    found: dict[str, list[float | None]] = {"at": []}
+    for before, after in pairwise(samples):
+        minutes = (after["at"] - before["at"]) / 60
+        found["at"].append(after["at"])
+        values: dict[str, float | None] = {}
+        for method in METHODS:
+            values[f"per_minute:{method}"] = _increase(before["calls"].get(method), after["calls"].get(method), minutes)
+        values["per_minute:failures"] = _increase(before["failures"], after["failures"], minutes)
+        for method in TIMED:
+            within = _within(before["buckets"].get(method, ()), after["buckets"].get(method, ()))
+            for share in (0.5, 0.95):
+                values[f"p{share * 100:.0f}:{method}"] = percentile_ms(within, share)
+        searched = _increase(before["searches"], after["searches"], 1.0)
+        empty = _increase(before["abstentions"], after["abstentions"], 1.0)
+        values["abstained"] = 100 * empty / searched if searched and empty is not None else None
+        for queue in after["queues"]:
+            values[f"queue:{queue}"] = after["queues"][queue]
+        for name, value in values.items():
+            found.setdefault(name, [None] * (len(found["at"]) - 1)).append(value)
+        for column in found.values():
+            column.extend([None] * (len(found["at"]) - len(column)))
+    return found
+
+
+def _increase(before: float | None, after: float | None, per: float) -> float | None:
+    grown = (after or 0.0) - (before or 0.0)
+    return grown / per if grown >= 0 and per > 0 else None
+
+
+def _within(before: Sequence[tuple[str, float]], after: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:
+    """Returns the calls between two samples at most as long as each bound (s)."""
+    earlier = dict(before)
+    return [(float(bound), count - earlier.get(bound, 0.0)) for bound, count in after]
+
+
+def percentile_ms(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
+    """Interpolates linearly within the bucket, as Prometheus' histogram_quantile does; None without calls."""
+    count = buckets[-1][1] if buckets else 0.0
+    if count <= 0:
+        return None
+    wanted, low, below = share * count, 0.0, 0.0
+    for bound, at_most in buckets:
+        if at_most >= wanted:
+            if bound == float("inf"):
+                return low * 1_000
+            return (low + (bound - low) * (wanted - below) / (at_most - below or 1.0)) * 1_000
+        low, below = bound, at_most
+    return None
