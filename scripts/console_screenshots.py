@@ -26,6 +26,7 @@ PAGES = {
     "sessions": "/sessions",
     "users": "/users",
     "archive": "/archive",
+    "jobs": "/jobs",
 }
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
 

@@ -20,7 +20,7 @@ from redis.exceptions import RedisError
 SAMPLE_SECONDS = 10.0
 MAX_SAMPLES = 360
 KEPT_SECONDS = 2 * 3_600
-METHODS = ("memory.store", "memory.store_batch", "memory.retrieve", "memory.get_context")
+METHODS = ("memory.store", "memory.store_batch", "memory.add_session", "memory.retrieve", "memory.get_context")
 TIMED = ("memory.store", "memory.retrieve", "memory.get_context")
 # Metrics with one label, by their name in a sample.
 GAUGES = {

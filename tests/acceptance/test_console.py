@@ -14,6 +14,7 @@ from tests.fixtures.browser import Watched, axe_script
 from tests.fixtures.serving import Serving
 
 AGENT = "console-demo"
+ADMIN = ("memory:read", "memory:write", "memory:admin")
 SignIn = Callable[..., Awaitable[Page]]
 HOSTILE = {
     "script": "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>",
@@ -27,6 +28,7 @@ PAGES = (
     "/sessions",
     "/users",
     "/archive",
+    "/jobs",
     "/search?query=Lisbon",
     "/search?query=feta&compare=yes",
     "/context?query=Lisbon",
@@ -252,6 +254,48 @@ async def test_the_search_playground_explains_scores_and_compares(sign_in: SignI
     )
 
 
+async def test_the_overview_plots_what_the_service_did(sign_in: SignIn, filled: Serving) -> None:
+    page = await sign_in()
+    calls = page.get_by_role("img", name=re.compile("^Calls: a minute; newest: .*store 0"))
+    await expect(calls).to_be_visible(timeout=30_000)
+    await expect(page.get_by_role("img", name=re.compile("^Memories by day: memories; .*episodic"))).to_be_visible()
+    await expect(page.get_by_text("postgresql")).to_be_visible()
+    lines = await page.evaluate(f"fetch('{filled.url}/console/metrics.json').then((answer) => answer.json())")
+    stored = [each for each in lines["per_minute:memory.add_session"] if each]
+    assert max(stored) > 1
+    assert len({len(values) for values in lines.values()}) == 1
+    # The leader measures once a minute; the demo took longer to store.
+    await expect(page.get_by_role("definition").filter(has_text="MiB").first).to_be_visible()
+    await expect(page.get_by_role("heading", name="Recall of the vector indexes")).to_be_visible()
+
+
+async def test_an_administrator_tries_weights_and_sees_jobs(sign_in: SignIn, filled: Serving, agent_id: str) -> None:
+    async with filled.client(agent_id, scopes=ADMIN) as memory:
+        await memory.store("Ada drinks tea")
+        await memory.configure(consolidate=True)
+    page = await sign_in(agent_id, ADMIN)
+    await page.goto(f"{filled.url}/console/search?query=Who+drinks+tea%3F")
+    terms = page.locator(".hit table")
+    await page.get_by_text("Terms").click()
+    usual = await terms.get_by_role("row", name="words").inner_text()
+    await page.get_by_text("Weights, as an experiment").first.click()
+    await page.get_by_role("group", name="Configuration A").get_by_label("words", exact=True).fill("1")
+    await page.get_by_role("button", name="Search").click()
+    await page.get_by_text("Terms").click()
+    await expect(terms.get_by_role("row", name="words")).not_to_have_text(usual)
+    await expect(page.locator(".hit")).to_contain_text("found by vector, lexical")
+    await page.get_by_role("link", name="Jobs").click()
+    await expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+
+
+async def test_a_reader_is_refused_jobs_and_weights(sign_in: SignIn, filled: Serving, watched: Watched) -> None:
+    watched.expected = ("403",)
+    page = await sign_in()
+    for path in ("/jobs", "/search?query=tea&a_weight_words=1"):
+        await page.goto(f"{filled.url}/console{path}")
+        await expect(page.get_by_text("memory:admin")).to_be_visible()
+
+
 @pytest.mark.shows("issue17-search")
 async def test_a_missing_memory_is_traced(sign_in: SignIn, filled: Serving, agent_id: str) -> None:
     async with filled.client(agent_id) as memory:
@@ -320,7 +364,7 @@ async def test_hostile_texts_are_harmless_on_every_page(
 
 @pytest.mark.shows("issue17-accessible")
 async def test_pages_are_accessible_and_fit_a_phone(sign_in: SignIn, filled: Serving) -> None:
-    page = await sign_in()
+    page = await sign_in(scopes=ADMIN)
     first = None
     for theme in ("light", "dark"):
         await page.evaluate(f"localStorage.setItem('theme', '{theme}')")

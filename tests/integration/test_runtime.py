@@ -129,6 +129,14 @@ async def test_an_embedder_that_fails_is_told_until_it_answers_again(services: S
                 assert queues(running) == {"calls": 0, "accesses": 0, "embeddings": 0, "lexical_deltas": 0}
 
 
+async def test_sizes_of_tables_are_metrics_of_the_leader(runtime: Runtime) -> None:
+    await runtime.maintenance.read_sizes()
+    shown = runtime.metrics.exposition()
+    found = re.search(rb'^agentcore_table_bytes{table="memories"} (.+)$', shown, re.M)
+    assert found is not None
+    assert float(found[1]) > 32 * 8_192
+
+
 def queues(runtime: Runtime) -> dict[str, float]:
     told = re.finditer(rb'^agentcore_queue_length{queue="(\w+)"} (.+)$', runtime.metrics.exposition(), re.M)
     return {line[1].decode(): float(line[2]) for line in told}
