@@ -86,6 +86,8 @@ EXPORTED = [
     "NotReady",
     "ParseError",
     "PoolExhausted",
+    "ProjectParams",
+    "ProjectResult",
     "PruneParams",
     "PruneResult",
     "RateLimited",
