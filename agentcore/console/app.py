@@ -25,9 +25,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from agentcore.auth import Principal, TokenVerifier
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
-from agentcore.console.pages import PAGES, Page
+from agentcore.console.pages import PAGES
 from agentcore.console.sessions import LINK_SECONDS, SESSION_SECONDS, ConsoleSessions, csrf_token
-from agentcore.console.visit import PREFIX, Visit, make_templates, read_form
+from agentcore.console.visit import PREFIX, Page, Visit, make_templates, read_form
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
