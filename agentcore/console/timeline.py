@@ -14,7 +14,7 @@ from agentcore.console.visit import Visit, filters, records
 from agentcore.errors import InvalidParams
 from agentcore.memory.models import SUPERSEDES, MemoryRecord, MemorySummary
 
-TOP_HITS = 20
+TOP_HITS = 10
 MAX_ROWS = 40
 SLIDER_STEPS = 200
 TICKS = 5
@@ -163,7 +163,7 @@ def arranged(
             )
             top += ROW_HEIGHT
         groups.append(rows)
-        top += GROUP_GAP
+        top += GROUP_GAP if len(rows) > 1 else 0
     return Timeline(groups, start, as_of, end, top, omitted)
 
 

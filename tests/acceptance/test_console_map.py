@@ -137,6 +137,25 @@ async def test_a_lasso_on_the_map_lists_memories(sign_in: SignIn, filled: Servin
 
 
 @pytest.mark.shows("issue17-map")
+async def test_a_finger_draws_a_lasso(sign_in: SignIn, filled: Serving) -> None:
+    page = await sign_in()
+    canvas = await opened_map(page, filled, "?user_id=ben")
+    await canvas.scroll_into_view_if_needed()
+    box = await canvas.bounding_box()
+    assert box is not None
+    device = await page.context.new_cdp_session(page)
+    await device.send("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    left, top, right, bottom = box["x"] + 1, box["y"] + 1, box["x"] + box["width"] - 2, box["y"] + box["height"] - 2
+    points = [(left, (top + bottom) / 2), (left, top), (right, top), (right, bottom), (left, bottom)]
+    for number, (x, y) in enumerate(points):
+        kind = "touchMove" if number else "touchStart"
+        await device.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [{"x": x, "y": y}]})
+    await device.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    await expect(page.get_by_role("status")).to_have_text(re.compile(r"\d+ chosen\."))
+    await expect(page.locator("#chosen .item").first).to_contain_text("user ben")
+
+
+@pytest.mark.shows("issue17-map")
 async def test_colors_follow_the_field_and_the_theme(sign_in: SignIn, filled: Serving) -> None:
     page = await sign_in()
     await opened_map(page, filled)
