@@ -43,7 +43,7 @@ MAX_LINKS_A_CALL = 64
 MAX_K = 200
 MAX_TRACED = 20
 MAX_PAGE = 1_000
-MAX_COUNTED_MEMORIES = 20_000
+MAX_COUNTED_MEMORIES = MAX_PROJECTED = 20_000
 MAX_CHANGES = 1_000
 MAX_ARCHIVED_PAGE = 1_000
 MAX_IDS = 10_000
@@ -177,6 +177,7 @@ LIMITS: tuple[Limit, ...] = (
         "Memories whose values `memory.facets` counts.",
         "only the newest are counted, see `complete`",
     ),
+    Limit("projected", MAX_PROJECTED, "memories", "Memories of a `memory.project`.", _PARAMS),
     Limit("history_page", MAX_CHANGES, "changes", "Changes of a page of `memory.history`.", _PARAMS),
     Limit("archived_page", MAX_ARCHIVED_PAGE, "rows", "Rows of a page of `memory.archived`.", _PARAMS),
     Limit("delete_ids", MAX_IDS, "ids", "Ids of a `memory.delete`.", _PARAMS),

@@ -65,6 +65,8 @@ from agentcore.memory.params.memories import LeftOut as LeftOut
 from agentcore.memory.params.memories import ListParams as ListParams
 from agentcore.memory.params.memories import ListResult as ListResult
 from agentcore.memory.params.memories import MemoryTrace as MemoryTrace
+from agentcore.memory.params.memories import ProjectParams as ProjectParams
+from agentcore.memory.params.memories import ProjectResult as ProjectResult
 from agentcore.memory.params.memories import PruneParams as PruneParams
 from agentcore.memory.params.memories import PruneResult as PruneResult
 from agentcore.memory.params.memories import RetrieveParams as RetrieveParams

@@ -205,6 +205,7 @@ BODIES: Mapping[str, tuple[Callable[[], bytes], str]] = {
     "links": (lambda: _with("memory.store", content="a", links=[{"target_id": ID}] * 90_000), "200 -32602"),
     "k": (lambda: _with("memory.retrieve", query="a", k=201), "200 -32602"),
     "page": (lambda: _with("memory.list", limit=1_001), "200 -32602"),
+    "projected": (lambda: _with("memory.project", limit=20_001), "200 -32602"),
     "traced": (lambda: _with("memory.retrieve", query="a", trace=[ID] * 21), "200 -32602"),
     "history_page": (lambda: _with("memory.history", memory_id=ID, limit=1_001), "200 -32602"),
     "archived_page": (lambda: _with("memory.archived", limit=1_001), "200 -32602"),

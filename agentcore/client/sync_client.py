@@ -147,6 +147,7 @@ class SyncMemoryClient:
     list = _Waiting(MemoryApi.list)
     count = _Waiting(MemoryApi.count)
     facets = _Waiting(MemoryApi.facets)
+    project = _Waiting(MemoryApi.project)
     delete = _Waiting(MemoryApi.delete)
     stats = _Waiting(MemoryApi.stats)
     capabilities = _Waiting(MemoryApi.capabilities)

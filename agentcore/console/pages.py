@@ -15,8 +15,10 @@ from starlette.responses import Response
 from agentcore.client import ENDPOINT
 from agentcore.console import display
 from agentcore.console.jobs import JOBS_PAGES
+from agentcore.console.map import MAP_PAGES
 from agentcore.console.overview import OVERVIEW_PAGES
-from agentcore.console.visit import PREFIX, Page, Visit
+from agentcore.console.timeline import TIMELINE_PAGES
+from agentcore.console.visit import PREFIX, Page, Visit, filters
 from agentcore.errors import InvalidParams, NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, Receipt
@@ -30,21 +32,6 @@ HISTORY_ROWS = 50
 SHOWN_BEFORE_DELETE = 20
 MAX_VALUES = 200
 DEFAULT_BUDGET_TOKENS, MAX_BUDGET_TOKENS = 1_000, 16_000
-
-
-def filters(visit: Visit, prefix: str = "") -> dict[str, Any]:
-    """Returns the filters of a form that are set, by the names of the API."""
-    given: dict[str, Any] = {
-        "memory_types": visit.texts(f"{prefix}memory_types"),
-        "after": visit.moment(f"{prefix}after"),
-        "before": visit.moment(f"{prefix}before"),
-        "min_importance": visit.number(f"{prefix}min_importance"),
-    }
-    for name in ("task_id", "session_id", "user_id", "namespace"):
-        given[name] = visit.text(f"{prefix}{name}")
-    for name in ("entities", "keywords", "tags"):
-        given[name] = visit.labels(f"{prefix}{name}")
-    return {name: value for name, value in given.items() if value not in ("", [], None)}
 
 
 VALUES = {
@@ -307,4 +294,6 @@ PAGES: Sequence[Page] = (
     ("/archive", "POST", restore),
     ("/search", "GET", search),
     ("/context", "GET", context),
+    *TIMELINE_PAGES,
+    *MAP_PAGES,
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+from uuid import UUID
 
 from jinja2 import Environment, PackageLoader
 from starlette.requests import ClientDisconnect, Request
@@ -17,12 +18,15 @@ from agentcore.auth import Principal
 from agentcore.client import MemoryClient
 from agentcore.console import display
 from agentcore.console.history import MetricHistory
-from agentcore.errors import InvalidParams, TooLarge
+from agentcore.errors import InvalidParams, NotFound, TooLarge
 from agentcore.limits import REQUEST_SECONDS
+from agentcore.memory.models import MemoryRecord
+from agentcore.memory.params.memories import GetResult
 
 PREFIX = "/console"
 MAX_FORM_BYTES = 2_000_000
 MAX_FORM_FIELDS = 2_000
+CONCURRENT_READS = 8
 
 
 def make_templates() -> Environment:
@@ -121,8 +125,37 @@ class Visit:
         return RedirectResponse(f"{PREFIX}{path}", 303)
 
 
+def filters(visit: Visit, prefix: str = "") -> dict[str, Any]:
+    """Returns the filters of a form that are set, by the names of the API."""
+    given: dict[str, Any] = {
+        "memory_types": visit.texts(f"{prefix}memory_types"),
+        "after": visit.moment(f"{prefix}after"),
+        "before": visit.moment(f"{prefix}before"),
+        "min_importance": visit.number(f"{prefix}min_importance"),
+    }
+    for name in ("task_id", "session_id", "user_id", "namespace"):
+        given[name] = visit.text(f"{prefix}{name}")
+    for name in ("entities", "keywords", "tags"):
+        given[name] = visit.labels(f"{prefix}{name}")
+    return {name: value for name, value in given.items() if value not in ("", [], None)}
+
+
 # Path below /console, HTTP method, and the function that answers.
 Page = tuple[str, str, Callable[[Visit], Awaitable[Response]]]
+
+
+async def records(visit: Visit, memory_ids: Sequence[UUID]) -> list[MemoryRecord]:
+    """Returns the memories that exist."""
+    found: list[MemoryRecord] = []
+    for start in range(0, len(memory_ids), CONCURRENT_READS):
+        wanted = memory_ids[start : start + CONCURRENT_READS]
+        read = await asyncio.gather(*(visit.memory.get(memory_id=each) for each in wanted), return_exceptions=True)
+        for each in read:
+            if isinstance(each, GetResult):
+                found.append(each.memory)
+            elif not isinstance(each, NotFound):
+                raise each
+    return found
 
 
 async def read_form(request: Request, max_bytes: int = MAX_FORM_BYTES) -> dict[str, list[str]]:

@@ -303,6 +303,14 @@ class MemoryApi(ABC):
         for_users=True,
         cost=READS_MANY,
     )
+    project = Method(
+        memories.ProjectParams,
+        memories.ProjectResult,
+        "memory:read",
+        "Project the vectors of memories onto two axes, for a map.",
+        for_users=True,
+        cost=READS_MANY,
+    )
     delete = Method(
         memories.DeleteParams,
         memories.DeleteResult,

@@ -21,7 +21,7 @@ from agentcore.memory.params import jobs as job_params
 from agentcore.memory.params import sessions as session_params
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.pruning import STRATEGIES
-from agentcore.memory.recall import recalling
+from agentcore.memory.recall import projecting, recalling
 from agentcore.memory.recall.searching import Search
 from agentcore.memory.writing import changing, configuring
 from agentcore.memory.writing.changing import Changing, Judging, Updating
@@ -194,6 +194,9 @@ class MemoryOperations:
             complete=memory_count < MAX_COUNTED_MEMORIES,
             receipt=self._filter_receipt(params.conditions()),
         )
+
+    async def project(self, params: memories.ProjectParams) -> memories.ProjectResult:
+        return await projecting.project(self._parts, self._caller.agent_id, params, self._steps)
 
     async def delete(self, params: memories.DeleteParams) -> memories.DeleteResult:
         with self._steps("delete"):

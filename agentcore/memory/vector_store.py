@@ -153,6 +153,17 @@ class CandidateRow(NamedTuple):
     beside_ids: Sequence[UUID]
 
 
+class VectorRow(NamedTuple):
+    """A row of the statement `newest_vectors`; `vector`: None without one of the model."""
+
+    memory_id: UUID
+    timestamp: datetime
+    memory_type: str
+    user_id: str | None
+    session_id: str | None
+    vector: HalfVector | None
+
+
 class VectorStore(Protocol):
     """Retrieves candidates."""
 
@@ -163,6 +174,10 @@ class VectorStore(Protocol):
     async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
 
     async def compare(self, agent_id: str, request: SearchRequest, memory_ids: Sequence[UUID]) -> dict[UUID, Row]: ...
+
+    async def newest(
+        self, agent_id: str, conditions: Conditions, model: str, last: VectorRow | None, limit: int
+    ) -> list[VectorRow]: ...
 
     def bound_to(self, users: Users) -> VectorStore: ...
 
@@ -237,6 +252,16 @@ class PgVectorStore:
         statement = shaped_query("compare_memories", held=self._place.held, distance=distance, then=then)
         [rows] = await self._database.fetch(agent_id, [(statement, values)])
         return {row["memory_id"]: row for row in rows}
+
+    async def newest(
+        self, agent_id: str, conditions: Conditions, model: str, last: VectorRow | None, limit: int
+    ) -> list[VectorRow]:
+        """Returns a page of matching memories after `last`, newest first."""
+        values = {"agent_id": agent_id, "filter": Jsonb(conditions), "model": model, "limit": limit}
+        values |= {"place": last and last.timestamp, "after_id": last and last.memory_id}
+        shape = {"stored": self._place.stored, "held": self._place.held, "dimensions": self._dimensions}
+        statement = shaped_query("newest_vectors", **shape)
+        return await self._database.fetch_as(agent_id, (statement, values), VectorRow._make, {})
 
     def _values(self, agent_id: str, request: SearchRequest) -> dict[str, Any]:
         limits = self._limits.times(request.breadth)

@@ -209,6 +209,18 @@ async def test_background_jobs_are_listed_and_an_unknown_one_is_not_changed(memo
         await memory.change_job(job_id=2**62, action="cancel")
 
 
+async def test_memories_are_projected_onto_two_axes(memory: MemoryApi) -> None:
+    assert (await memory.project()).memory_ids == []
+    for user in ("ada", "ben", "ben"):
+        await memory.store(content=f"{user} drinks tea", user_id=user, force=True)
+    found = await memory.project()
+    assert [found.values["user_ids"][each] for each in found.user_ids] == ["ben", "ben", "ada"]
+    assert (found.explained, found.without_vectors, found.complete) == ((1.0, 0.0), 0, True)
+    assert max(map(abs, (*found.x, *found.y))) == 1.0
+    one = await memory.project(user_id="ben", limit=1)
+    assert (len(one.memory_ids), one.x, one.y, one.complete) == (1, [0.0], [0.0], False)
+
+
 async def test_nothing_has_to_be_said_where_nothing_is_asked(memory: MemoryApi) -> None:
     await stored(memory, TEA)
     assert (await memory.stats()).total == (await memory.count()).count == 1

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
-from starlette.applications import Starlette
 
 from agentcore.auth import mint_token
-from agentcore.config import Settings
-from agentcore.console.app import COOKIE, HEADERS, Console, console_is_on
-from agentcore.console.history import MetricHistory
+from agentcore.console.app import COOKIE, HEADERS, console_is_on
 from agentcore.console.sessions import ConsoleSessions, csrf_token
-from agentcore.console.visit import Service
 from agentcore.memory.api import SCOPES
 from agentcore.runtime import Runtime
-from agentcore.server import create_app
+from tests.fixtures.console_app import console_app
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
 
@@ -43,15 +38,9 @@ def sessions(runtime: Runtime) -> ConsoleSessions:
 
 @pytest.fixture
 async def http(runtime: Runtime, sessions: ConsoleSessions) -> AsyncIterator[httpx.AsyncClient]:
-    app = app_of(runtime, sessions)
+    app = console_app(runtime, sessions)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=ORIGIN) as client:
         yield client
-
-
-def app_of(runtime: Runtime, sessions: ConsoleSessions, settings: Settings | None = None) -> Starlette:
-    service = Service(MetricHistory(runtime.redis, "test"), runtime.readiness)
-    console = partial(Console, settings or runtime.settings, sessions, runtime.verifier, service)
-    return create_app(runtime, console=lambda rpc: console(rpc).mount())
 
 
 async def signed_in(http: httpx.AsyncClient, token: str) -> dict[str, str]:
@@ -72,7 +61,7 @@ async def test_only_its_own_host_names_are_served(http: httpx.AsyncClient, runti
 
 async def test_a_setting_names_more_hosts(services: Services, runtime: Runtime, sessions: ConsoleSessions) -> None:
     settings = settings_for(services, console_hosts="memory.example, Other.example")
-    app = app_of(runtime, sessions, settings)
+    app = console_app(runtime, sessions, settings)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://other.example") as http:
         assert (await http.get("/console/sign-in")).status_code == 200
         assert (await http.get("/console/sign-in", headers={"Host": "third.example"})).status_code == 403
@@ -82,7 +71,7 @@ async def test_a_session_outside_loopback_needs_https(
     services: Services, runtime: Runtime, sessions: ConsoleSessions, agent: Agent, mint: Mint
 ) -> None:
     settings = settings_for(services, console_hosts="memory.example")
-    app = app_of(runtime, sessions, settings)
+    app = console_app(runtime, sessions, settings)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://memory.example") as http:
         response = await http.post("/console/sign-in", data={"token": mint(agent.agent_id)})
         assert "Secure" in response.headers["set-cookie"]

@@ -135,6 +135,14 @@ async def test_a_page_by_time_is_read_in_the_indexs_order(filled: Agent) -> None
     assert "timestamp" in text
 
 
+async def test_vectors_for_a_map_are_read_in_the_indexs_order(filled: Agent) -> None:
+    shape = {"stored": SETTLED.stored, "held": SETTLED.held, "dimensions": sql.Literal(64)}
+    values = {"filter": Jsonb({}), "model": "m", "place": None, "after_id": None, "limit": 50}
+    text = await plan(filled, shaped_query("newest_vectors", **shape), **values)
+    assert "Sort" not in text
+    assert "timestamp" in text
+
+
 async def tie(filled: Agent) -> None:
     """Links each memory to another one."""
     async with filled.runtime.database.owner_transaction() as connection:

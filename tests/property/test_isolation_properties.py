@@ -38,6 +38,7 @@ from agentcore.params import (
     JobsParams,
     LayerRules,
     ListParams,
+    ProjectParams,
     PruneParams,
     RestoreParams,
     RetrieveParams,
@@ -233,6 +234,12 @@ async def change_a_strange_job(turn: Turn, action: Literal["retry", "cancel"]) -
         await turn.ask(turn.memory.change_job, ChangeJobParams(job_id=job_id, action=action), NotFound)
 
 
+async def project(turn: Turn, filters: dict[str, Any]) -> None:
+    result = await turn.ask(turn.memory.project, ProjectParams.model_validate(filters))
+    assert set(result.memory_ids) <= set(turn.model.visible(filters))
+    assert len(result.memory_ids) + result.without_vectors == len(turn.model.visible(filters))
+
+
 async def retrieve(turn: Turn, text: str, filters: dict[str, Any]) -> None:
     params = RetrieveParams.model_validate({"query": turn.model.said(text), "k": 200, **filters})
     result = await turn.ask(turn.memory.retrieve, params)
@@ -382,6 +389,7 @@ OPERATIONS: dict[str, tuple[Callable[..., Awaitable[None]], tuple[st.SearchStrat
     "memory.list": (list_memories, (filters,)),
     "memory.count": (count_memories, (filters,)),
     "memory.facets": (count_values, (filters,)),
+    "memory.project": (project, (filters,)),
     "memory.delete": (delete, (st.lists(places, min_size=1, max_size=4), st.none() | filters)),
     "memory.stats": (stats, ()),
     "memory.capabilities": (capabilities, ()),

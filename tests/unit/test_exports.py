@@ -91,6 +91,8 @@ EXPORTED = [
     "NotReady",
     "ParseError",
     "PoolExhausted",
+    "ProjectParams",
+    "ProjectResult",
     "PruneParams",
     "PruneResult",
     "RateLimited",

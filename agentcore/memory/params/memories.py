@@ -27,6 +27,7 @@ from agentcore.limits import (
     MAX_K,
     MAX_LINKS_A_CALL,
     MAX_PAGE,
+    MAX_PROJECTED,
     MAX_QUERY_CHARS,
     MAX_TRACED,
 )
@@ -490,6 +491,31 @@ class FacetsResult(Strict):
     facets: dict[FacetField, list[FacetValue]] = Field(description="The most frequent values first.")
     memory_count: int = Field(description="Memories counted: the newest 20,000 that match.")
     complete: bool = Field(description="False: more memories match than were counted.")
+    receipt: Receipt
+
+
+class ProjectParams(Filters):
+    """Filters of the memories to project."""
+
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PROJECTED)] = Field(
+        MAX_PROJECTED, description="Only the newest of them."
+    )
+
+
+class ProjectResult(Strict):
+    """Memories with a vector of the current model on two axes, newest first: each list has a value for each of them."""
+
+    memory_ids: list[UUID]
+    x: list[float] = Field(description="Place on the first axis, -1 to 1; both axes have the same scale.")
+    y: list[float]
+    timestamps: list[datetime]
+    memory_types: list[int] = Field(description="Places in `values`, as those of users and sessions.")
+    user_ids: list[int]
+    session_ids: list[int]
+    values: dict[Literal["memory_types", "user_ids", "session_ids"], list[str | None]]
+    explained: tuple[float, float] = Field(description="Share of the variance along each axis.")
+    without_vectors: int = Field(description="Memories left out: they have no vector of the current model.")
+    complete: bool = Field(description="False: more memories match than `limit`.")
     receipt: Receipt
 
 

@@ -133,6 +133,17 @@ SELECT r.field, r.value, r.count, r.newest, total.memories
   LEFT JOIN ranked r ON r.place <= %(limit)s
  ORDER BY r.field, r.place;
 
+-- name: newest_vectors
+-- Returns a page by timestamp with the vectors of the model searched.
+SELECT m.memory_id, m.timestamp, m.memory_type, m.user_id, m.session_id,
+       CASE WHEN {held} AND vector_dims({stored}) = {dimensions} THEN {stored} END AS vector
+  FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND memory_matches(m, %(filter)s)
+   AND (%(place)s::timestamptz IS NULL
+        OR (m.timestamp, m.memory_id) < (%(place)s::timestamptz, %(after_id)s::uuid))
+ ORDER BY m.timestamp DESC, m.memory_id DESC
+ LIMIT %(limit)s;
+
 -- name: count_flagged
 -- Counts matching memories that are flagged.
 SELECT count(*) AS count FROM memories m

@@ -807,6 +807,47 @@ export interface Message {
   audio?: unknown;
 }
 
+/** Filters of the memories to project. */
+export interface ProjectParams {
+  /** Only these layers. */
+  memory_types?: MemoryType[] | null;
+  task_id?: string | null;
+  session_id?: string | null;
+  user_id?: string | (string | null)[] | null;
+  namespace?: string | null;
+  /** Timestamp at or after this time. */
+  after?: string | null;
+  /** Timestamp before this time. */
+  before?: string | null;
+  entities?: string[] | null;
+  keywords?: string[] | null;
+  tags?: string[] | null;
+  min_importance?: number | null;
+  /** Only the newest of them. */
+  limit?: number;
+}
+
+/** Memories with a vector of the current model on two axes, newest first: each list has a value for each of them. */
+export interface ProjectResult {
+  memory_ids: string[];
+  /** Place on the first axis, -1 to 1; both axes have the same scale. */
+  x: number[];
+  y: number[];
+  timestamps: string[];
+  /** Places in `values`, as those of users and sessions. */
+  memory_types: number[];
+  user_ids: number[];
+  session_ids: number[];
+  values: Partial<Record<"memory_types" | "user_ids" | "session_ids", (string | null)[]>>;
+  /** Share of the variance along each axis. */
+  explained: unknown[];
+  /** Memories left out: they have no vector of the current model. */
+  without_vectors: number;
+  /** False: more memories match than `limit`. */
+  complete: boolean;
+  receipt: Receipt;
+}
+
 /** The layer to prune, the strategy, and how many memories. */
 export interface PruneParams {
   /** working: pruned memories are archived and leave the working memory of their task. */
@@ -1346,6 +1387,8 @@ export declare class MemoryClient {
   count(params?: CountParams, call?: CallOptions): Promise<CountResult>;
   /** Count the values of users, sessions, tags and other fields. */
   facets(params: FacetsParams, call?: CallOptions): Promise<FacetsResult>;
+  /** Project the vectors of memories onto two axes, for a map. */
+  project(params?: ProjectParams, call?: CallOptions): Promise<ProjectResult>;
   /** Delete memories by id, or by a filter with confirm; says how many went. */
   delete(params?: DeleteParams, call?: CallOptions): Promise<DeleteResult>;
   /** Counts by layer, links, archived memories and accesses. */

@@ -109,6 +109,11 @@ export class MemoryClient {
     return this.#call("memory.facets", "memory:read", params, call);
   }
 
+  /** Project the vectors of memories onto two axes, for a map. */
+  project(params = {}, call = {}) {
+    return this.#call("memory.project", "memory:read", params, call);
+  }
+
   /** Delete memories by id, or by a filter with confirm; says how many went. */
   delete(params = {}, call = {}) {
     return this.#call("memory.delete", "memory:write", params, call);

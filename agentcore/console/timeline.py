@@ -1,0 +1,203 @@
+"""How a fact changed: found memories on an axis of time, with what superseded or probably changed them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from starlette.responses import Response
+
+from agentcore.console.visit import Visit, filters, records
+from agentcore.errors import InvalidParams
+from agentcore.memory.models import SUPERSEDES, MemoryRecord, MemorySummary
+
+TOP_HITS = 10
+MAX_ROWS = 40
+SLIDER_STEPS = 200
+TICKS = 5
+ROW_HEIGHT, GROUP_GAP, AXIS_HEIGHT = 46, 18, 24
+
+
+@dataclass(frozen=True)
+class Change:
+    """An arrow from an outdated memory to a newer one; not `certain`: the search reports it as probable."""
+
+    old: UUID
+    new: UUID
+    certain: bool
+
+
+@dataclass(frozen=True)
+class Row:
+    """A memory at one time. Places on the axis are in per cent, `top` is in pixels."""
+
+    memory: MemoryRecord
+    start: datetime
+    end: datetime | None
+    state: str
+    change: Change | None
+    top: int
+    left: float
+    right: float
+    doubted_from: float | None
+
+
+@dataclass(frozen=True)
+class Timeline:
+    groups: Sequence[Sequence[Row]]
+    start: datetime
+    as_of: datetime
+    end: datetime
+    height: int
+    omitted: int
+
+    @property
+    def rows(self) -> dict[UUID, Row]:
+        return {row.memory.memory_id: row for group in self.groups for row in group}
+
+    @property
+    def step(self) -> int:
+        return max(1, int((self.end - self.start).total_seconds()) // SLIDER_STEPS)
+
+    @property
+    def ticks(self) -> list[tuple[float, datetime]]:
+        span = self.end - self.start
+        return [(100 * number / (TICKS - 1), self.start + span * number / (TICKS - 1)) for number in range(TICKS)]
+
+    def at(self, moment: datetime) -> float:
+        return _place(moment, self.start, self.end)
+
+
+async def timeline(visit: Visit) -> Response:
+    query, now = visit.text("query"), datetime.now(UTC)
+    shown = None
+    if query:
+        as_of = _as_of(visit)
+        searches = [{}] if as_of is None or as_of >= now else [{}, {"as_of": as_of}]
+        found = await asyncio.gather(
+            *(
+                visit.memory.retrieve(query=query, k=TOP_HITS, distinct=False, **times, **filters(visit))
+                for times in searches
+            )
+        )
+        hits = [each for result in found for each in result.memories]
+        memories, omitted = await _with_chains(visit, [each.memory_id for each in hits])
+        if memories:
+            shown = arranged(memories, hits, as_of or now, now, omitted)
+    return visit.render(
+        "timeline_result.html" if visit.wants_fragment else "timeline.html", query=query, timeline=shown
+    )
+
+
+def _as_of(visit: Visit) -> datetime | None:
+    """Reads a time as ISO 8601, or as seconds since 1970 from the slider. Raises InvalidParams."""
+    given = visit.text("as_of")
+    if not given.isdecimal():
+        return visit.moment("as_of")
+    try:
+        return datetime.fromtimestamp(int(given), UTC)
+    except (ValueError, OverflowError, OSError) as cause:
+        raise InvalidParams("as_of is not a time: write 2026-05-01 or 2026-05-01T17:30.") from cause
+
+
+async def _with_chains(visit: Visit, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, MemoryRecord], int]:
+    """Returns these memories with those that they superseded and that superseded them, and the number omitted."""
+    known: dict[UUID, MemoryRecord] = {}
+    asked: set[UUID] = set()
+    wanted = [*dict.fromkeys(memory_ids)]
+    while wanted and len(asked) < MAX_ROWS:
+        read = wanted[: MAX_ROWS - len(asked)]
+        asked.update(read)
+        known |= {each.memory_id: each for each in await records(visit, read)}
+        near = (
+            other
+            for each in known.values()
+            for other in (each.superseded_by, *(link.target_id for link in each.links if link.relation == SUPERSEDES))
+        )
+        wanted = [*dict.fromkeys(other for other in (*wanted, *near) if other is not None and other not in asked)]
+    return known, len(wanted)
+
+
+def arranged(
+    memories: Mapping[UUID, MemoryRecord], hits: Sequence[MemorySummary], as_of: datetime, now: datetime, omitted: int
+) -> Timeline:
+    """Places memories on the axis, in groups of those that changes connect; groups with changes first."""
+    certain = {
+        each.memory_id: Change(each.memory_id, each.superseded_by, True)
+        for each in memories.values()
+        if each.superseded_by is not None
+    }
+    probable = {
+        each.memory_id: Change(each.memory_id, each.outdated_by, False)
+        for each in hits
+        if each.outdated_by is not None and {each.memory_id, each.outdated_by} <= memories.keys()
+    }
+    changes = probable | certain
+    spans = {key: _span(each, memories) for key, each in memories.items()}
+    start = min(begun for begun, _ in spans.values())
+    end = max([now, as_of, start + timedelta(minutes=1), *(ended for _, ended in spans.values() if ended is not None)])
+    top, groups = AXIS_HEIGHT, []
+    for members in sorted(_groups(memories, changes), key=lambda group: len(group) == 1):
+        rows = []
+        for key in sorted(members, key=lambda each: spans[each][0]):
+            (begun, ended), change = spans[key], changes.get(key)
+            doubted = None
+            if change is not None and not change.certain:
+                doubted = max(begun, spans[change.new][0])
+            is_doubted = doubted is not None and doubted <= as_of
+            rows.append(
+                Row(
+                    memories[key],
+                    begun,
+                    ended,
+                    _state(begun, ended, as_of, is_doubted=is_doubted),
+                    change,
+                    top,
+                    _place(begun, start, end),
+                    _place(ended or end, start, end),
+                    None if doubted is None else _place(doubted, start, end),
+                )
+            )
+            top += ROW_HEIGHT
+        groups.append(rows)
+        top += GROUP_GAP if len(rows) > 1 else 0
+    return Timeline(groups, start, as_of, end, top, omitted)
+
+
+def _span(memory: MemoryRecord, memories: Mapping[UUID, MemoryRecord]) -> tuple[datetime, datetime | None]:
+    """Returns from when and until when a memory was valid. A successor's start ends it if its end is not stored."""
+    start = memory.valid_from or memory.timestamp
+    end = memory.valid_to
+    if end is None and memory.superseded_by is not None and memory.superseded_by in memories:
+        successor = memories[memory.superseded_by]
+        end = successor.valid_from or successor.timestamp
+    return start, None if end is None else max(start, end)
+
+
+def _state(start: datetime, end: datetime | None, as_of: datetime, *, is_doubted: bool) -> str:
+    if start > as_of:
+        return "future"
+    if end is not None and end <= as_of:
+        return "ended"
+    return "doubted" if is_doubted else "current"
+
+
+def _place(moment: datetime, start: datetime, end: datetime) -> float:
+    return round(100 * ((moment - start) / (end - start)), 2)
+
+
+def _groups(memories: Mapping[UUID, MemoryRecord], changes: Mapping[UUID, Change]) -> list[list[UUID]]:
+    """Returns the connected components, in the order of the memories."""
+    group_of = {key: [key] for key in memories}
+    for change in changes.values():
+        one, other = group_of[change.old], group_of.get(change.new)
+        if other is not None and other is not one:
+            one += other
+            group_of |= dict.fromkeys(other, one)
+    return [*{id(group): group for group in group_of.values()}.values()]
+
+
+TIMELINE_PAGES = (("/timeline", "GET", timeline),)
