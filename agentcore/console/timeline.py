@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from starlette.responses import Response
@@ -21,11 +22,9 @@ TICKS = 5
 ROW_HEIGHT, GROUP_GAP, AXIS_HEIGHT = 46, 18, 24
 
 
-@dataclass(frozen=True)
-class Change:
-    """An arrow from an outdated memory to a newer one; not `certain`: the search reports it as probable."""
+class Change(NamedTuple):
+    """The memory that outdates another one; not `certain`: the search reports it as probable."""
 
-    old: UUID
     new: UUID
     certain: bool
 
@@ -77,12 +76,8 @@ async def timeline(visit: Visit) -> Response:
     if query:
         as_of = _as_of(visit)
         searches = [{}] if as_of is None or as_of >= now else [{}, {"as_of": as_of}]
-        found = await asyncio.gather(
-            *(
-                visit.memory.retrieve(query=query, k=TOP_HITS, distinct=False, **times, **filters(visit))
-                for times in searches
-            )
-        )
+        asked = {"query": query, "k": TOP_HITS, "distinct": False, **filters(visit)}
+        found = await asyncio.gather(*(visit.memory.retrieve(**asked, **times) for times in searches))
         hits = [each for result in found for each in result.memories]
         memories, omitted = await _with_chains(visit, [each.memory_id for each in hits])
         if memories:
@@ -112,12 +107,9 @@ async def _with_chains(visit: Visit, memory_ids: Sequence[UUID]) -> tuple[dict[U
         read = wanted[: MAX_ROWS - len(asked)]
         asked.update(read)
         known |= {each.memory_id: each for each in await records(visit, read)}
-        near = (
-            other
-            for each in known.values()
-            for other in (each.superseded_by, *(link.target_id for link in each.links if link.relation == SUPERSEDES))
-        )
-        wanted = [*dict.fromkeys(other for other in (*wanted, *near) if other is not None and other not in asked)]
+        ends = [each.superseded_by for each in known.values()]
+        ends += [link.target_id for each in known.values() for link in each.links if link.relation == SUPERSEDES]
+        wanted = [*dict.fromkeys(other for other in (*wanted, *ends) if other is not None and other not in asked)]
     return known, len(wanted)
 
 
@@ -125,13 +117,10 @@ def arranged(
     memories: Mapping[UUID, MemoryRecord], hits: Sequence[MemorySummary], as_of: datetime, now: datetime, omitted: int
 ) -> Timeline:
     """Places memories on the axis, in groups of those that changes connect; groups with changes first."""
-    certain = {
-        each.memory_id: Change(each.memory_id, each.superseded_by, True)
-        for each in memories.values()
-        if each.superseded_by is not None
-    }
+    known = memories.values()
+    certain = {each.memory_id: Change(each.superseded_by, True) for each in known if each.superseded_by is not None}
     probable = {
-        each.memory_id: Change(each.memory_id, each.outdated_by, False)
+        each.memory_id: Change(each.outdated_by, False)
         for each in hits
         if each.outdated_by is not None and {each.memory_id, each.outdated_by} <= memories.keys()
     }
@@ -144,23 +133,12 @@ def arranged(
         rows = []
         for key in sorted(members, key=lambda each: spans[each][0]):
             (begun, ended), change = spans[key], changes.get(key)
-            doubted = None
-            if change is not None and not change.certain:
-                doubted = max(begun, spans[change.new][0])
+            doubted = max(begun, spans[change.new][0]) if change is not None and not change.certain else None
             is_doubted = doubted is not None and doubted <= as_of
-            rows.append(
-                Row(
-                    memories[key],
-                    begun,
-                    ended,
-                    _state(begun, ended, as_of, is_doubted=is_doubted),
-                    change,
-                    top,
-                    _place(begun, start, end),
-                    _place(ended or end, start, end),
-                    None if doubted is None else _place(doubted, start, end),
-                )
-            )
+            state = _state(begun, ended, as_of, is_doubted=is_doubted)
+            left, right = _place(begun, start, end), _place(ended or end, start, end)
+            doubted_from = None if doubted is None else _place(doubted, start, end)
+            rows.append(Row(memories[key], begun, ended, state, change, top, left, right, doubted_from))
             top += ROW_HEIGHT
         groups.append(rows)
         top += GROUP_GAP if len(rows) > 1 else 0
@@ -192,8 +170,8 @@ def _place(moment: datetime, start: datetime, end: datetime) -> float:
 def _groups(memories: Mapping[UUID, MemoryRecord], changes: Mapping[UUID, Change]) -> list[list[UUID]]:
     """Returns the connected components, in the order of the memories."""
     group_of = {key: [key] for key in memories}
-    for change in changes.values():
-        one, other = group_of[change.old], group_of.get(change.new)
+    for old, change in changes.items():
+        one, other = group_of[old], group_of.get(change.new)
         if other is not None and other is not one:
             one += other
             group_of |= dict.fromkeys(other, one)
