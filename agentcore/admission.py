@@ -206,6 +206,7 @@ async def send_json(exchange: Exchange, send: Send, status: int, body: bytes, he
 
 
 _PERIOD_SECONDS = 60.0
+MAX_BUCKETS = 100_000
 
 
 class RateLimit:
@@ -243,6 +244,14 @@ class RateLimit:
             raise RateLimited("Too many requests.", data={"retry_after_seconds": round(wait, 3)})
         self._buckets[agent_id] = (left - units, now)
         self._buckets.move_to_end(agent_id)
+        if len(self._buckets) > MAX_BUCKETS:
+            self._buckets.popitem(last=False)
+
+    def refund(self, agent_id: str, units: int) -> None:
+        """Returns units that were admitted and not spent."""
+        if agent_id in self._buckets:
+            left, seen_at = self._buckets[agent_id]
+            self._buckets[agent_id] = (min(self._capacity, left + units), seen_at)
 
     def _drop_full(self, now: float) -> None:
         while self._buckets and now - next(iter(self._buckets.values()))[1] >= _PERIOD_SECONDS:

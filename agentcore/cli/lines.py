@@ -23,7 +23,6 @@ from agentcore.memory.models import (
     JsonValue,
     Labels,
     Link,
-    MemoryRecord,
     MemoryType,
     Metadata,
     Moment,
@@ -148,44 +147,6 @@ def store_params(line: Line, key: str, *, now: datetime, ids: Mapping[UUID, UUID
         "superseded_by": ids.get(line.superseded_by) if line.superseded_by else None,
     }
     return StoreParams.model_validate({name: value for name, value in given.items() if value is not None})
-
-
-def line_of(record: MemoryRecord) -> dict[str, Any]:
-    begins = None if record.valid_from == record.timestamp else _written(record.valid_from)
-    line = {
-        "memory_id": str(record.memory_id),
-        "memory_type": record.memory_type.value,
-        "speaker": record.speaker,
-        "text": record.content,
-        "time": record.timestamp.isoformat(),
-        "session": record.session_id,
-        "task": record.task_id,
-        "user": record.user_id,
-        "namespace": record.namespace,
-        "importance": record.relevance_score,
-        "tags": record.tags or None,
-        "metadata": record.metadata or None,
-        "external_id": record.external_id,
-        "pinned": record.pinned or None,
-        "expires_at": _written(record.expires_at),
-        "actions": record.actions or None,
-        "outcome": record.outcome,
-        "interaction_id": record.interaction_id,
-        "parent_memory_id": _written(record.parent_memory_id),
-        "valid_from": begins,
-        "valid_to": _written(record.valid_to),
-        "superseded_by": _written(record.superseded_by),
-        "embedding": record.embedding,
-        "links": [link.model_dump(mode="json") for link in record.links] or None,
-    }
-    # It was accepted once: skip the write gate and deduplication.
-    return {name: value for name, value in line.items() if value is not None} | {"force": True}
-
-
-def _written(value: datetime | UUID | None) -> str | None:
-    if value is None:
-        return None
-    return value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def _raw_lines(file: BinaryIO) -> Iterator[tuple[int, int, bytes]]:

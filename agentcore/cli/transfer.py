@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from io import BufferedIOBase, BufferedReader
@@ -25,10 +25,10 @@ from agentcore.cli.imports import Broken, Form, LeftOut, Piece, hint, key_of, li
 from agentcore.cli.imports.conversations import CHATGPT, CLAUDE
 from agentcore.cli.imports.export_files import STDIN, BadJson, Element, elements, opened
 from agentcore.cli.imports.memory_stores import KAGENT, LANGGRAPH, MEM0
-from agentcore.cli.lines import Line, NumberedLine, line_of, problem_of, read_lines
+from agentcore.cli.lines import Line, NumberedLine, problem_of, read_lines
 from agentcore.client import MemoryClient
+from agentcore.client.exporting import export_pages
 from agentcore.errors import AgentCoreError, InvalidParams
-from agentcore.memory.models import MemoryRecord
 from agentcore.memory.params.memories import ListParams
 
 FORMS: Mapping[str, Form] = {
@@ -40,7 +40,6 @@ FORMS: Mapping[str, Form] = {
 }
 _FORM_NAMES = " or ".join(", ".join(FORMS).rsplit(", ", 1))
 STDOUT = Path("-")
-PAGE = 250
 PATIENT_ATTEMPTS = 8
 BATCH_TIMEOUT_SECONDS = 300.0
 BEGINNING_BYTES = 65_536
@@ -227,28 +226,18 @@ def export_lines(
 
     Not included: derived values (vectors, too), access counts and history.
     """
-    params = options.given(context, ListParams, order_by="timestamp", descending=False, limit=PAGE, vectors=True)
+    params = options.given(context, ListParams)
 
     async def run(memory: MemoryClient) -> int:
         count = 0
         with _target(file, overwrite=overwrite) as target:
-            async for record in _all(memory, params):
-                target.write(json.dumps(line_of(record), ensure_ascii=False).encode() + b"\n")
-                count += 1
+            async for lines in export_pages(memory, params):
+                target.writelines(lines)
+                count += len(lines)
         return count
 
     count = ask(context, run, max_attempts=PATIENT_ATTEMPTS)
     say(f"exported {counted(count, 'memory', 'memories')}{'' if file == STDOUT else f' to {file}'}")
-
-
-async def _all(memory: MemoryClient, params: ListParams) -> AsyncIterator[MemoryRecord]:
-    while True:
-        page = await memory.list(params)
-        for record in page.memories:
-            yield record
-        if page.next_cursor is None:
-            return
-        params = params.model_copy(update={"cursor": page.next_cursor})
 
 
 @contextmanager

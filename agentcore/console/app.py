@@ -8,8 +8,11 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import logging
+import math
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,6 +25,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from agentcore.admission import RateLimit
 from agentcore.auth import Principal, TokenVerifier
 from agentcore.client import MemoryClient
 from agentcore.config import Settings
@@ -42,6 +46,8 @@ from agentcore.errors import (
 
 COOKIE = "agentcore_console"
 MAX_SIGN_IN_BYTES = 65_536
+# By client address, in this process.
+FAILED_SIGN_INS_PER_MINUTE = 10
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 # HTTP status by class of error; 500 for others.
 STATUS = {
@@ -96,6 +102,7 @@ class Console:
         self._service = service
         self._rpc = rpc
         self._templates = make_templates()
+        self._failures = RateLimit(FAILED_SIGN_INS_PER_MINUTE)
 
     def mount(self) -> Mount:
         routes = [
@@ -129,14 +136,15 @@ class Console:
             return self._sign_in_page(link=request.query_params.get("link"))
         try:
             form = await read_form(request, MAX_SIGN_IN_BYTES)
-            token = await self._given_token(form)
-            principal = await self._verifier.verify(f"Bearer {token}")
-            seconds = min(SESSION_SECONDS, principal.expires_at - time.time())
-            if seconds < 1:
-                raise AuthenticationFailed("The token has expired.")
-            session_id = await self._sessions.create(token, seconds)
+            with self._counted(client_network(request)):
+                token = await self._given_token(form)
+                principal = await self._verifier.verify(f"Bearer {token}")
+                seconds = min(SESSION_SECONDS, principal.expires_at - time.time())
+                if seconds < 1:
+                    raise AuthenticationFailed("The token has expired.")
+                session_id = await self._sessions.create(token, seconds)
         except AgentCoreError as error:
-            return self._sign_in_page(error.message, _status(error))
+            return self._sign_in_page(error)
         _log("console sign-in", principal)
         response = RedirectResponse(f"{PREFIX}/", 303)
         response.set_cookie(
@@ -150,6 +158,23 @@ class Console:
         )
         return response
 
+    @contextmanager
+    def _counted(self, address: str) -> Iterator[None]:
+        """Limits failed sign-ins of an address. An attempt counts until it succeeds, so concurrent ones do."""
+        try:
+            self._failures.admit(address, 1)
+        except RateLimited as error:
+            raise RateLimited("Too many failed sign-ins from your address: wait a moment.", data=error.data) from error
+        failed = False
+        try:
+            yield
+        except AuthenticationFailed:
+            failed = True
+            raise
+        finally:
+            if not failed:
+                self._failures.refund(address, 1)
+
     async def _given_token(self, form: Mapping[str, Sequence[str]]) -> str:
         if "link" not in form:
             return "".join(form.get("token", [])).strip()
@@ -158,8 +183,13 @@ class Console:
             raise AuthenticationFailed("This link was used or has expired: run `agentcore console` for another.")
         return token
 
-    def _sign_in_page(self, problem: str = "", status: int = 200, link: str | None = None) -> Response:
-        return HTMLResponse(self._templates.get_template("sign_in.html").render(problem=problem, link=link), status)
+    def _sign_in_page(self, error: AgentCoreError | None = None, link: str | None = None) -> Response:
+        problem, status = ("", 200) if error is None else (error.message, _status(error))
+        headers = {}
+        if isinstance(error, RateLimited):
+            headers["Retry-After"] = str(math.ceil(error.data["retry_after_seconds"]))
+        page = self._templates.get_template("sign_in.html").render(problem=problem, link=link)
+        return HTMLResponse(page, status, headers)
 
     async def _sign_out(self, visit: Visit) -> Response:
         await self._sessions.end(visit.request.cookies[COOKIE])
@@ -179,12 +209,14 @@ class Console:
             except AuthenticationFailed:
                 token = principal = None
             except AgentCoreError as error:  # the database, or the source of the keys
-                return self._sign_in_page(error.message, _status(error))
+                return self._sign_in_page(error)
             if token is None or principal is None:
                 return self._signed_out(request)
-            async with MemoryClient.in_process(self._rpc, token, max_attempts=1) as memory:
-                csrf = csrf_token(session_id)
-                visit = Visit(request, principal, token, csrf, memory, self._templates, self._service)
+            open_memory = partial(MemoryClient.in_process, self._rpc, token, max_attempts=1)
+            async with open_memory() as memory:
+                visit = Visit(
+                    request, principal, csrf_token(session_id), memory, open_memory, self._templates, self._service
+                )
                 try:
                     if request.method == "POST":
                         visit.form = await read_form(request)
@@ -201,7 +233,7 @@ class Console:
         if "hx-request" in request.headers:
             return Response(status_code=401, headers={"HX-Redirect": f"{PREFIX}/sign-in"})
         if request.method != "GET":
-            return self._sign_in_page("Your session has ended: sign in again.", 401)
+            return self._sign_in_page(AuthenticationFailed("Your session has ended: sign in again."))
         return RedirectResponse(f"{PREFIX}/sign-in", 303)
 
 
@@ -213,6 +245,18 @@ def _check_csrf(visit: Visit) -> None:
 
 def _status(error: AgentCoreError) -> int:
     return next((status for kind, status in STATUS.items() if isinstance(error, kind)), 500)
+
+
+def client_network(request: Request) -> str:
+    """Returns the address of the client; of IPv6 its /64, which is one client's."""
+    host = request.client.host if request.client else ""
+    try:
+        address = ipaddress.ip_address(host)
+        if isinstance(address, ipaddress.IPv4Address):
+            return host
+        return str(address.ipv4_mapped or ipaddress.ip_network(f"{address}/64", strict=False))
+    except ValueError:
+        return host
 
 
 def _log(event: str, principal: Principal) -> None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from uuid import UUID
 
 from starlette.responses import Response
 
 from agentcore.console import display
 from agentcore.console.visit import Visit, filters, records
-from agentcore.errors import InvalidParams
 from agentcore.memory.params.memories import ProjectResult
 
 MAX_CHOSEN = 200
@@ -42,10 +40,7 @@ def _points(projected: ProjectResult) -> str:
 
 async def chosen(visit: Visit) -> Response:
     """Lists chosen memories; ids separated by commas, since a form has a limit of fields."""
-    try:
-        wanted = [UUID(each) for each in visit.labels("memory_ids")]
-    except ValueError as cause:
-        raise InvalidParams("A chosen memory has no valid id.") from cause
+    wanted = visit.ids("memory_ids")
     found = await records(visit, wanted[:MAX_CHOSEN])
     return visit.render("map_chosen.html", listed={"memories": found, "receipt": {"degraded": []}}, given=len(wanted))
 

@@ -14,12 +14,16 @@ from starlette.responses import Response
 
 from agentcore.client import ENDPOINT
 from agentcore.console import display
+from agentcore.console.api_pages import API_PAGES
+from agentcore.console.erasing import ERASE_PAGES
+from agentcore.console.exporting import EXPORT_PAGES
 from agentcore.console.jobs import JOBS_PAGES
 from agentcore.console.map import MAP_PAGES
 from agentcore.console.overview import OVERVIEW_PAGES
+from agentcore.console.settings_pages import SETTINGS_PAGES
 from agentcore.console.timeline import TIMELINE_PAGES
 from agentcore.console.visit import PREFIX, Page, Visit, filters
-from agentcore.errors import InvalidParams, NotFound
+from agentcore.errors import NotFound
 from agentcore.memory.api import MemoryApi
 from agentcore.memory.models import MemoryRecord, MemorySummary, Receipt
 from agentcore.memory.params.changes import HistoryEntry
@@ -31,6 +35,7 @@ WEIGHTS = get_args(WeightName)
 HISTORY_ROWS = 50
 SHOWN_BEFORE_DELETE = 20
 MAX_VALUES = 200
+FACETS, MAX_FACETS = {"session_id": "Sessions", "user_id": "Users"}, 8
 DEFAULT_BUDGET_TOKENS, MAX_BUDGET_TOKENS = 1_000, 16_000
 
 
@@ -82,6 +87,12 @@ async def _listed(visit: Visit) -> Listed:
         **filters(visit),
     )
     return Listed(page.memories, page.next_cursor, page.receipt)
+
+
+async def facets(visit: Visit) -> Response:
+    """Counts the most frequent sessions and users among the listed memories: the list loads them when it is shown."""
+    counted = await visit.memory.facets(fields=[*FACETS], limit=MAX_FACETS, **filters(visit))
+    return visit.render("facets.html", fields=FACETS, counted=counted)
 
 
 def memory_id_of(visit: Visit) -> UUID:
@@ -150,7 +161,7 @@ async def revert(visit: Visit) -> Response:
 
 async def confirm_delete(visit: Visit) -> Response:
     """Shows what would be deleted; the dry run of a bulk selection."""
-    chosen = _chosen(visit)
+    chosen = visit.ids("memory_id")
     shown: list[MemoryRecord] = []
     for each in chosen[:SHOWN_BEFORE_DELETE]:
         with suppress(NotFound):
@@ -159,18 +170,8 @@ async def confirm_delete(visit: Visit) -> Response:
 
 
 async def delete(visit: Visit) -> Response:
-    deleted = await visit.memory.delete(memory_ids=_chosen(visit))
+    deleted = await visit.memory.delete(memory_ids=visit.ids("memory_id"))
     return visit.render("deleted.html", deleted=deleted)
-
-
-def _chosen(visit: Visit) -> list[UUID]:
-    try:
-        chosen = [UUID(each) for each in visit.texts("memory_id")]
-    except ValueError as cause:
-        raise InvalidParams("A chosen memory has no valid id.") from cause
-    if not chosen:
-        raise InvalidParams("Choose at least one memory.")
-    return chosen
 
 
 # --- archive -----------------------------------------------------------------------------------------------
@@ -184,7 +185,7 @@ async def archive(visit: Visit) -> Response:
 
 
 async def restore(visit: Visit) -> Response:
-    restored = await visit.memory.restore(memory_ids=_chosen(visit))
+    restored = await visit.memory.restore(memory_ids=visit.ids("memory_id"))
     return visit.go(f"/archive?restored={restored.restored_count}")
 
 
@@ -282,6 +283,11 @@ PAGES: Sequence[Page] = (
     *OVERVIEW_PAGES,
     *JOBS_PAGES,
     ("/memories", "GET", memories),
+    *EXPORT_PAGES,
+    *API_PAGES,
+    *SETTINGS_PAGES,
+    *ERASE_PAGES,
+    ("/memories/facets", "GET", facets),
     ("/memories/confirm-delete", "POST", confirm_delete),
     ("/memories/delete", "POST", delete),
     ("/memories/{memory_id}", "GET", memory),

@@ -55,11 +55,13 @@ class Service:
 
 @dataclass
 class Visit:
+    """`memory` is closed when the page returns; `open_memory` returns a client for a response that is streamed."""
+
     request: Request
     principal: Principal
-    token: str
     csrf: str
     memory: MemoryClient
+    open_memory: Callable[[], MemoryClient]
     templates: Environment
     service: Service
     form: Mapping[str, list[str]] = field(default_factory=dict)
@@ -86,6 +88,10 @@ class Visit:
         given = self.form[name] if name in self.form else self.request.query_params.getlist(name)
         return [each.strip() for each in given if each.strip()]
 
+    def exact(self, name: str) -> str:
+        """Returns the last value of a field as it was sent: an id may begin or end with a space."""
+        return (self.form.get(name) or self.request.query_params.getlist(name) or [""])[-1]
+
     def number(self, name: str) -> float | int | None:
         """Raises InvalidParams unless the field is empty or a number."""
         given = self.text(name)
@@ -109,10 +115,25 @@ class Visit:
         """Returns the comma-separated parts of a field."""
         return [part.strip() for each in self.texts(name) for part in each.split(",") if part.strip()]
 
+    def ids(self, name: str) -> list[UUID]:
+        """Returns the chosen memories. Raises InvalidParams if there is none, or an id is not valid."""
+        try:
+            chosen = [UUID(each) for each in self.labels(name)]
+        except ValueError as cause:
+            raise InvalidParams("A chosen memory has no valid id.") from cause
+        if not chosen:
+            raise InvalidParams("Choose at least one memory.")
+        return chosen
+
     def with_cursor(self, cursor: str) -> str:
         """Returns the query string of the next page."""
-        kept = [(name, value) for name, value in self.request.query_params.multi_items() if name != "cursor"]
-        return urlencode([*kept, ("cursor", cursor)])
+        return self.with_value("cursor", cursor)
+
+    def with_value(self, name: str, value: str) -> str:
+        """Returns the query string of the first page with another value of a field."""
+        items = self.request.query_params.multi_items()
+        kept = [(other, given) for other, given in items if given and other not in (name, "cursor")]
+        return urlencode([*kept, (name, value)])
 
     def render(self, template: str, status: int = 200, **values: Any) -> Response:
         shown = self.templates.get_template(template).render(

@@ -95,7 +95,7 @@ class Method(Generic[P, ParamsT, ResultT]):
         asked = memory
         return Call(self, lambda params: asked.call(self, params))
 
-    def read(self, *given: Any, **fields: Any) -> ParamsT:
+    def read(self, /, *given: Any, **fields: Any) -> ParamsT:
         """Returns the validated params of a call.
 
         Raises InvalidParams for invalid fields, TypeError for an unexpected positional argument.

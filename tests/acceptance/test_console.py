@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 import pytest
 from playwright.async_api import Browser, Page, expect
 
 from scripts.fill_console_demo import fill
-from tests.fixtures.browser import Watched, axe_script
+from tests.fixtures.browser import Watched
+from tests.fixtures.console import READ_WRITE, assert_harmless, serious_problems, sign_in_to, store_hostile
 from tests.fixtures.serving import Serving
 
 AGENT = "console-demo"
 ADMIN = ("memory:read", "memory:write", "memory:admin")
 SignIn = Callable[..., Awaitable[Page]]
-HOSTILE = {
-    "script": "<script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>",
-    "direction": "invoice \u202egpj.exe and control \x07 characters",
-    "attribute": '" onmouseover="window.hacked = 1" x="\' {{ 7 * 7 }} ${hacked}',
-    "long": "w" * 250_000,
-}
 PAGES = (
     "/",
     "/memories",
@@ -49,12 +43,8 @@ async def filled(new_serving: Callable[..., Serving]) -> AsyncIterator[Serving]:
 
 @pytest.fixture
 def sign_in(filled: Serving, page: Page) -> SignIn:
-    async def signed_in(agent_id: str = AGENT, scopes: tuple[str, ...] = ("memory:read", "memory:write")) -> Page:
-        await page.goto(f"{filled.url}/console/")
-        await page.get_by_label("Token").fill(filled.token(agent_id, scopes=scopes))
-        await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-        return page
+    async def signed_in(agent_id: str = AGENT, scopes: tuple[str, ...] = READ_WRITE) -> Page:
+        return await sign_in_to(filled, page, agent_id, scopes)
 
     return signed_in
 
@@ -63,23 +53,7 @@ def sign_in(filled: Serving, page: Page) -> SignIn:
 async def hostile(filled: Serving, agent_id: str) -> dict[str, str]:
     """Ids of stored hostile texts, of an agent of their own."""
     async with filled.client(agent_id) as memory:
-        stored = {
-            name: await memory.store(
-                content=text, user_id="<b>u</b>", session_id="\u202e<s>", speaker="<i>", tags=["<u>t</u>"], force=True
-            )
-            for name, text in HOSTILE.items()
-        }
-    return {name: str(each.memory_id) for name, each in stored.items()}
-
-
-async def serious_problems(page: Page) -> list[dict[str, Any]]:
-    await page.evaluate(axe_script().read_text(encoding="utf-8"))
-    found = await page.evaluate("axe.run()")
-    return [
-        {"id": each["id"], "nodes": [node["html"][:200] for node in each["nodes"]]}
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
+        return await store_hostile(memory)
 
 
 @pytest.mark.shows("issue17-sign-in")
@@ -350,12 +324,7 @@ async def test_hostile_texts_are_harmless_on_every_page(
     ]
     for path in paths:
         await page.goto(f"{filled.url}/console{path}")
-        await expect(page.locator("main")).to_be_visible()
-        assert (await page.evaluate("window.hacked")) is None
-        assert await page.locator("main script, main img").count() == 0
-        assert (await page.evaluate("document.documentElement.scrollWidth - innerWidth")) <= 0
-        shown = await page.evaluate("[...document.querySelectorAll('main :not(textarea)')].map((e) => e.innerText)")
-        assert not any("\u202e" in (each or "") for each in shown)
+        await assert_harmless(page)
     await page.goto(f"{filled.url}/console/memories/{hostile['direction']}")
     await expect(page.locator("article pre.text")).to_contain_text("⟨U+202E⟩gpj.exe and control ␇ characters")
     await page.goto(f"{filled.url}/console/memories/{hostile['long']}")

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 import pytest
+from starlette.requests import Request
 
 from agentcore.auth import mint_token
-from agentcore.console.app import COOKIE, HEADERS, console_is_on
+from agentcore.console.app import COOKIE, HEADERS, client_network, console_is_on
 from agentcore.console.sessions import ConsoleSessions, csrf_token
-from agentcore.memory.api import SCOPES
+from agentcore.memory.api import METHODS, SCOPES
+from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime
 from tests.fixtures.console_app import console_app
 from tests.fixtures.memory import Agent, settings_for
@@ -151,6 +154,8 @@ FIELDS = (
     "memories?query", "memories?tags", "memories?user_id", "memories?memory_types", "search?query=tea&a_k",
     "search?query=tea&a_min_fit", "search?query=tea&a_as_of", "search?query=tea&trace", "search?query",
     "context?query=tea&max_tokens", "context?query=tea&as_of", "context?query", "archive?cursor", "sign-in?link",
+    "memories/facets?user_id", "memories/facets?after", "users/export?user_id", "users/erase?user_id",
+    "settings?done", "api/memory.list?params",
 )  # fmt: skip
 
 
@@ -248,3 +253,190 @@ def test_it_is_on_for_loopback_only_by_default(
     services: Services, setting: bool | None, address: str, expected: bool
 ) -> None:
     assert console_is_on(settings_for(services, console=setting), address) is expected
+
+
+# --- the API, settings and erasing -------------------------------------------------------------------------
+
+CHANGING = (
+    ("api/memory.store", {"params": '{"content": "Ada likes tea"}', "confirmed": "yes"}),
+    ("settings", {"part": "rules", "consolidate": "on"}),
+    ("users/erase", {"user_id": "ada", "typed": "ada"}),
+    ("memories/export", {"memory_id": "0193a1c2-7f4e-7c3d-9b5a-2e8f6d4c1b0a"}),
+)
+
+
+@pytest.mark.parametrize(("path", "given"), CHANGING)
+async def test_new_forms_need_their_sessions_token(
+    http: httpx.AsyncClient, agent: Agent, mint: Mint, path: str, given: dict[str, str]
+) -> None:
+    await signed_in(http, mint(agent.agent_id))
+    for csrf in ({}, {"csrf": "0" * 64}):
+        assert (await http.post(f"/console/{path}", data={**given, **csrf})).status_code == 403
+    assert (await agent.memory.count()).count == 0
+
+
+async def test_a_call_has_the_scopes_of_its_session(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    form = await signed_in(http, mint(agent.agent_id, ["memory:read"]))
+    data = {**form, "params": '{"content": "Ada likes tea"}', "confirmed": "yes"}
+    response = await http.post("/console/api/memory.store", data=data)
+    assert response.status_code == 200
+    assert "Error -32104" in response.text
+    assert (await agent.memory.count()).count == 0
+    form |= {"part": "rules", "consolidate": "on"}
+    assert (await http.post("/console/settings", data=form)).status_code == 403
+    assert not (await agent.memory.settings()).consolidate
+
+
+async def test_a_call_that_changes_something_is_confirmed(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    form = await signed_in(http, mint(agent.agent_id))
+    data = {**form, "params": '{"content": "Ada likes tea"}'}
+    response = await http.post("/console/api/memory.store", data=data)
+    assert "confirm the call" in response.text
+    assert (await agent.memory.count()).count == 0
+    response = await http.post("/console/api/memory.store", data={**data, "confirmed": "yes"})
+    assert "&#34;status&#34;: &#34;stored&#34;" in response.text
+    assert (await agent.memory.count()).count == 1
+
+
+async def test_a_call_stays_in_its_agent(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    memory_id = await agent.stored_id("Ada likes tea")
+    form = await signed_in(http, mint("somebody else"))
+    data = {**form, "params": json.dumps({"memory_id": str(memory_id)})}
+    response = await http.post("/console/api/memory.get", data=data)
+    assert "Error -32001" in response.text
+    assert "Ada likes tea" not in response.text
+    assert (await http.get("/console/api/memory.nothing")).status_code == 404
+
+
+HOSTILE_PARAMS = (
+    "", "[]", "null", "{", "[" * 100_000, '{"self": 1, "given": 2}', '{"query": NaN}', '{"query": "\\ud800"}',
+    '{"k": 1e999, "query": "tea"}', "9" * 5_000, '{"query": "<script>alert(1)</script>", "x": 1}',
+    '{"items": [{}, 1, null, {"content": "tea"}]}', '{"messages": [{}], "session_id": "s"}', '{"params": {}}',
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["retrieve", "store", "store_batch", "add_session", "update", "erase", "configure"])
+async def test_no_params_break_the_page(http: httpx.AsyncClient, agent: Agent, mint: Mint, method: str) -> None:
+    form = await signed_in(http, mint(agent.agent_id))
+    for params in HOSTILE_PARAMS:
+        data = {**form, "params": params, "confirmed": "yes"}
+        for headers in ({}, {"HX-Request": "true"}):
+            response = await http.post(f"/console/api/memory.{method}", data=data, headers=headers)
+            assert (params[:60], response.status_code) == (params[:60], 200)
+            assert "<script>alert" not in response.text
+
+
+async def test_every_method_is_described(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    await signed_in(http, mint(agent.agent_id))
+    listed = (await http.get("/console/api")).text
+    for method in METHODS:
+        assert f"/console/api/{method.name}" in listed
+        page = (await http.get(f"/console/api/{method.name}")).text
+        assert all(
+            f"<code>{name}</code>" in page for name in (*method.params.model_fields, *method.result.model_fields)
+        )
+
+
+async def test_settings_state_their_source(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    form = await signed_in(http, mint(agent.agent_id))
+    assert "this agent</span>" not in (await http.get("/console/settings")).text
+    changes = {"part": "layers", "episodic.capacity": "500"}
+    assert (await http.post("/console/settings", data={**form, **changes})).status_code == 303
+    assert (
+        await http.post("/console/settings", data={**form, "part": "rules", "consolidate": "on"})
+    ).status_code == 303
+    summaries = {"part": "summaries", "provider": "extractive", "trigger": "message_count", "message_count": "30"}
+    assert (await http.post("/console/settings", data={**form, **summaries})).status_code == 303
+    found = await agent.memory.settings()
+    assert (found.layers[MemoryType.EPISODIC].capacity, found.own_settings) == (500, ["consolidate", "summaries"])
+    assert (await http.get("/console/settings")).text.count("this agent</span>") == 3
+    await http.post("/console/settings", data={**form, "part": "layers"})
+    await http.post("/console/settings", data={**form, "part": "summaries", "provider": "default"})
+    found = await agent.memory.settings()
+    assert (found.own, found.own_settings) == ({}, ["consolidate"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"part": "layers", "episodic.capacity": "-1"}, "layers.episodic.capacity"),
+        ({"part": "layers", "episodic.capacity": "many"}, "episodic.capacity is not a number"),
+        ({"part": "layers"}, "Nothing was changed"),
+        ({"part": "rules", "archive_sources_after_days": "1.5"}, "archive_sources_after_days"),
+        ({"part": "summaries", "provider": "invented"}, "summaries.provider"),
+        ({"part": "summaries", "provider": "llm", "user_turns": "9" * 5_000}, "user_turns"),
+        ({"part": "invented"}, "unknown"),
+    ],
+)
+async def test_a_wrong_setting_is_explained(
+    http: httpx.AsyncClient, agent: Agent, mint: Mint, changes: dict[str, str], said: str
+) -> None:
+    form = await signed_in(http, mint(agent.agent_id))
+    response = await http.post("/console/settings", data={**form, **changes})
+    assert response.status_code == 422
+    assert said in response.text
+    assert (await agent.memory.settings()).own == {}
+
+
+async def test_erasing_needs_the_scope_and_the_typed_id(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    await agent.memory.store("Ada likes tea", user_id="ada")
+    await agent.memory.store("Ben likes tea", user_id="ben")
+    form = {**await signed_in(http, mint(agent.agent_id, ["memory:read", "memory:write"])), "user_id": "ada"}
+    assert (await http.get("/console/users/erase?user_id=ada")).status_code == 403
+    assert (await http.post("/console/users/erase", data={**form, "typed": "ada"})).status_code == 403
+    form = {**await signed_in(http, mint(agent.agent_id)), "user_id": "ada"}
+    assert "1 memory" in (await http.get("/console/users/erase?user_id=ada")).text
+    for typed in ("", "ben", "ADA"):
+        assert (await http.post("/console/users/erase", data={**form, "typed": typed})).status_code == 422
+    assert (await http.post("/console/users/erase", data={**form, "user_id": "", "typed": ""})).status_code == 422
+    assert (await agent.memory.count()).count == 2
+    response = await http.post("/console/users/erase", data={**form, "typed": "ada"})
+    assert response.status_code == 200
+    assert "receipt.jws" in response.text
+    assert [each.user_id for each in (await agent.memory.list()).memories] == ["ben"]
+
+
+async def test_an_export_is_one_users_and_has_a_safe_name(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    user_id = 'a"; filename="evil.exe'
+    for number in range(260):
+        await agent.memory.store(f"Ada has seen city {number}", user_id=user_id, force=True)
+    await agent.memory.store("Ben likes tea", user_id="ben")
+    await signed_in(http, mint(agent.agent_id))
+    response = await http.get(f"/console/users/export?user_id={quote(user_id)}")
+    assert response.headers["content-disposition"] == 'attachment; filename="memories-a_filename_evil_exe.jsonl"'
+    lines = [json.loads(line) for line in response.text.splitlines()]
+    assert {line["text"] for line in lines} == {f"Ada has seen city {number}" for number in range(260)}
+    assert (await http.get("/console/users/export")).status_code == 422
+    await signed_in(http, mint("somebody else"))
+    assert (await http.get(f"/console/users/export?user_id={quote(user_id)}")).text == ""
+
+
+async def test_failed_sign_ins_are_limited(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    await signed_in(http, mint(agent.agent_id))
+    failed = await asyncio.gather(*(http.post("/console/sign-in", data={"token": "no.good"}) for _ in range(12)))
+    assert sorted(each.status_code for each in failed) == [*[401] * 10, 429, 429]
+    response = await http.post("/console/sign-in", data={"token": mint(agent.agent_id)})
+    assert response.status_code == 429
+    assert 1 <= int(response.headers["retry-after"]) <= 6
+    assert "Too many failed sign-ins" in response.text
+    assert (await http.get("/console/memories")).status_code == 200
+
+
+async def test_sign_ins_that_succeed_are_not_limited(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    for _ in range(15):
+        await signed_in(http, mint(agent.agent_id))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("2001:db8::1", "2001:db8::2", True),
+        ("2001:db8::1", "2001:db8:0:1::1", False),
+        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
+        ("::ffff:192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_an_ipv6_network_is_one_client(one: str, other: str, same: bool) -> None:
+    networks = [client_network(Request({"type": "http", "client": (each, 1)})) for each in (one, other)]
+    assert (networks[0] == networks[1]) is same

@@ -10,7 +10,8 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.cli.lines import MAX_LINE_BYTES, BadLine, Line, NumberedLine, line_of, read_lines, store_params
+from agentcore.cli.lines import MAX_LINE_BYTES, BadLine, Line, NumberedLine, read_lines, store_params
+from agentcore.client.exporting import line_of
 from agentcore.memory.models import MemoryRecord, MemoryType
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

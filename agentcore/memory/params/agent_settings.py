@@ -168,6 +168,10 @@ class SettingsParams(Strict):
 class SettingsResult(Strict):
     layers: dict[MemoryType, LayerRules] = Field(description="The rules in force for this agent.")
     own: dict[MemoryType, LayerRules] = Field(description="The agent's own rules; the others are the service's.")
+    own_settings: list[str] = Field(
+        default_factory=list,
+        description="Names of the settings besides `layers` that were set for this agent by memory.configure.",
+    )
     consolidate: bool = Field(description="Whether episodic memories are consolidated in the background.")
     archive_sources_after_days: int = Field(
         description="Age in days at which summarized sources are archived; 0: never."

@@ -31,7 +31,7 @@ async def rules(parts: MemoryParts, caller: Caller) -> JsonObject:
     own = await parts.storage.own_rules(caller.agent_id)
     async with parts.storage.transaction(caller.agent_id) as transaction:
         wish, _ = await transaction.clusters.settings()
-        models = await _models(parts, transaction)
+        models = await _models(parts, transaction, wish)
     return _with_warnings({**_told(parts, own, wish), **models})
 
 
@@ -47,7 +47,7 @@ async def configure(parts: MemoryParts, caller: Caller, params: ConfigureParams)
         await transaction.llm.configure(_changed_wishes(before, params))
         if params.summaries is not None:
             await _follow_summaries(transaction, rules_before)
-        models = await _models(parts, transaction, params.summaries)
+        models = await _models(parts, transaction, wish, params.summaries)
         changed = [layer.value for layer in params.layers or {}]
         await watch_capacity(transaction, parts.capacities, changed, parts.clock())
     return _with_warnings({**_told(parts, own, wish), **models})
@@ -74,12 +74,15 @@ async def _follow_summaries(transaction: MemoryTransaction, before: SummaryRules
         await transaction.jobs.enqueue(QUEUE_PERIODS)
 
 
-async def _models(parts: MemoryParts, transaction: MemoryTransaction, given: SummaryRules | None = None) -> JsonObject:
+async def _models(
+    parts: MemoryParts, transaction: MemoryTransaction, wish: Mapping[str, Any], given: SummaryRules | None = None
+) -> JsonObject:
     wishes, used = await transaction.llm.own_settings(), await transaction.llm.usage_today()
     options = LlmUseOptions() if parts.meter is None else parts.meter.options
     rules = rules_in_force(wishes.get("summaries"), parts.storage.service_rules)
     extract_facts = bool(wishes.get("extract_facts", options.extract_facts))
     return {
+        "own_settings": sorted({*wish, *wishes}),
         "extract_facts": extract_facts,
         "summaries": rules,
         "llm_use": LlmUse(

@@ -169,6 +169,8 @@ export interface ConfigureResult {
   layers: Partial<Record<MemoryType, LayerRules>>;
   /** The agent's own rules; the others are the service's. */
   own: Partial<Record<MemoryType, LayerRules>>;
+  /** Names of the settings besides `layers` that were set for this agent by memory.configure. */
+  own_settings?: string[];
   /** Whether episodic memories are consolidated in the background. */
   consolidate: boolean;
   /** Age in days at which summarized sources are archived; 0: never. */
@@ -1019,6 +1021,8 @@ export interface SettingsResult {
   layers: Partial<Record<MemoryType, LayerRules>>;
   /** The agent's own rules; the others are the service's. */
   own: Partial<Record<MemoryType, LayerRules>>;
+  /** Names of the settings besides `layers` that were set for this agent by memory.configure. */
+  own_settings?: string[];
   /** Whether episodic memories are consolidated in the background. */
   consolidate: boolean;
   /** Age in days at which summarized sources are archived; 0: never. */
