@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+import uuid
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.fixtures.browser import Watched, axe_script
+from agentcore.client import SyncMemoryClient
+from tests.fixtures.browser import Watched
+from tests.fixtures.console import serious_problems, sign_in_to
 from tests.fixtures.serving import Serving
 
-AGENT = "mapped"
+AGENT = f"mapped-{uuid.uuid4()}"
 SignIn = Callable[..., Awaitable[Page]]
 USERS = ("anna", "ben", "carla")
 TOPICS = ("The tram to the harbor was late", "The soup needs more lentils", "The backup of the server failed")
 HOSTILE = "<img src=x onerror='window.hacked = 1'><script>window.hacked = 1</script> \u202egpj.exe \" onload=\"x"
 
 
-@pytest.fixture(scope="module")
-async def filled(new_serving: Callable[..., Serving]) -> AsyncIterator[Serving]:
-    """A service with 240 memories of three users, and a fact that changed twice."""
-    serving = new_serving()
-    serving.start()
-    serving.await_listening()
-    async with serving.client(AGENT) as memory:
+@pytest.fixture(scope="session")
+def filled(serving: Serving) -> Serving:
+    """The service, where an agent has 240 memories of three users, and a fact that changed."""
+    with SyncMemoryClient(serving.url, serving.token(AGENT)) as memory:
         items: list[dict[str, Any]] = [
             {
                 "content": f"{TOPICS[number % 3]} on day {number}",
@@ -37,9 +38,9 @@ async def filled(new_serving: Callable[..., Serving]) -> AsyncIterator[Serving]:
             }
             for number in range(240)
         ]
-        await memory.store_batch(items=items)
-        oslo = await memory.store("Ada lives in Oslo now.", timestamp="2026-05-01T00:00Z", force=True)
-        await memory.store(
+        memory.store_batch(items=items)
+        oslo = memory.store("Ada lives in Oslo now.", timestamp="2026-05-01T00:00Z", force=True)
+        memory.store(
             "Ada lives in Porto.",
             timestamp="2026-01-10T00:00Z",
             valid_to="2026-05-01T00:00Z",
@@ -47,30 +48,12 @@ async def filled(new_serving: Callable[..., Serving]) -> AsyncIterator[Serving]:
             links=[],
             force=True,
         )
-    yield serving
-    assert serving.stop() == 0
+    return serving
 
 
 @pytest.fixture
 def sign_in(filled: Serving, page: Page) -> SignIn:
-    async def signed_in(agent_id: str = AGENT, scopes: tuple[str, ...] = ("memory:read", "memory:write")) -> Page:
-        await page.goto(f"{filled.url}/console/")
-        await page.get_by_label("Token").fill(filled.token(agent_id, scopes=scopes))
-        await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_role("heading", name="Overview")).to_be_visible()
-        return page
-
-    return signed_in
-
-
-async def serious_problems(page: Page) -> list[dict[str, Any]]:
-    await page.evaluate(axe_script().read_text(encoding="utf-8"))
-    found = await page.evaluate("axe.run()")
-    return [
-        {"id": each["id"], "nodes": [node["html"][:200] for node in each["nodes"]]}
-        for each in found["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
+    return partial(sign_in_to, filled, page)
 
 
 async def colors(page: Page) -> set[str]:
@@ -119,7 +102,7 @@ async def draw_around_all(page: Page, canvas: Locator) -> None:
 
 @pytest.mark.shows("issue17-map")
 async def test_a_lasso_on_the_map_lists_memories(sign_in: SignIn, filled: Serving) -> None:
-    page = await sign_in()
+    page = await sign_in(AGENT)
     await page.get_by_role("link", name="Map", exact=True).click()
     canvas = page.get_by_role("img", name="Map of 242 memories")
     await expect(canvas).to_be_visible()
@@ -138,7 +121,7 @@ async def test_a_lasso_on_the_map_lists_memories(sign_in: SignIn, filled: Servin
 
 @pytest.mark.shows("issue17-map")
 async def test_a_finger_draws_a_lasso(sign_in: SignIn, filled: Serving) -> None:
-    page = await sign_in()
+    page = await sign_in(AGENT)
     canvas = await opened_map(page, filled, "?user_id=ben")
     await canvas.scroll_into_view_if_needed()
     box = await canvas.bounding_box()
@@ -157,7 +140,7 @@ async def test_a_finger_draws_a_lasso(sign_in: SignIn, filled: Serving) -> None:
 
 @pytest.mark.shows("issue17-map")
 async def test_colors_follow_the_field_and_the_theme(sign_in: SignIn, filled: Serving) -> None:
-    page = await sign_in()
+    page = await sign_in(AGENT)
     await opened_map(page, filled)
     await drawn(page)
     layers = await colors(page)
@@ -181,7 +164,7 @@ async def test_colors_follow_the_field_and_the_theme(sign_in: SignIn, filled: Se
 
 @pytest.mark.shows("issue17-map")
 async def test_memories_are_chosen_by_keyboard(sign_in: SignIn, filled: Serving) -> None:
-    page = await sign_in()
+    page = await sign_in(AGENT)
     await opened_map(page, filled, "?user_id=anna")
     await page.get_by_label("Color by").select_option("user")
     await page.locator("#legend button").focus()
@@ -211,7 +194,7 @@ async def test_no_vectors_and_wrong_filters_are_explained(
 
 @pytest.mark.shows("issue17-timeline")
 async def test_the_timeline_shows_what_superseded_a_fact_and_what_was_current(sign_in: SignIn, filled: Serving) -> None:
-    page = await sign_in()
+    page = await sign_in(AGENT)
     await page.get_by_role("link", name="Timeline").click()
     await page.get_by_label("Subject").fill("Where does Ada live?")
     await page.get_by_role("button", name="Show", exact=True).click()
@@ -280,7 +263,7 @@ async def test_hostile_texts_are_harmless(sign_in: SignIn, filled: Serving, agen
 
 @pytest.mark.shows("issue17-accessible")
 async def test_both_pages_are_accessible_and_fit_a_phone(sign_in: SignIn, filled: Serving) -> None:
-    page = await sign_in()
+    page = await sign_in(AGENT)
     for theme in ("light", "dark"):
         await page.evaluate(f"localStorage.setItem('theme', '{theme}')")
         for path in ("/map", "/timeline?query=Where+does+Ada+live%3F&as_of=2026-03-01"):
