@@ -26,6 +26,9 @@ PAGES = {
     "sessions": "/sessions",
     "users": "/users",
     "archive": "/archive",
+    "settings": "/settings",
+    "api": "/api",
+    "method": "/api/memory.retrieve",
 }
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
 
