@@ -26,7 +26,12 @@ PAGES = {
     "sessions": "/sessions",
     "users": "/users",
     "archive": "/archive",
+    "timeline": "/timeline?query=Where+does+Anna+live%3F",
+    "map": "/map",
     "jobs": "/jobs",
+    "settings": "/settings",
+    "api": "/api",
+    "method": "/api/memory.retrieve",
 }
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
 

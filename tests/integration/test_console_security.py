@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 from urllib.parse import quote
@@ -16,6 +17,7 @@ from agentcore.auth import mint_token
 from agentcore.console.app import COOKIE, HEADERS, client_network, console_is_on
 from agentcore.console.sessions import ConsoleSessions, csrf_token
 from agentcore.memory.api import METHODS, SCOPES
+from agentcore.memory.forgetting import erasing, removing
 from agentcore.memory.models import MemoryType
 from agentcore.runtime import Runtime
 from tests.fixtures.console_app import console_app
@@ -394,6 +396,25 @@ async def test_erasing_needs_the_scope_and_the_typed_id(http: httpx.AsyncClient,
     assert response.status_code == 200
     assert "receipt.jws" in response.text
     assert [each.user_id for each in (await agent.memory.list()).memories] == ["ben"]
+
+
+async def test_an_erasure_that_takes_long_goes_on(
+    http: httpx.AsyncClient, agent: Agent, mint: Mint, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(6):
+        await agent.memory.store(f"Ada has seen city {number}", user_id="ada", force=True)
+    monkeypatch.setattr(erasing, "ERASE_CHUNK", 1)
+    monkeypatch.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+    form = {**await signed_in(http, mint(agent.agent_id)), "user_id": "ada", "typed": "ada"}
+    page = (await http.post("/console/users/erase", data=form)).text
+    assert "Not everything is erased yet" in page
+    assert (await agent.memory.count()).count == 2
+    receipt = re.search('name="continues" value="([^"]+)"', page)
+    assert receipt is not None
+    page = (await http.post("/console/users/erase", data={**form, "continues": receipt[1]})).text
+    assert "is left in the database and the archive" in page
+    assert '<th scope="row">memories</th><td>6</td>' in page
+    assert (await agent.memory.count()).count == 0
 
 
 async def test_an_export_is_one_users_and_has_a_safe_name(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:

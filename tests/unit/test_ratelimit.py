@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from agentcore import admission
 from agentcore.admission import RateLimit
 from agentcore.errors import RateLimited, TooLarge
 from agentcore.memory.api import METHODS
@@ -131,3 +132,26 @@ def test_zero_means_unlimited() -> None:
     limit = RateLimit(0)
     limit.admit("ada", 1_000_000)
     assert len(limit) == 0
+
+
+def test_refunded_units_may_be_spent_again() -> None:
+    limit = RateLimit(2, Clock())
+    limit.admit("ada", 2)
+    limit.refund("ada", 1)
+    limit.admit("ada", 1)
+    assert wait_of(limit, "ada", 1) == 30.0
+    limit.refund("ada", 5)
+    limit.admit("ada", 2)
+    limit.refund("ben", 1)
+    assert wait_of(limit, "ada", 1) == 30.0
+    assert len(limit) == 1
+
+
+def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admission, "MAX_BUCKETS", 3)
+    limit = RateLimit(1, Clock())
+    for agent_id in ("ada", "ben", "carla", "dmitri"):
+        limit.admit(agent_id, 1)
+    assert len(limit) == 3
+    limit.admit("ada", 1)
+    assert wait_of(limit, "dmitri", 1) == 60.0
