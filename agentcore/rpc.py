@@ -385,6 +385,11 @@ async def _in_turn(
         return await asyncio.to_thread(work, *arguments, **named)
 
 
+def _check_admin_fields(method: RpcMethod[Any], params: Any, scopes: frozenset[str]) -> None:
+    if ADMIN not in scopes and any(getattr(params, field) for field in method.admin_fields):
+        raise NotAuthorised(data={"needs": ADMIN})
+
+
 def _bind(
     method: RpcMethod[ContextT], timeout_seconds: float, large: asyncio.Semaphore
 ) -> Callable[..., Awaitable[Result]]:
@@ -403,8 +408,7 @@ def _bind(
             raise NotAuthorised(data={"needs": method.scope})
         given = _by_name(method, values) if values else names
         params = await _in_turn(large, validated, given) if turn.is_large else validated(given)
-        if ADMIN not in turn.session.scopes and any(getattr(params, field) for field in method.admin_fields):
-            raise NotAuthorised(data={"needs": ADMIN})
+        _check_admin_fields(method, params, turn.session.scopes)
         try:
             work = method.handler(turn.session.open_context(turn.call), params)
             return dump(await run_with_timeout(timeout_seconds, work))

@@ -69,25 +69,18 @@ class MetricHistory:
 def sample_of(exposition: str) -> Sample:
     """Returns the figures of a Prometheus exposition that the overview plots; counters since the start."""
     families = {family.name: family.samples for family in text_string_to_metric_families(exposition)}
-    calls: dict[str, float] = {}
-    failures = 0.0
-    for each in families.get("agentcore_requests", ()):
-        method, is_total = each.labels.get("method"), each.name.endswith("_total")
-        if is_total and method in METHODS:
-            calls[method] = calls.get(method, 0.0) + each.value
-        if is_total and each.labels["outcome"] != "ok":
-            failures += each.value
-    buckets: dict[str, list[list[float | str]]] = {}
-    for each in families.get("agentcore_request_seconds", ()):
-        if each.name.endswith("_bucket") and each.labels["method"] in TIMED:
-            buckets.setdefault(each.labels["method"], []).append([each.labels["le"], each.value])
+    requests = _counted(families, "agentcore_requests")
+    bounds = [each for each in families.get("agentcore_request_seconds", ()) if each.name.endswith("_bucket")]
     return {
         "at": time.time(),
-        "calls": calls,
-        "failures": failures,
-        "abstentions": _total(families.get("agentcore_abstentions", ())),
-        "searches": _total(families.get("agentcore_searches", ())),
-        "buckets": buckets,
+        "calls": {name: sum(each.value for each in requests if each.labels["method"] == name) for name in METHODS},
+        "failures": sum(each.value for each in requests if each.labels["outcome"] != "ok"),
+        "abstentions": sum(each.value for each in _counted(families, "agentcore_abstentions")),
+        "searches": sum(each.value for each in _counted(families, "agentcore_searches")),
+        "buckets": {
+            name: [(each.labels["le"], each.value) for each in bounds if each.labels["method"] == name]
+            for name in TIMED
+        },
         **{
             name: {each.labels[label]: each.value for each in families.get(metric, ())}
             for name, (metric, label) in GAUGES.items()
@@ -95,8 +88,8 @@ def sample_of(exposition: str) -> Sample:
     }
 
 
-def _total(samples: Sequence[Any]) -> float:
-    return sum(float(each.value) for each in samples if each.name.endswith("_total"))
+def _counted(families: Mapping[str, Sequence[Any]], counter: str) -> list[Any]:
+    return [each for each in families.get(counter, ()) if each.name.endswith("_total")]
 
 
 def series(samples: Sequence[Sample]) -> dict[str, list[float | None]]:

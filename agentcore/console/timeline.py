@@ -71,20 +71,21 @@ class Timeline:
 
 
 async def timeline(visit: Visit) -> Response:
-    query, now = visit.text("query"), datetime.now(UTC)
-    shown = None
-    if query:
-        as_of = _as_of(visit)
-        searches = [{}] if as_of is None or as_of >= now else [{}, {"as_of": as_of}]
-        asked = {"query": query, "k": TOP_HITS, "distinct": False, **filters(visit)}
-        found = await asyncio.gather(*(visit.memory.retrieve(**asked, **times) for times in searches))
-        hits = [each for result in found for each in result.memories]
-        memories, omitted = await _with_chains(visit, [each.memory_id for each in hits])
-        if memories:
-            shown = arranged(memories, hits, as_of or now, now, omitted)
-    return visit.render(
-        "timeline_result.html" if visit.wants_fragment else "timeline.html", query=query, timeline=shown
-    )
+    query = visit.text("query")
+    shown = await _found(visit, query) if query else None
+    template = "timeline_result.html" if visit.wants_fragment else "timeline.html"
+    return visit.render(template, query=query, timeline=shown)
+
+
+async def _found(visit: Visit, query: str) -> Timeline | None:
+    """Searches the present and, if an earlier time is given, that time."""
+    as_of, now = _as_of(visit), datetime.now(UTC)
+    searches = [{}] if as_of is None or as_of >= now else [{}, {"as_of": as_of}]
+    asked = {"query": query, "k": TOP_HITS, "distinct": False, **filters(visit)}
+    found = await asyncio.gather(*(visit.memory.retrieve(**asked, **times) for times in searches))
+    hits = [each for result in found for each in result.memories]
+    memories, omitted = await _with_chains(visit, [each.memory_id for each in hits])
+    return arranged(memories, hits, as_of or now, now, omitted) if memories else None
 
 
 def _as_of(visit: Visit) -> datetime | None:
@@ -117,32 +118,35 @@ def arranged(
     memories: Mapping[UUID, MemoryRecord], hits: Sequence[MemorySummary], as_of: datetime, now: datetime, omitted: int
 ) -> Timeline:
     """Places memories on the axis, in groups of those that changes connect; groups with changes first."""
-    known = memories.values()
-    certain = {each.memory_id: Change(each.superseded_by, True) for each in known if each.superseded_by is not None}
+    changes = _changes(memories, hits)
+    spans = {key: _span(each, memories) for key, each in memories.items()}
+    start = min(begun for begun, _ in spans.values())
+    end = max([now, as_of, start + timedelta(minutes=1), *(ended for _, ended in spans.values() if ended is not None)])
+
+    def row(key: UUID, top: int) -> Row:
+        (begun, ended), change = spans[key], changes.get(key)
+        doubted = max(begun, spans[change.new][0]) if change is not None and not change.certain else None
+        state = _state(begun, ended, as_of, is_doubted=doubted is not None and doubted <= as_of)
+        left, right = _place(begun, start, end), _place(ended or end, start, end)
+        doubted_from = None if doubted is None else _place(doubted, start, end)
+        return Row(memories[key], begun, ended, state, change, top, left, right, doubted_from)
+
+    top, groups = AXIS_HEIGHT, []
+    for members in sorted(_groups(memories, changes), key=lambda group: len(group) == 1):
+        keys = sorted(members, key=lambda each: spans[each][0])
+        groups.append([row(key, top + place * ROW_HEIGHT) for place, key in enumerate(keys)])
+        top += len(keys) * ROW_HEIGHT + (GROUP_GAP if len(keys) > 1 else 0)
+    return Timeline(groups, start, as_of, end, top, omitted)
+
+
+def _changes(memories: Mapping[UUID, MemoryRecord], hits: Sequence[MemorySummary]) -> dict[UUID, Change]:
     probable = {
         each.memory_id: Change(each.outdated_by, False)
         for each in hits
         if each.outdated_by is not None and {each.memory_id, each.outdated_by} <= memories.keys()
     }
-    changes = probable | certain
-    spans = {key: _span(each, memories) for key, each in memories.items()}
-    start = min(begun for begun, _ in spans.values())
-    end = max([now, as_of, start + timedelta(minutes=1), *(ended for _, ended in spans.values() if ended is not None)])
-    top, groups = AXIS_HEIGHT, []
-    for members in sorted(_groups(memories, changes), key=lambda group: len(group) == 1):
-        rows = []
-        for key in sorted(members, key=lambda each: spans[each][0]):
-            (begun, ended), change = spans[key], changes.get(key)
-            doubted = max(begun, spans[change.new][0]) if change is not None and not change.certain else None
-            is_doubted = doubted is not None and doubted <= as_of
-            state = _state(begun, ended, as_of, is_doubted=is_doubted)
-            left, right = _place(begun, start, end), _place(ended or end, start, end)
-            doubted_from = None if doubted is None else _place(doubted, start, end)
-            rows.append(Row(memories[key], begun, ended, state, change, top, left, right, doubted_from))
-            top += ROW_HEIGHT
-        groups.append(rows)
-        top += GROUP_GAP if len(rows) > 1 else 0
-    return Timeline(groups, start, as_of, end, top, omitted)
+    superseded = (each for each in memories.values() if each.superseded_by is not None)
+    return probable | {each.memory_id: Change(each.superseded_by, True) for each in superseded if each.superseded_by}
 
 
 def _span(memory: MemoryRecord, memories: Mapping[UUID, MemoryRecord]) -> tuple[datetime, datetime | None]:

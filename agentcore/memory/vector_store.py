@@ -239,7 +239,7 @@ class PgVectorStore:
             {row.memory_id: row.vector.to_numpy() for row in rows if row.vector is not None},
             list(_links(rows, changes=True)),
             rank_in_thread,
-            {row.memory_id: _retrievers(row) for row in rows} if request.with_retrievers else {},
+            _found_by(rows, request),
         )
 
     async def compare(self, agent_id: str, request: SearchRequest, memory_ids: Sequence[UUID]) -> dict[UUID, Row]:
@@ -430,6 +430,10 @@ def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: Se
     mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
     passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
     return mode, passages
+
+
+def _found_by(rows: Sequence[CandidateRow], request: SearchRequest) -> dict[UUID, list[str]]:
+    return {row.memory_id: _retrievers(row) for row in rows} if request.with_retrievers else {}
 
 
 def _retrievers(row: CandidateRow) -> list[str]:

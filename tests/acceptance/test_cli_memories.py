@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -125,19 +124,34 @@ def test_a_piped_table_has_a_tab_between_cells_and_no_padding(run: Callable[...,
     assert len(line) < 100
 
 
-@pytest.mark.shows("B8")
-def test_the_defaults_of_language_models_are_shown_without_a_warning(run: Callable[..., Done]) -> None:
-    done = run("llm", "show")
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-@pytest.mark.shows("B14")
-def test_a_rule_without_effect_is_told(serving: Serving, run: Callable[..., Done], agent_id: str) -> None:
+@pytest.mark.shows("B14", "issue5-5-settings")
+def test_any_method_is_called_with_json(serving: Serving, run: Callable[..., Done], agent_id: str) -> None:
     admin = serving.token(agent_id, scopes=("memory:read", "memory:admin"))
-    done = serving.cli("layers", "set", "semantic", "--extend-after-uses", "3", "--token", admin)
-    assert "semantic has no default TTL, so extend_after_uses applies only" in done.stderr
-    done = serving.cli("layers", "set", "semantic", "--ttl", "1y", "--token", admin)
-    assert (done.returncode, done.stderr) == (0, "")
+    done = serving.cli("call", "configure", '{"layers": {"semantic": {"extend_after_uses": 3}}}', "--token", admin)
+    assert "semantic has no default TTL, so extend_after_uses applies only" in done.stdout
+    shown = json.loads(run("call", "memory.settings").stdout)
+    assert shown["own"]["semantic"]["extend_after_uses"] == 3
+    message = {"session_id": "s-1", "messages": [{"content": "The kiln is fired."}]}
+    added = serving.cli("call", "add_session", "-", "--agent", agent_id, said=json.dumps(message))
+    assert json.loads(added.stdout)["stored_count"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("statts",), "did you mean memory.stats?"),
+        (("zzz",), "store_batch"),
+        (("store", "{broken"), "is not JSON"),
+        (("store", "[7]"), "is not a JSON object"),
+        (("retrieve", '{"query": "tea", "k": 0}'), "k"),
+    ],
+)
+def test_a_call_that_is_not_possible_is_explained(
+    run: Callable[..., Done], arguments: tuple[str, ...], problem: str
+) -> None:
+    done = run("call", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert problem in done.stderr
 
 
 def test_the_past_is_searched_as_of_a_time(run: Callable[..., Done]) -> None:
@@ -145,13 +159,3 @@ def test_the_past_is_searched_as_of_a_time(run: Callable[..., Done]) -> None:
     assert "kiln" in run("retrieve", "when is the kiln fired", "--as-of", "2026-06-01").stdout
     assert "kiln" not in run("retrieve", "when is the kiln fired", "--as-of", "2026-04-01").stdout
     assert "kiln" not in run("context", "when is the kiln fired", "--as-of", "2026-04-01").stdout
-
-
-def test_a_file_that_holds_no_messages_is_named_with_the_form_wanted(run: Callable[..., Done], tmp_path: Path) -> None:
-    for text in ("{broken", '{"role": "user"}', "[7]"):
-        file = tmp_path / "bad.json"
-        file.write_text(text)
-        done = run("session", "add", "s-1", str(file))
-        assert done.returncode == 2
-        assert "bad.json" in done.stderr
-        assert '"content"' in done.stderr

@@ -17,7 +17,7 @@ from agentcore.cli import ALIASES, MODULES, SUMMARIES, main
 from agentcore.cli.app import app, load
 
 # They run until stopped, or print a stream of records.
-WITHOUT_JSON = {"serve", "worker", "mcp", "export"}
+WITHOUT_JSON = {"serve", "worker", "mcp", "export", "call"}
 # Packages that are missing in a client-only installation.
 SERVER_PACKAGES = {
     "alembic",

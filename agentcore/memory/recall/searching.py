@@ -143,7 +143,6 @@ class Search:
         )
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
-        self._count(found)
         self._found_by = found.found_by
         settles = self._params.distinct and not (windows or back or asks_of_the_past(self._params.query))
         wanted = k + SPARE if settles else k
@@ -158,13 +157,9 @@ class Search:
                 memories = await self._read(ranking.ranked)
             else:
                 memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
-        if not memories and found.candidates and self._parts.metrics is not None:
-            self._parts.metrics.abstained()
-        traces = None
-        if self._traced:
-            stored = await self._parts.vectors.compare(self._agent_id, request, self._traced)
-            searched = Traced(found, question, self._weights, cut_offs, ranking.fit, memories, request.conditions)
-            traces = await asyncio.to_thread(trace, searched, self._traced, stored)
+        self._count(found, memories)
+        searched = Traced(found, question, self._weights, cut_offs, ranking.fit, memories, request.conditions)
+        traces = await self._traces(request, searched) if self._traced else None
         return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages, traces)
 
     async def _ranked(self, found: Found, question: Question, wanted: int, cut_offs: CutOffs) -> Ranking:
@@ -183,9 +178,16 @@ class Search:
     def _asked_at(self) -> datetime:
         return self._params.asked_at or self._params.as_of or self._parts.clock()
 
-    def _count(self, found: Found) -> None:
-        if self._parts.metrics is not None:
-            self._parts.metrics.searched(found.mode)
+    def _count(self, found: Found, memories: Sequence[MemorySummary]) -> None:
+        metrics = self._parts.metrics
+        if metrics is not None:
+            metrics.searched(found.mode)
+            if found.candidates and not memories:
+                metrics.abstained()
+
+    async def _traces(self, request: SearchRequest, searched: Traced) -> list[MemoryTrace]:
+        stored = await self._parts.vectors.compare(self._agent_id, request, self._traced)
+        return await asyncio.to_thread(trace, searched, self._traced, stored)
 
     def _historical_scope(
         self, times: Sequence[tuple[str, Span]], now: datetime, probability: float
