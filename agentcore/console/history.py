@@ -73,19 +73,25 @@ def sample_of(exposition: str) -> Sample:
     bounds = [each for each in families.get("agentcore_request_seconds", ()) if each.name.endswith("_bucket")]
     return {
         "at": time.time(),
-        "calls": {name: sum(each.value for each in requests if each.labels["method"] == name) for name in METHODS},
-        "failures": sum(each.value for each in requests if each.labels["outcome"] != "ok"),
-        "abstentions": sum(each.value for each in _counted(families, "agentcore_abstentions")),
-        "searches": sum(each.value for each in _counted(families, "agentcore_searches")),
-        "buckets": {
-            name: [(each.labels["le"], each.value) for each in bounds if each.labels["method"] == name]
-            for name in TIMED
-        },
-        **{
-            name: {each.labels[label]: each.value for each in families.get(metric, ())}
-            for name, (metric, label) in GAUGES.items()
-        },
+        "calls": {name: _sum(_of_method(requests, name)) for name in METHODS},
+        "failures": _sum([each for each in requests if each.labels["outcome"] != "ok"]),
+        "abstentions": _sum(_counted(families, "agentcore_abstentions")),
+        "searches": _sum(_counted(families, "agentcore_searches")),
+        "buckets": {name: [(each.labels["le"], each.value) for each in _of_method(bounds, name)] for name in TIMED},
+        **{name: _by_label(families.get(metric, ()), label) for name, (metric, label) in GAUGES.items()},
     }
+
+
+def _by_label(samples: Sequence[Any], label: str) -> dict[str, float]:
+    return {each.labels[label]: each.value for each in samples}
+
+
+def _of_method(samples: Sequence[Any], method: str) -> list[Any]:
+    return [each for each in samples if each.labels["method"] == method]
+
+
+def _sum(samples: Sequence[Any]) -> float:
+    return sum(float(each.value) for each in samples)
 
 
 def _counted(families: Mapping[str, Sequence[Any]], counter: str) -> list[Any]:

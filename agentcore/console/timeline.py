@@ -22,6 +22,9 @@ TICKS = 5
 ROW_HEIGHT, GROUP_GAP, AXIS_HEIGHT = 46, 18, 24
 
 
+Span = tuple[datetime, datetime | None]
+
+
 class Change(NamedTuple):
     """The memory that outdates another one; not `certain`: the search reports it as probable."""
 
@@ -121,22 +124,35 @@ def arranged(
     changes = _changes(memories, hits)
     spans = {key: _span(each, memories) for key, each in memories.items()}
     start = min(begun for begun, _ in spans.values())
-    end = max([now, as_of, start + timedelta(minutes=1), *(ended for _, ended in spans.values() if ended is not None)])
-
-    def row(key: UUID, top: int) -> Row:
-        (begun, ended), change = spans[key], changes.get(key)
-        doubted = max(begun, spans[change.new][0]) if change is not None and not change.certain else None
-        state = _state(begun, ended, as_of, is_doubted=doubted is not None and doubted <= as_of)
-        left, right = _place(begun, start, end), _place(ended or end, start, end)
-        doubted_from = None if doubted is None else _place(doubted, start, end)
-        return Row(memories[key], begun, ended, state, change, top, left, right, doubted_from)
-
+    end = max([now, as_of, start + timedelta(minutes=1), *filter(None, (ended for _, ended in spans.values()))])
+    axis = _Axis(start, end, as_of)
     top, groups = AXIS_HEIGHT, []
     for members in sorted(_groups(memories, changes), key=lambda group: len(group) == 1):
-        keys = sorted(members, key=lambda each: spans[each][0])
-        groups.append([row(key, top + place * ROW_HEIGHT) for place, key in enumerate(keys)])
-        top += len(keys) * ROW_HEIGHT + (GROUP_GAP if len(keys) > 1 else 0)
+        rows = []
+        for key in sorted(members, key=lambda each: spans[each][0]):
+            change = changes.get(key)
+            doubted = None if change is None or change.certain else max(spans[key][0], spans[change.new][0])
+            rows.append(axis.row(memories[key], spans[key], change, doubted, top))
+            top += ROW_HEIGHT
+        groups.append(rows)
+        top += GROUP_GAP if len(rows) > 1 else 0
     return Timeline(groups, start, as_of, end, top, omitted)
+
+
+class _Axis(NamedTuple):
+    start: datetime
+    end: datetime
+    as_of: datetime
+
+    def row(self, memory: MemoryRecord, span: Span, change: Change | None, doubted: datetime | None, top: int) -> Row:
+        """`doubted`: from when on the memory is probably outdated."""
+        state = _state(*span, self.as_of, is_doubted=doubted is not None and doubted <= self.as_of)
+        left, right = self._place(span[0]), self._place(span[1] or self.end)
+        doubted_from = None if doubted is None else self._place(doubted)
+        return Row(memory, *span, state, change, top, left, right, doubted_from)
+
+    def _place(self, moment: datetime) -> float:
+        return _place(moment, self.start, self.end)
 
 
 def _changes(memories: Mapping[UUID, MemoryRecord], hits: Sequence[MemorySummary]) -> dict[UUID, Change]:
@@ -149,7 +165,7 @@ def _changes(memories: Mapping[UUID, MemoryRecord], hits: Sequence[MemorySummary
     return probable | {each.memory_id: Change(each.superseded_by, True) for each in superseded if each.superseded_by}
 
 
-def _span(memory: MemoryRecord, memories: Mapping[UUID, MemoryRecord]) -> tuple[datetime, datetime | None]:
+def _span(memory: MemoryRecord, memories: Mapping[UUID, MemoryRecord]) -> Span:
     """Returns from when and until when a memory was valid. A successor's start ends it if its end is not stored."""
     start = memory.valid_from or memory.timestamp
     end = memory.valid_to

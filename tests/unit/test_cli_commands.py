@@ -33,7 +33,7 @@ SERVER_PACKAGES = {
     "uvicorn",
     "uvloop",
 }
-CLIENT_MODULES = ("archive", "layers", "mcp", "memory_commands", "session", "transfer")
+CLIENT_MODULES = ("archive", "call_method", "mcp", "memory_commands", "transfer")
 
 
 def all_commands() -> dict[str, Any]:

@@ -144,7 +144,7 @@ class Search:
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
         self._found_by = found.found_by
-        settles = self._params.distinct and not (windows or back or asks_of_the_past(self._params.query))
+        settles = self._settles(windows, back)
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, kinds)
         cut_offs = self._effective_cut_offs(cut_offs, found, phrases)
@@ -177,6 +177,10 @@ class Search:
 
     def _asked_at(self) -> datetime:
         return self._params.asked_at or self._params.as_of or self._parts.clock()
+
+    def _settles(self, windows: Sequence[Span], back: HistoricalScope | None) -> bool:
+        """Whether only the newest of contradicting memories is returned."""
+        return self._params.distinct and not (windows or back or asks_of_the_past(self._params.query))
 
     def _count(self, found: Found, memories: Sequence[MemorySummary]) -> None:
         metrics = self._parts.metrics
