@@ -26,7 +26,8 @@ PAGES = {
     "sessions": "/sessions",
     "users": "/users",
     "archive": "/archive",
-    "timeline": "/timeline?query=Where+does+Anna+live%3F",
+    "timeline": "/timeline?query=Where+does+Ada+live%3F&user_id=ada",
+    "why": "/search?query=Where+does+Ada+live%3F&a_k=3&trace={old}",
     "map": "/map",
     "jobs": "/jobs",
     "settings": "/settings",
@@ -36,19 +37,36 @@ PAGES = {
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
 
 
+async def tell_story(serving: Serving) -> str:
+    """Stores a fact that changes twice; returns the id of its first state."""
+    async with serving.client(AGENT) as memory:
+        said = [
+            await memory.store(text, user_id="ada", timestamp=moment)
+            for text, moment in (
+                ("Ada lives in Oslo.", "2026-03-04T09:00Z"),
+                ("Ada likes her tea without milk.", "2026-04-11T09:00Z"),
+                ("Ada now lives in Porto instead of Oslo.", "2026-06-20T09:00Z"),
+                ("Ada lives in Turin now, no longer in Porto.", "2026-09-02T09:00Z"),
+            )
+        ]
+    return str(said[0].memory_id)
+
+
 async def take(browser: Browser, serving: Serving, directory: Path) -> None:
+    old = await tell_story(serving)
+    scopes = ("memory:read", "memory:write", "memory:admin")
     for look, (theme, width) in LOOKS.items():
         context = await browser.new_context(locale="en-US", viewport={"width": width, "height": 860})
         page = await context.new_page()
         await page.goto(f"{serving.url}/console/sign-in")
-        await page.get_by_label("Token").fill(serving.token(AGENT, ttl_seconds=3_600))
+        await page.get_by_label("Token").fill(serving.token(AGENT, scopes=scopes, ttl_seconds=3_600))
         await page.get_by_role("button", name="Sign in").click()
         await page.get_by_role("heading", name="Overview").wait_for()
         await page.evaluate(f"localStorage.setItem('theme', '{theme}')")
         await page.goto(f"{serving.url}/console/memories")
         memory = await page.locator("#rows .content").first.get_attribute("href")
         for name, path in {**PAGES, "memory": (memory or "").removeprefix("/console")}.items():
-            await page.goto(f"{serving.url}/console{path}", wait_until="networkidle")
+            await page.goto(f"{serving.url}/console{path.format(old=old)}", wait_until="networkidle")
             await page.screenshot(path=directory / f"{name}-{look}.png")
         await context.close()
 
