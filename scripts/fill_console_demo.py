@@ -83,8 +83,8 @@ async def fill(url: str, token: str, seed: int = 7) -> int:
                 session_id=session_id, messages=messages, user_id=user, tags=tags, force=True
             )
             stored += done.stored_count
-            print(f"\r{number} of {SESSIONS} sessions", end="", file=sys.stderr, flush=True)
-    print(file=sys.stderr)
+            if sys.stderr.isatty():
+                print(f"\r{number} of {SESSIONS} sessions", end="", file=sys.stderr, flush=True)
     return stored
 
 
