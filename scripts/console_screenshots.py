@@ -1,11 +1,12 @@
 """Takes a picture of each page of the console in light, dark and phone width, from a temporary service with the demo.
 
-make screenshots        writes to build/screenshots
+make screenshots        writes to build/screenshots, and those of the documentation to docs/images
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sys
 import tempfile
 from pathlib import Path
@@ -34,6 +35,8 @@ PAGES = {
     "api": "/api",
     "method": "/api/memory.retrieve",
 }
+# Pages whose pictures the documentation shows.
+DOCUMENTED = ("why", "timeline", "search")
 LOOKS = {"light": ("light", 1200), "dark": ("dark", 1200), "phone": ("light", 390)}
 
 
@@ -92,6 +95,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="agentcore-screenshots-") as place:
         Path(place).chmod(0o755)  # the system user of the servers reads it
         asyncio.run(take_all(directory, Path(place) / "home"))
+    for name in DOCUMENTED:
+        shutil.copy(directory / f"{name}-light.png", Path("docs/images") / f"console-{name}.png")
     sys.stdout.write(f"{len([*directory.iterdir()])} pictures in {directory}\n")
 
 
