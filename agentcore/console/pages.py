@@ -25,9 +25,9 @@ from agentcore.console.timeline import TIMELINE_PAGES
 from agentcore.console.visit import PREFIX, Page, Visit, filters
 from agentcore.errors import NotFound
 from agentcore.memory.api import MemoryApi
-from agentcore.memory.models import MemoryRecord, MemorySummary, Receipt
+from agentcore.memory.models import MemoryRecord, MemorySummary, Receipt, WeightName
 from agentcore.memory.params.changes import HistoryEntry
-from agentcore.memory.params.memories import Filters, GetContextParams, MemoryTrace, RetrieveParams, WeightName
+from agentcore.memory.params.memories import Filters, GetContextParams, MemoryTrace, RetrieveParams
 
 PAGE_ROWS = 50
 TOP_HITS = 50

@@ -314,6 +314,12 @@ class MemoryRecord(Strict):
     updated_at: datetime
 
 
+# Weights of the ranking that one search may replace.
+WeightName = Literal[
+    "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance", "links"
+]
+
+
 class ScoreTerm(Strict):
     """One term of a score: `contribution` = `weight` x `value`.
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import get_args
 from uuid import UUID, uuid4
 
-from agentcore.memory.params.memories import MemoryTrace, RetrieveParams, WeightName
+from agentcore.memory.models import WeightName
+from agentcore.memory.params.memories import MemoryTrace, RetrieveParams
 from tests.fixtures.memory import Agent, fill
 
 TEA = "Ada drinks green tea in the garden"

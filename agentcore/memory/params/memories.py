@@ -54,6 +54,7 @@ from agentcore.memory.models import (
     Text,
     TtlSeconds,
     Vector,
+    WeightName,
 )
 
 # Errors in an item's shape, not in its values.
@@ -252,11 +253,6 @@ class Turn(Strict):
 
     role: Identifier = "user"
     content: Annotated[Text, Field(max_length=MAX_QUERY_CHARS)]
-
-
-WeightName = Literal[
-    "similarity", "words", "session", "neighbours", "speaker", "time", "recency", "frequency", "importance", "links"
-]
 
 
 class RetrieveParams(Filters):
