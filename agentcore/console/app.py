@@ -69,7 +69,7 @@ HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # With "no-referrer", browsers send the origin of a form as "null".
+    # With "no-referrer", browsers send the origin of a form as "null", which the check of the origin rejects.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
@@ -160,7 +160,7 @@ class Console:
 
     @contextmanager
     def _counted(self, address: str) -> Iterator[None]:
-        """Limits failed sign-ins of an address. An attempt counts until it succeeds, so concurrent ones do."""
+        """Limits failed sign-ins of an address. Each attempt counts at its start, so that parallel guesses do."""
         try:
             self._failures.admit(address, 1)
         except RateLimited as error:
@@ -248,7 +248,7 @@ def _status(error: AgentCoreError) -> int:
 
 
 def client_network(request: Request) -> str:
-    """Returns the address of the client; of IPv6 its /64, which is one client's."""
+    """Returns the address of the client; for IPv6 its /64 network, which one client usually controls."""
     host = request.client.host if request.client else ""
     try:
         address = ipaddress.ip_address(host)

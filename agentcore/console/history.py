@@ -1,6 +1,6 @@
 """Samples of the metrics of the last hour, for the plots of the overview.
 
-The first process takes them, and all processes read them from Redis. Without Redis there are none.
+The first process of `agentcore serve` writes them to Redis; all processes read them there. Without Redis there are none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_SAMPLES = 360
 KEPT_SECONDS = 2 * 3_600
 METHODS = ("memory.store", "memory.store_batch", "memory.add_session", "memory.retrieve", "memory.get_context")
 TIMED = ("memory.store", "memory.retrieve", "memory.get_context")
-# Metrics with one label, by their name in a sample.
+# Key in a sample: metric and its label.
 GAUGES = {
     "queues": ("agentcore_queue_length", "queue"),
     "circuits": ("agentcore_circuit_open", "dependency"),
@@ -35,7 +35,7 @@ Sample = Mapping[str, Any]
 
 
 class MetricHistory:
-    """`name` separates the services that share a Redis."""
+    """A ring buffer of samples in Redis; `name` separates the services that share it."""
 
     def __init__(self, redis: Redis | None, name: str) -> None:
         self._redis = redis
@@ -99,9 +99,9 @@ def _counted(families: Mapping[str, Sequence[Any]], counter: str) -> list[Any]:
 
 
 def series(samples: Sequence[Sample]) -> dict[str, list[float | None]]:
-    """Returns for each pair of samples: the time (s), calls per minute, percentiles (ms), and shares (per cent).
+    """Returns for each pair of samples: the time (s), calls per minute, percentiles (ms), and abstentions (per cent).
 
-    A value is None where nothing was called, or where a process restarted between the samples.
+    Percentiles and abstentions are None without calls; rates are None if a counter fell (a process restarted).
     """
     found: dict[str, list[float | None]] = {"at": []}
     for before, after in pairwise(samples):
@@ -113,8 +113,8 @@ def series(samples: Sequence[Sample]) -> dict[str, list[float | None]]:
         values["per_minute:failures"] = _increase(before["failures"], after["failures"], minutes)
         for method in TIMED:
             within = _within(before["buckets"].get(method, ()), after["buckets"].get(method, ()))
-            for share in (0.5, 0.95):
-                values[f"p{share * 100:.0f}:{method}"] = percentile_ms(within, share)
+            for quantile in (0.5, 0.95):
+                values[f"p{quantile * 100:.0f}:{method}"] = percentile_ms(within, quantile)
         searched = _increase(before["searches"], after["searches"], 1.0)
         empty = _increase(before["abstentions"], after["abstentions"], 1.0)
         values["abstained"] = 100 * empty / searched if searched and empty is not None else None
@@ -127,9 +127,9 @@ def series(samples: Sequence[Sample]) -> dict[str, list[float | None]]:
     return found
 
 
-def _increase(before: float | None, after: float | None, per: float) -> float | None:
+def _increase(before: float | None, after: float | None, minutes: float = 1.0) -> float | None:
     grown = (after or 0.0) - (before or 0.0)
-    return grown / per if grown >= 0 and per > 0 else None
+    return grown / minutes if grown >= 0 and minutes > 0 else None
 
 
 def _within(before: Sequence[tuple[str, float]], after: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:
@@ -138,12 +138,15 @@ def _within(before: Sequence[tuple[str, float]], after: Sequence[tuple[str, floa
     return [(float(bound), count - earlier.get(bound, 0.0)) for bound, count in after]
 
 
-def percentile_ms(buckets: Sequence[tuple[float, float]], share: float) -> float | None:
-    """Interpolates linearly within the bucket, as Prometheus' histogram_quantile does; None without calls."""
+def percentile_ms(buckets: Sequence[tuple[float, float]], quantile: float) -> float | None:
+    """Interpolates linearly within the bucket, as Prometheus' histogram_quantile does; None without calls.
+
+    `buckets`: upper bounds (s), ascending up to infinity, with cumulative counts.
+    """
     count = buckets[-1][1] if buckets else 0.0
     if count <= 0:
         return None
-    wanted, low, below = share * count, 0.0, 0.0
+    wanted, low, below = quantile * count, 0.0, 0.0
     for bound, at_most in buckets:
         if at_most >= wanted:
             if bound == float("inf"):

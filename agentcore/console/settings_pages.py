@@ -15,7 +15,7 @@ from agentcore.memory.models import MemoryType
 from agentcore.memory.params.agent_settings import LayerRules, SettingsResult
 from agentcore.summary_rules import SummaryRules
 
-# Values without a setting of the operator or the agent; others of layers are 0.
+# Defaults of this version. A rule of a layer that is not in LAYER_DEFAULTS is 0: none.
 DEFAULTS = {"consolidate": False, "archive_sources_after_days": 0, "extract_facts": False, "summaries": None}
 LAYER_DEFAULTS = {(MemoryType.WORKING, "ttl_seconds"): Settings.model_fields["memory_working_ttl"].default}
 TEXTS = ("trigger", "period", "prompt")
@@ -23,7 +23,7 @@ NUMBERS = ("user_turns", "message_count", "inactivity_seconds", "max_tokens")
 
 
 class InForce(NamedTuple):
-    """A value in force; `origin`: agent, operator or default; `own`: the agent's value, if it has one."""
+    """A value in force; `origin`: agent, operator or default; `own`: the agent's value of a layer, True of others."""
 
     value: Any
     origin: str
@@ -65,13 +65,12 @@ async def _show(visit: Visit, problem: str = "") -> Response:
 
 async def configure(visit: Visit) -> Response:
     """Changes one part of the agent's settings; a problem is shown above the form, with what was entered."""
+    part = _CHANGES.get(visit.text("part", "rules"))
     try:
-        changes = _CHANGES[visit.text("part", "rules")](visit, await visit.memory.settings())
+        changes = {} if part is None else part(visit, await visit.memory.settings())
         if not changes:
             raise InvalidParams("Nothing was changed.")
         await visit.memory.configure(**changes)
-    except KeyError:
-        return await _show(visit, "This part of the settings is unknown.")
     except InvalidParams as error:
         return await _show(visit, error.message)
     return visit.go("/settings?done=saved")

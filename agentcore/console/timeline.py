@@ -34,7 +34,11 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """A memory at one time. Places on the axis are in per cent, `top` is in pixels."""
+    """A bar: when a memory was valid, and its state at the `as_of` of the timeline.
+
+    `state`: future, current, ended, or doubted (probably outdated). Horizontal positions are in per cent of the axis,
+    `top` in pixels.
+    """
 
     memory: MemoryRecord
     start: datetime
@@ -92,7 +96,7 @@ async def _found(visit: Visit, query: str) -> Timeline | None:
 
 
 def _as_of(visit: Visit) -> datetime | None:
-    """Reads a time as ISO 8601, or as seconds since 1970 from the slider. Raises InvalidParams."""
+    """Reads ISO 8601, or Unix time in seconds if all are digits (the slider). Raises InvalidParams."""
     given = visit.text("as_of")
     if not given.isdecimal():
         return visit.moment("as_of")
@@ -103,7 +107,10 @@ def _as_of(visit: Visit) -> datetime | None:
 
 
 async def _with_chains(visit: Visit, memory_ids: Sequence[UUID]) -> tuple[dict[UUID, MemoryRecord], int]:
-    """Returns these memories with those that they superseded and that superseded them, and the number omitted."""
+    """Follows supersession in both directions, breadth first, up to MAX_ROWS memories.
+
+    Returns the memories, and the number of known neighbors that were not read.
+    """
     known: dict[UUID, MemoryRecord] = {}
     asked: set[UUID] = set()
     wanted = [*dict.fromkeys(memory_ids)]
@@ -188,7 +195,7 @@ def _place(moment: datetime, start: datetime, end: datetime) -> float:
 
 
 def _groups(memories: Mapping[UUID, MemoryRecord], changes: Mapping[UUID, Change]) -> list[list[UUID]]:
-    """Returns the connected components, in the order of the memories."""
+    """Returns the connected components, in the order of the memories; all members of one share a list."""
     group_of = {key: [key] for key in memories}
     for old, change in changes.items():
         one, other = group_of[old], group_of.get(change.new)

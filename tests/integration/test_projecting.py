@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from agentcore.memory.api import Caller
 from agentcore.memory.params.memories import ProjectParams, ProjectResult, StoreBatchParams, StoreParams
 from agentcore.memory.recall import projecting
-from agentcore.memory.recall.projecting import MAX_DIMENSIONS, hashed, principal_components
+from agentcore.memory.recall.projecting import MAX_DIMENSIONS, folded, principal_components
 from tests.fixtures.memory import Agent, fill
 
 DIMENSIONS = 64
@@ -132,7 +132,7 @@ def test_long_vectors_are_hashed_and_about_keep_their_places() -> None:
     chance = np.random.default_rng(5)
     plane = chance.standard_normal((2, 6_000)) * [[3.0], [1.0]]
     vectors = (chance.standard_normal((50, 2)) @ plane).astype(np.float16)
-    shorter = hashed(vectors)
+    shorter = folded(vectors)
     assert shorter.shape == (50, MAX_DIMENSIONS)
     places, explained = principal_components([shorter])
     expected, _ = by_svd(vectors)

@@ -470,9 +470,7 @@ class FacetsParams(Filters):
     fields: Annotated[list[FacetField], Field(min_length=1, max_length=8)] = Field(
         description="day: the date of the timestamp (UTC)."
     )
-    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PAGE)] = Field(
-        50, description="Most frequent values of each."
-    )
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PAGE, description="Most frequent values of each.")] = 50
 
 
 class FacetValue(Strict):
@@ -493,13 +491,11 @@ class FacetsResult(Strict):
 class ProjectParams(Filters):
     """Filters of the memories to project."""
 
-    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PROJECTED)] = Field(
-        MAX_PROJECTED, description="Only the newest of them."
-    )
+    limit: Annotated[int, Field(strict=True, ge=1, le=MAX_PROJECTED, description="The newest.")] = MAX_PROJECTED
 
 
 class ProjectResult(Strict):
-    """Memories with a vector of the current model on two axes, newest first: each list has a value for each of them."""
+    """Memories on two axes, newest first: each list has a value for each memory."""
 
     memory_ids: list[UUID]
     x: list[float] = Field(description="Place on the first axis, -1 to 1; both axes have the same scale.")

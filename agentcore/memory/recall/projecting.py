@@ -1,4 +1,4 @@
-"""Projects the vectors of memories onto two axes."""
+"""Projects the vectors of memories onto their first two principal components."""
 
 from __future__ import annotations
 
@@ -53,13 +53,14 @@ async def project(parts: MemoryParts, agent_id: str, params: ProjectParams, step
 
 
 def _matrix(rows: Sequence[VectorRow]) -> HalfFloats:
-    return hashed(np.array([row.vector.to_numpy() for row in rows if row.vector is not None]))
+    return folded(np.array([row.vector.to_numpy() for row in rows if row.vector is not None]))
 
 
-def hashed(matrix: HalfFloats) -> HalfFloats:
-    """Returns the rows with MAX_DIMENSIONS at most; the inner products of longer ones are kept approximately.
+def folded(matrix: HalfFloats) -> HalfFloats:
+    """Sums columns with random signs, so that rows have at most MAX_DIMENSIONS.
 
-    Method: K. Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009.
+    Inner products are kept in expectation. As feature hashing, with the index modulo MAX_DIMENSIONS as the hash:
+    K. Weinberger et al., Feature Hashing for Large Scale Multitask Learning, ICML 2009.
     """
     dimensions = matrix.shape[1]
     if dimensions <= MAX_DIMENSIONS:
@@ -71,16 +72,16 @@ def hashed(matrix: HalfFloats) -> HalfFloats:
 
 
 def principal_components(pages: Sequence[HalfFloats]) -> tuple[Floats, tuple[float, float]]:
-    """Returns the place of each vector on two axes, -1 to 1, and the share of the variance along each axis.
+    """Returns the coordinates of each vector on two axes, and the share of the variance that each axis explains.
 
-    The axes are the eigenvectors of the covariance matrix with the largest eigenvalues; the largest coordinate of each
-    is positive, so that the result is deterministic. Method: I. T. Jolliffe, Principal Component Analysis, 2nd ed.,
-    Springer 2002, chapters 1 and 3.
+    The axes are the eigenvectors of the covariance matrix with the two largest eigenvalues. The component of the
+    largest magnitude of each is positive, so that the result is deterministic. Coordinates are from -1 to 1, in one
+    scale. Method: I. T. Jolliffe, Principal Component Analysis, 2nd ed., Springer 2002, chapters 1 and 3.
     """
     count = sum(map(len, pages))
     if not count:
         return np.zeros((0, 2)), (0.0, 0.0)
-    # Relative to one of them: equal vectors have no variance, not one of rounding errors.
+    # Shifted by one vector first, so that equal vectors have exactly no variance.
     origin = pages[0][0].astype(np.float32)
     total, products = np.zeros(len(origin)), np.zeros((len(origin), len(origin)))
     for page in pages:
@@ -101,6 +102,7 @@ def principal_components(pages: Sequence[HalfFloats]) -> tuple[Floats, tuple[flo
 
 
 def _lists(rows: Sequence[VectorRow], places: Floats) -> JsonObject:
+    """Encodes layers, users and sessions as indexes into their distinct values."""
     columns = {"memory_types": "memory_type", "user_ids": "user_id", "session_ids": "session_id"}
     lists: JsonObject = {"values": {}}
     for name, column in columns.items():

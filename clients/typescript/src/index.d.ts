@@ -825,11 +825,11 @@ export interface ProjectParams {
   keywords?: string[] | null;
   tags?: string[] | null;
   min_importance?: number | null;
-  /** Only the newest of them. */
+  /** The newest. */
   limit?: number;
 }
 
-/** Memories with a vector of the current model on two axes, newest first: each list has a value for each of them. */
+/** Memories on two axes, newest first: each list has a value for each memory. */
 export interface ProjectResult {
   memory_ids: string[];
   /** Place on the first axis, -1 to 1; both axes have the same scale. */
