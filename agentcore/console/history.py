@@ -1,6 +1,6 @@
 """Samples of the metrics of the last hour, for the plots of the overview.
 
-The first process of `agentcore serve` writes them to Redis; all processes read them there. Without Redis there are none.
+The first process of `agentcore serve` writes them to Redis; all processes read them there. Without Redis: none.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class MetricHistory:
         """Takes a sample every 10 seconds until `stopping` is set."""
         while self._redis is not None and not stopping.is_set():
             sample = json.dumps(await asyncio.to_thread(sample_of, (await read_metrics()).decode()))
-            with suppress(RedisError):  # readiness reports it
+            with suppress(RedisError, OSError):  # readiness reports it
                 async with self._redis.pipeline() as commands:
                     commands.rpush(self._key, sample)
                     commands.ltrim(self._key, -MAX_SAMPLES, -1)
@@ -62,7 +62,7 @@ class MetricHistory:
             return []
         try:
             return [json.loads(each) for each in await self._redis.lrange(self._key, 0, -1)]
-        except RedisError:
+        except (RedisError, OSError):
             return []
 
 

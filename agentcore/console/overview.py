@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from starlette.responses import JSONResponse, Response
 
 from agentcore.console.history import METHODS, TIMED, series
 from agentcore.console.visit import Page, Visit
+from agentcore.errors import NotAuthorised
 from agentcore.limits import MAX_PAGE
 from agentcore.memory.models import MemoryType
 
@@ -39,7 +41,10 @@ PLOTS: Sequence[tuple[str, str, Lines]] = (
 
 
 async def overview(visit: Visit) -> Response:
-    capabilities, settings = await asyncio.gather(visit.memory.capabilities(), visit.memory.settings())
+    capabilities = await visit.memory.capabilities()
+    settings = None
+    with suppress(NotAuthorised):  # a token that is bound to users
+        settings = await visit.memory.settings()
     layers = [(each.value, each.value) for each in MemoryType]
     return visit.render("overview.html", capabilities=capabilities, settings=settings, plots=PLOTS, layers=layers)
 

@@ -461,3 +461,25 @@ async def test_sign_ins_that_succeed_are_not_limited(http: httpx.AsyncClient, ag
 def test_an_ipv6_network_is_one_client(one: str, other: str, same: bool) -> None:
     networks = [client_network(Request({"type": "http", "client": (each, 1)})) for each in (one, other)]
     assert (networks[0] == networks[1]) is same
+
+
+async def test_a_token_bound_to_users_sees_their_memories_and_is_told_what_it_may_not_see(
+    http: httpx.AsyncClient, agent: Agent, runtime: Runtime
+) -> None:
+    await agent.store("Ada drinks tea", user_id="ada")
+    await agent.store("Ben drinks cocoa", user_id="ben")
+    secret = runtime.settings.jwt_secret_key
+    assert secret is not None
+    token = mint_token(secret.get_secret_value(), agent.agent_id, SCOPES, 600, users=["ada"])
+    await signed_in(http, token)
+    fragment = {"HX-Request": "true"}
+    for path in ("", "memories", "search?query=drinks", "context?query=drinks", "timeline?query=drinks", "users"):
+        response = await http.get(f"/console/{path}")
+        assert (path, response.status_code, "cocoa" in response.text) == (path, 200, False)
+    for path in ("map", "memories/facets", "days.json", "memories?query=drinks"):
+        response = await http.get(f"/console/{path}", headers=fragment)
+        assert (path, response.status_code, "ben" in response.text) == (path, 200, False)
+    for path in ("settings", "jobs"):
+        response = await http.get(f"/console/{path}")
+        assert (path, response.status_code) == (path, 403)
+        assert "bound to users" in response.text
