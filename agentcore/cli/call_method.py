@@ -33,7 +33,10 @@ def call_method(
     """Call any method, and print its result as JSON."""
     wanted = _method(method, context)
     given = wanted.params.model_validate(options.json_object(sys.stdin.read() if params == "-" else params))
-    result = call(context, wanted, given, scopes=sorted({*DEFAULT_SCOPES, wanted.scope}))
+    scopes = {*DEFAULT_SCOPES, wanted.scope}
+    if any(getattr(given, field) for field in wanted.admin_fields):
+        scopes.add("memory:admin")
+    result = call(context, wanted, given, scopes=sorted(scopes))
     typer.echo(json.dumps(result.model_dump(mode="json"), indent=2, ensure_ascii=False))
 
 

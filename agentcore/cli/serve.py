@@ -84,7 +84,7 @@ def serve(
             stop.started.set()
             if console_is_on(settings, listener.getsockname()[0]):
                 history, read = history_of(runtime, listener), read_metrics or exposition_of(runtime)
-                stack.callback(asyncio.create_task(history.record(read, stop.asked)).cancel)
+                await stack.enter_async_context(history.recording(read))
             await answer_calls(runtime, stop, listener, lambda url: typer.echo(_welcome(settings, url)), read_metrics)
 
     # Reports a port in use before a database is created.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from collections.abc import Iterator, Mapping
@@ -119,12 +120,16 @@ async def _called(visit: Visit, method: AnyMethod) -> Called:
     failure, begin = None, time.perf_counter()
     try:
         result = await visit.memory.call(method, params)
-        answer = {"result": result.model_dump(mode="json")}
+        milliseconds = 1000 * (time.perf_counter() - begin)
+        answer = await asyncio.to_thread(lambda: _answer("result", result.model_dump(mode="json")))
     except AgentCoreError as error:
-        failure = error
-        answer = {"error": {"code": int(error.code), "message": error.message, "data": error.data}}
-    milliseconds = 1000 * (time.perf_counter() - begin)
-    return Called(_text(call), _text({"jsonrpc": "2.0", "id": 1, **answer}), failure, milliseconds)
+        failure, milliseconds = error, 1000 * (time.perf_counter() - begin)
+        answer = _answer("error", {"code": int(error.code), "message": error.message, "data": error.data})
+    return Called(_text(call), answer, failure, milliseconds)
+
+
+def _answer(name: str, value: Any) -> str:
+    return _text({"jsonrpc": "2.0", "id": 1, name: value})
 
 
 def _parsed(text: str) -> dict[str, Any]:

@@ -212,8 +212,8 @@ class Console:
                 return self._sign_in_page(error)
             if token is None or principal is None:
                 return self._signed_out(request)
-            open_memory = partial(MemoryClient.in_process, self._rpc, token, max_attempts=1)
-            async with open_memory() as memory:
+            open_memory = partial(MemoryClient.in_process, self._rpc, token)
+            async with open_memory(max_attempts=1) as memory:
                 visit = Visit(
                     request, principal, csrf_token(session_id), memory, open_memory, self._templates, self._service
                 )

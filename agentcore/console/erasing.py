@@ -29,7 +29,7 @@ async def erase(visit: Visit) -> Response:
     """Erases in several calls. What remains after MAX_CALLS is erased by the form of the next page."""
     user_id = visit.exact("user_id")
     # Control characters cannot be typed: the user id as it is shown is accepted, too.
-    if visit.text("typed") not in (user_id.strip(), display.visible(user_id).strip()) or not user_id:
+    if visit.exact("typed") not in (user_id, display.visible(user_id)) or not user_id:
         return await _ask(visit, "The user id that you typed is another: nothing was erased.")
     done = await _erased(visit, user_id, visit.text("continues") or None)
     problem = ""

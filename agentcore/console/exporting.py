@@ -8,28 +8,27 @@ from contextlib import suppress
 
 from starlette.responses import Response, StreamingResponse
 
-from agentcore.client import MemoryClient
 from agentcore.client.exporting import encoded_line, export_pages
 from agentcore.console.visit import Visit
 from agentcore.errors import NotFound
 from agentcore.memory.api import MemoryApi
 
 NAME_CHARS = 60
+# As `agentcore export`: a rate limit ends while it waits.
+MAX_ATTEMPTS = 8
 
 
 async def export_user(visit: Visit) -> Response:
-    """Streams all memories of a user page by page. The first is read before the answer starts, to report errors."""
+    """Streams all memories of a user page by page."""
     user_id = visit.exact("user_id")
-    memory = visit.open_memory()
-    pages = export_pages(memory, MemoryApi.list.read(user_id=user_id))
-    return _download(_joined(memory, await anext(pages), pages), user_id)
+    params = MemoryApi.list.read(user_id=user_id)
 
+    async def lines() -> AsyncIterator[bytes]:
+        async with visit.open_memory(max_attempts=MAX_ATTEMPTS) as memory:
+            async for page in export_pages(memory, params):
+                yield b"".join(page)
 
-async def _joined(memory: MemoryClient, first: list[bytes], rest: AsyncIterator[list[bytes]]) -> AsyncIterator[bytes]:
-    async with memory:
-        yield b"".join(first)
-        async for lines in rest:
-            yield b"".join(lines)
+    return await _download(lines(), user_id)
 
 
 async def export_chosen(visit: Visit) -> Response:
@@ -37,18 +36,26 @@ async def export_chosen(visit: Visit) -> Response:
     chosen = visit.ids("memory_id")
 
     async def lines() -> AsyncIterator[bytes]:
-        async with visit.open_memory() as memory:
+        async with visit.open_memory(max_attempts=MAX_ATTEMPTS) as memory:
             for each in chosen:
                 with suppress(NotFound):
                     yield encoded_line((await memory.get(memory_id=each)).memory)
 
-    return _download(lines(), "chosen")
+    return await _download(lines(), "chosen")
 
 
-def _download(lines: AsyncIterator[bytes], name: str) -> Response:
+async def _download(lines: AsyncIterator[bytes], name: str) -> Response:
+    """Reads the first lines before the answer starts, to report errors; a later one breaks the download off."""
+    first = await anext(lines, b"")
+
+    async def joined() -> AsyncIterator[bytes]:
+        yield first
+        async for each in lines:
+            yield each
+
     safe = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:NAME_CHARS]
     headers = {"Content-Disposition": f'attachment; filename="memories-{safe}.jsonl"'}
-    return StreamingResponse(lines, media_type="application/x-ndjson", headers=headers)
+    return StreamingResponse(joined(), media_type="application/x-ndjson", headers=headers)
 
 
 EXPORT_PAGES = (("/users/export", "GET", export_user), ("/memories/export", "POST", export_chosen))

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from itertools import pairwise
 from typing import Any
 
 from prometheus_client.parser import text_string_to_metric_families
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
+
+from agentcore.telemetry import describe_failure
 
 SAMPLE_SECONDS = 10.0
 MAX_SAMPLES = 360
@@ -33,6 +36,8 @@ GAUGES = {
 
 Sample = Mapping[str, Any]
 
+logger = logging.getLogger(__name__)
+
 
 class MetricHistory:
     """A ring buffer of samples in Redis; `name` separates the services that share it."""
@@ -41,27 +46,42 @@ class MetricHistory:
         self._redis = redis
         self._key = f"agentcore:console:{name}"
 
-    async def record(self, read_metrics: Callable[[], Awaitable[bytes]], stopping: asyncio.Event) -> None:
-        """Takes a sample every 10 seconds until `stopping` is set."""
-        while self._redis is not None and not stopping.is_set():
-            sample = json.dumps(await asyncio.to_thread(sample_of, (await read_metrics()).decode()))
-            with suppress(RedisError, OSError):  # readiness reports it
+    @asynccontextmanager
+    async def recording(self, read_metrics: Callable[[], Awaitable[bytes]]) -> AsyncIterator[None]:
+        """Takes a sample every 10 seconds while the block runs."""
+        recorder = asyncio.create_task(self._record(read_metrics))
+        try:
+            yield
+        finally:
+            recorder.cancel()
+            await asyncio.gather(recorder, return_exceptions=True)
+
+    async def _record(self, read_metrics: Callable[[], Awaitable[bytes]]) -> None:
+        while self._redis is not None:
+            try:
+                sample = json.dumps(await asyncio.to_thread(sample_of, (await read_metrics()).decode()))
                 async with self._redis.pipeline() as commands:
                     commands.rpush(self._key, sample)
                     commands.ltrim(self._key, -MAX_SAMPLES, -1)
                     commands.expire(self._key, KEPT_SECONDS)
                     await commands.execute()
-            try:
-                await asyncio.wait_for(stopping.wait(), SAMPLE_SECONDS)
-            except TimeoutError:
-                continue
+            except (RedisError, OSError, ValueError) as failure:
+                logger.debug("no sample of the metrics", extra={"failure": describe_failure(failure)})
+            await asyncio.sleep(SAMPLE_SECONDS)
 
-    async def samples(self) -> list[Sample]:
-        """Returns the samples, oldest first; none while Redis does not answer."""
+    async def series(self) -> dict[str, list[float | None]]:
+        return await asyncio.to_thread(lambda texts: series([json.loads(each) for each in texts]), await self._read(0))
+
+    async def newest(self) -> Sample | None:
+        """Returns the newest sample; None without Redis, or while it does not answer."""
+        texts = await self._read(-1)
+        return json.loads(texts[0]) if texts else None
+
+    async def _read(self, start: int) -> Sequence[bytes | str]:
         if self._redis is None:
             return []
         try:
-            return [json.loads(each) for each in await self._redis.lrange(self._key, 0, -1)]
+            return await self._redis.lrange(self._key, start, -1)
         except (RedisError, OSError):
             return []
 
@@ -101,35 +121,39 @@ def _counted(families: Mapping[str, Sequence[Any]], counter: str) -> list[Any]:
 def series(samples: Sequence[Sample]) -> dict[str, list[float | None]]:
     """Returns for each pair of samples: the time (s), calls per minute, percentiles (ms), and abstentions (per cent).
 
-    Percentiles and abstentions are None without calls; rates are None if a counter fell (a process restarted).
+    Percentiles and abstentions are None without calls, and all but the time where a process restarted.
     """
-    found: dict[str, list[float | None]] = {"at": []}
+    rows: list[dict[str, float | None]] = []
+    was_reset = False
     for before, after in pairwise(samples):
-        minutes = (after["at"] - before["at"]) / 60
-        found["at"].append(after["at"])
-        values: dict[str, float | None] = {}
-        for method in METHODS:
-            values[f"per_minute:{method}"] = _increase(before["calls"].get(method), after["calls"].get(method), minutes)
-        values["per_minute:failures"] = _increase(before["failures"], after["failures"], minutes)
-        for method in TIMED:
-            within = _within(before["buckets"].get(method, ()), after["buckets"].get(method, ()))
-            for quantile in (0.5, 0.95):
-                values[f"p{quantile * 100:.0f}:{method}"] = percentile_ms(within, quantile)
-        searched = _increase(before["searches"], after["searches"], 1.0)
-        empty = _increase(before["abstentions"], after["abstentions"], 1.0)
-        values["abstained"] = 100 * empty / searched if searched and empty is not None else None
-        for queue in after["queues"]:
-            values[f"queue:{queue}"] = after["queues"][queue]
-        for name, value in values.items():
-            found.setdefault(name, [None] * (len(found["at"]) - 1)).append(value)
-        for column in found.values():
-            column.extend([None] * (len(found["at"]) - len(column)))
-    return found
+        is_reset = _is_reset(before, after)
+        # The sample after a reset counts again what a process that did not answer had counted before.
+        rows.append({"at": after["at"]} if is_reset or was_reset else _between(before, after))
+        was_reset = is_reset
+    names = {name: None for row in rows for name in row}
+    return {name: [row.get(name) for row in rows] for name in {"at": None, **names}}
 
 
-def _increase(before: float | None, after: float | None, minutes: float = 1.0) -> float | None:
-    grown = (after or 0.0) - (before or 0.0)
-    return grown / minutes if grown >= 0 and minutes > 0 else None
+def _is_reset(before: Sample, after: Sample) -> bool:
+    """Whether a counter fell: a process restarted, or did not answer."""
+    counters = ("failures", "searches", "abstentions")
+    fell = [after[name] < before[name] for name in counters]
+    return any([*fell, *(after["calls"].get(name, 0.0) < count for name, count in before["calls"].items())])
+
+
+def _between(before: Sample, after: Sample) -> dict[str, float | None]:
+    minutes = max(after["at"] - before["at"], 1.0) / 60
+    values: dict[str, float | None] = {"at": after["at"]}
+    for method in METHODS:
+        values[f"per_minute:{method}"] = (after["calls"].get(method, 0.0) - before["calls"].get(method, 0.0)) / minutes
+    values["per_minute:failures"] = (after["failures"] - before["failures"]) / minutes
+    for method in TIMED:
+        within = _within(before["buckets"].get(method, ()), after["buckets"].get(method, ()))
+        for quantile in (0.5, 0.95):
+            values[f"p{quantile * 100:.0f}:{method}"] = percentile_ms(within, quantile)
+    searches, empty = after["searches"] - before["searches"], after["abstentions"] - before["abstentions"]
+    values["abstained"] = 100 * empty / searches if searches else None
+    return values | {f"queue:{queue}": length for queue, length in after["queues"].items()}
 
 
 def _within(before: Sequence[tuple[str, float]], after: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:

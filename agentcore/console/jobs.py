@@ -13,12 +13,13 @@ from agentcore.limits import MAX_PAGE
 
 async def jobs(visit: Visit) -> Response:
     """Lists jobs; htmx repeats the request while the page is open."""
-    found = (await visit.memory.jobs(limit=MAX_PAGE)).jobs
-    shown = [each for each in found if visit.text("state") in ("", each.state)]
+    newest = (await visit.memory.jobs(limit=MAX_PAGE)).jobs
+    state = visit.text("state")
+    shown = (await visit.memory.jobs(state=state, limit=MAX_PAGE)).jobs if state else newest
     return visit.render(
         "jobs_rows.html" if visit.wants_fragment else "jobs.html",
         jobs=shown,
-        states=Counter(each.state.value for each in found),
+        states=Counter(each.state.value for each in newest),
         done=visit.text("done"),
     )
 

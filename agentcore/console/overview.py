@@ -9,7 +9,7 @@ from datetime import datetime
 
 from starlette.responses import JSONResponse, Response
 
-from agentcore.console.history import METHODS, TIMED, series
+from agentcore.console.history import METHODS, TIMED
 from agentcore.console.visit import Page, Visit
 from agentcore.errors import NotAuthorised
 from agentcore.limits import MAX_PAGE
@@ -56,13 +56,13 @@ async def layers(visit: Visit) -> Response:
 
 async def health(visit: Visit) -> Response:
     """The state of each dependency, and the last sample: storage, index recall, circuits and jobs."""
-    parts, samples = await asyncio.gather(visit.service.readiness(), visit.service.history.samples())
-    return visit.render("health.html", parts=parts, sample=samples[-1] if samples else None)
+    parts, sample = await asyncio.gather(visit.service.readiness(), visit.service.history.newest())
+    return visit.render("health.html", parts=parts, sample=sample)
 
 
 async def metrics(visit: Visit) -> Response:
     """The lines of the plots: times in seconds, and a value or null for each time."""
-    return JSONResponse(series(await visit.service.history.samples()))
+    return JSONResponse(await visit.service.history.series())
 
 
 async def days(visit: Visit) -> Response:

@@ -181,7 +181,8 @@ async def archive(visit: Visit) -> Response:
     """Lists archived memories page by page."""
     more = {"cursor": visit.text("cursor")} if visit.text("cursor") else {}
     page = await visit.memory.archived(limit=PAGE_ROWS, **more)
-    return visit.render("archive.html", page=page, restored=visit.number("restored"))
+    restored = visit.text("restored")[:9]
+    return visit.render("archive.html", page=page, restored=restored if restored.isdecimal() else "")
 
 
 async def restore(visit: Visit) -> Response:

@@ -66,8 +66,10 @@ async def _show(visit: Visit, problem: str = "") -> Response:
 async def configure(visit: Visit) -> Response:
     """Changes one part of the agent's settings; a problem is shown above the form, with what was entered."""
     part = _CHANGES.get(visit.text("part", "rules"))
+    if part is None:
+        return await _show(visit, "This part of the settings is unknown.")
     try:
-        changes = {} if part is None else part(visit, await visit.memory.settings())
+        changes = part(visit, await visit.memory.settings())
         if not changes:
             raise InvalidParams("Nothing was changed.")
         await visit.memory.configure(**changes)

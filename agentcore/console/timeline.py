@@ -153,7 +153,9 @@ class _Axis(NamedTuple):
 
     def row(self, memory: MemoryRecord, span: Span, change: Change | None, doubted: datetime | None, top: int) -> Row:
         """`doubted`: from when on the memory is probably outdated."""
-        state = _state(*span, self.as_of, is_doubted=doubted is not None and doubted <= self.as_of)
+        # Without its successor, when a superseded memory ended is not known.
+        end = span[0] if span[1] is None and memory.superseded_by is not None else span[1]
+        state = _state(span[0], end, self.as_of, is_doubted=doubted is not None and doubted <= self.as_of)
         left, right = self._place(span[0]), self._place(span[1] or self.end)
         doubted_from = None if doubted is None else self._place(doubted)
         return Row(memory, *span, state, change, top, left, right, doubted_from)

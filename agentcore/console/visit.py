@@ -61,7 +61,7 @@ class Visit:
     principal: Principal
     csrf: str
     memory: MemoryClient
-    open_memory: Callable[[], MemoryClient]
+    open_memory: Callable[..., MemoryClient]
     templates: Environment
     service: Service
     form: Mapping[str, list[str]] = field(default_factory=dict)
@@ -107,9 +107,9 @@ class Visit:
             return None
         try:
             read = datetime.fromisoformat(given)
-        except ValueError as cause:
+            return read.replace(tzinfo=UTC) if read.tzinfo is None else read.astimezone(UTC)
+        except (ValueError, OverflowError) as cause:
             raise InvalidParams(f"{name} is not a time: write 2026-05-01 or 2026-05-01T17:30.") from cause
-        return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
     def labels(self, name: str) -> list[str]:
         """Returns the comma-separated parts of a field."""
@@ -155,7 +155,7 @@ def filters(visit: Visit, prefix: str = "") -> dict[str, Any]:
         "min_importance": visit.number(f"{prefix}min_importance"),
     }
     for name in ("task_id", "session_id", "user_id", "namespace"):
-        given[name] = visit.text(f"{prefix}{name}")
+        given[name] = visit.exact(f"{prefix}{name}")
     for name in ("entities", "keywords", "tags"):
         given[name] = visit.labels(f"{prefix}{name}")
     return {name: value for name, value in given.items() if value not in ("", [], None)}

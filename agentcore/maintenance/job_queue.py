@@ -127,7 +127,7 @@ class JobQueue:
         if not await self._database.owner_rows(
             query("list_jobs"), job_id=job_id, state=None, agent_id=agent_id, limit=1
         ):
-            raise NotFound("The agent has no job with this id: it never was, or is done.")
+            raise NotFound("The agent has no job with this id; jobs that succeeded are deleted.")
         if action == "cancel":
             return await self.cancel(job_id)
         await self.retry(job_id)

@@ -309,7 +309,7 @@ class MemoryApi(ABC):
         "memory:read",
         "Project the vectors of memories onto two axes, for a map.",
         for_users=True,
-        cost=READS_MANY,
+        cost=10 * READS_MANY,
     )
     delete = Method(
         memories.DeleteParams,

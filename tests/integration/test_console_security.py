@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
@@ -150,14 +151,29 @@ async def test_a_malformed_origin_is_refused(http: httpx.AsyncClient) -> None:
         assert (origin, response.status_code) == (origin, 403)
 
 
-HOSTILE_VALUES = ("nan", "inf", "-1", "1e999", "9" * 5_000, "\x00", "\u202e", "%ff", "'", "[]", "x" * 40_000, "\ud800")
+HOSTILE_VALUES = (
+    "nan",
+    "inf",
+    "-1",
+    "1e999",
+    "9" * 5_000,
+    "\x00",
+    "\u202e",
+    "%ff",
+    "'",
+    "[]",
+    "x" * 40_000,
+    "\ud800",
+    "9999-12-31T23:59-14:00",
+)
 FIELDS = (
     "memories?after", "memories?cursor", "memories?order_by", "memories?direction", "memories?min_importance",
     "memories?query", "memories?tags", "memories?user_id", "memories?memory_types", "search?query=tea&a_k",
     "search?query=tea&a_min_fit", "search?query=tea&a_as_of", "search?query=tea&trace", "search?query",
     "context?query=tea&max_tokens", "context?query=tea&as_of", "context?query", "archive?cursor", "sign-in?link",
     "memories/facets?user_id", "memories/facets?after", "users/export?user_id", "users/erase?user_id",
-    "settings?done", "api/memory.list?params",
+    "settings?done", "api/memory.list?params", "timeline?query=tea&as_of", "timeline?query", "map?after", "jobs?state",
+    "archive?restored", "search?query=tea&a_weight_words",
 )  # fmt: skip
 
 
@@ -264,6 +280,8 @@ CHANGING = (
     ("settings", {"part": "rules", "consolidate": "on"}),
     ("users/erase", {"user_id": "ada", "typed": "ada"}),
     ("memories/export", {"memory_id": "0193a1c2-7f4e-7c3d-9b5a-2e8f6d4c1b0a"}),
+    ("map/chosen", {"memory_ids": "0193a1c2-7f4e-7c3d-9b5a-2e8f6d4c1b0a"}),
+    ("jobs", {"job_id": "1", "action": "cancel"}),
 )
 
 
@@ -271,10 +289,12 @@ CHANGING = (
 async def test_new_forms_need_their_sessions_token(
     http: httpx.AsyncClient, agent: Agent, mint: Mint, path: str, given: dict[str, str]
 ) -> None:
+    await agent.store("Ada drinks tea", user_id="ada")
     await signed_in(http, mint(agent.agent_id))
     for csrf in ({}, {"csrf": "0" * 64}):
         assert (await http.post(f"/console/{path}", data={**given, **csrf})).status_code == 403
-    assert (await agent.memory.count()).count == 0
+    assert (await agent.memory.count()).count == 1
+    assert not (await agent.memory.settings()).consolidate
 
 
 async def test_a_call_has_the_scopes_of_its_session(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
@@ -483,3 +503,32 @@ async def test_a_token_bound_to_users_sees_their_memories_and_is_told_what_it_ma
         response = await http.get(f"/console/{path}")
         assert (path, response.status_code) == (path, 403)
         assert "bound to users" in response.text
+
+
+async def test_a_job_is_shown_cancelled_and_no_other_agents(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    async with agent.runtime.parts.storage.transaction(agent.agent_id) as transaction:
+        await transaction.jobs.enqueue("prune_layer", layer="episodic", not_before=datetime(2100, 1, 1, tzinfo=UTC))
+    [job] = (await agent.memory.jobs()).jobs
+    form = await signed_in(http, mint(agent.agent_id)) | {"job_id": str(job.job_id), "action": "cancel"}
+    page = (await http.get("/console/jobs?state=scheduled")).text
+    assert "prune layer" in page
+    assert f"Cancel job {job.job_id}" in page
+    assert f"job {job.job_id}<" not in (await http.get("/console/jobs?state=failed")).text
+    other = await signed_in(http, mint("somebody else"))
+    assert (await http.post("/console/jobs", data={**form, **other})).status_code == 404
+    form |= await signed_in(http, mint(agent.agent_id))
+    assert (await http.post("/console/jobs", data=form)).headers["location"] == "/console/jobs?done=cancel"
+    assert [each.state for each in (await agent.memory.jobs()).jobs] == ["cancelled"]
+    assert (await http.post("/console/jobs", data=form)).status_code == 409
+
+
+async def test_a_user_id_of_spaces_is_a_user(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
+    await agent.store("Ada drinks tea", user_id="ada")
+    await agent.store("Nobody drinks cocoa", user_id=" ")
+    form = await signed_in(http, mint(agent.agent_id))
+    page = (await http.get("/console/memories?user_id=%20")).text
+    assert ("cocoa" in page, "tea" in page) == (True, False)
+    form |= {"user_id": " "}
+    assert (await http.post("/console/users/erase", data={**form, "typed": ""})).status_code == 422
+    assert (await http.post("/console/users/erase", data={**form, "typed": " "})).status_code == 200
+    assert (await agent.memory.count()).count == 1

@@ -42,11 +42,13 @@ def test_lines_are_differences_of_two_samples() -> None:
 def test_nothing_is_plotted_where_a_process_restarted_or_nothing_was_called() -> None:
     busy, restarted = Metrics(), Metrics()
     busy.call_ended("memory.retrieve", "ok", 0.01)
-    lines = series([sampled(busy, 0.0), sampled(restarted, 10.0), sampled(restarted, 20.0)])
-    assert lines["per_minute:memory.retrieve"] == [None, 0.0]
-    assert lines["p50:memory.retrieve"] == [None, None]
-    assert lines["abstained"] == [None, None]
-    assert {len(each) for each in lines.values()} == {2}
+    samples = [sampled(busy, 0.0), sampled(restarted, 10.0), sampled(busy, 20.0), sampled(busy, 30.0)]
+    lines = series(samples)
+    # The process did not answer for the second sample: what it had counted is no traffic of the third.
+    assert lines["per_minute:memory.retrieve"] == [None, None, 0.0]
+    assert lines["p50:memory.retrieve"] == [None, None, None]
+    assert lines["abstained"] == [None, None, None]
+    assert {len(each) for each in lines.values()} == {3}
     assert series([]) == {"at": []}
 
 

@@ -12,7 +12,7 @@ function color(name) {
   return resolved;
 }
 
-function said(lines, data) {
+function newestOf(lines, data) {
   const newest = lines.map(([key, label]) => [label, data[key]?.findLast((value) => value !== null)]);
   const known = newest.filter(([, value]) => value !== undefined && value !== null);
   return known.map(([label, value]) => `${label} ${Math.round(value * 10) / 10}`).join(", ") || "no values yet";
@@ -26,7 +26,7 @@ function draw(element, data) {
   const daily = element.dataset.plot.endsWith("days.json");
   const caption = document.createElement("p");
   caption.className = "hint";
-  caption.textContent = data.at.length ? `${unit}; newest: ${said(lines, data)}` : "No samples yet: the first appear after 20 seconds.";
+  caption.textContent = data.at.length ? `${unit}; newest: ${newestOf(lines, data)}` : element.dataset.empty;
   element.append(caption);
   if (!data.at.length || !lines.length) return;
   const axis = { stroke: color("--hint"), grid: { stroke: color("--line"), width: 1 }, ticks: { stroke: color("--line") } };
@@ -58,17 +58,36 @@ function draw(element, data) {
   plots.set(element, plot);
 }
 
+// Data by source, and when it was read: days change seldom, and counting them costs more.
+const sources = new Map();
+const SECONDS = { "days.json": 300, "metrics.json": 10 };
+
 async function refresh() {
-  const elements = [...document.querySelectorAll("[data-plot]")];
-  for (const source of new Set(elements.map((each) => each.dataset.plot))) {
+  for (const source of new Set([...document.querySelectorAll("[data-plot]")].map((each) => each.dataset.plot))) {
+    const seconds = SECONDS[source.split("/").pop()];
+    if (Date.now() - (sources.get(source)?.at ?? 0) < 900 * seconds) continue;
     const answer = await fetch(source, { headers: { "HX-Request": "true" } });
-    if (!answer.ok) continue;
-    const data = await answer.json();
-    for (const element of elements) if (element.dataset.plot === source) draw(element, data);
+    sources.set(source, { at: Date.now(), data: answer.ok ? await answer.json() : null, status: answer.status });
+    drawAll(source);
   }
+}
+
+function drawAll(only) {
+  for (const element of document.querySelectorAll("[data-plot]")) {
+    const { data, status } = sources.get(element.dataset.plot) ?? {};
+    if (only && element.dataset.plot !== only) continue;
+    if (data) draw(element, data);
+    else if (status) element.textContent = `The figures could not be read (status ${status}).`;
+  }
+}
+
+let pending;
+function drawSoon() {
+  clearTimeout(pending);
+  pending = setTimeout(() => drawAll(), 150);
 }
 
 refresh();
 setInterval(() => document.hidden || refresh(), 10_000);
-new MutationObserver(refresh).observe(document.documentElement, { attributeFilter: ["data-theme"] });
-addEventListener("resize", refresh);
+new MutationObserver(drawSoon).observe(document.documentElement, { attributeFilter: ["data-theme"] });
+addEventListener("resize", drawSoon);

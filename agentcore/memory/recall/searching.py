@@ -157,7 +157,7 @@ class Search:
                 memories = await self._read(ranking.ranked)
             else:
                 memories, ranking = await settled(self._parts, self._agent_id, ranking, k, self._read)
-        self._count(found, memories)
+        self._count(found, ranking)
         searched = Traced(found, question, self._weights, cut_offs, ranking.fit, memories, request.conditions)
         traces = await self._traces(request, searched) if self._traced else None
         return SearchResult(memories, self._receipt(found, ranking, memories, text, wording, back), passages, traces)
@@ -182,11 +182,11 @@ class Search:
         """Whether only the newest of contradicting memories is returned."""
         return self._params.distinct and not (windows or back or asks_of_the_past(self._params.query))
 
-    def _count(self, found: Found, memories: Sequence[MemorySummary]) -> None:
+    def _count(self, found: Found, ranking: Ranking) -> None:
         metrics = self._parts.metrics
         if metrics is not None:
             metrics.searched(found.mode)
-            if found.candidates and not memories:
+            if any(each.reason == "nothing_fits" for each in ranking.dropped):
                 metrics.abstained()
 
     async def _traces(self, request: SearchRequest, searched: Traced) -> list[MemoryTrace]:
