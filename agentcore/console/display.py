@@ -55,7 +55,7 @@ OUTCOMES = {
     "far_below_the_best": "It was ranked, but its score is far below the best: it probably does not answer the query.",
     "nothing_fits": "It was ranked, but nothing was returned: the query is probably about nothing that is stored.",
     "contradicted": "A newer result contradicts it and was returned instead.",
-    "same_text": "A newer memory with the same text takes its place in the ranking.",
+    "same_text": "A newer memory with the same text is ranked instead.",
     "below_min_score": "Its similarity is below the least similarity asked for.",
     "query_or_summary": "It is the query itself, or a summary of a memory that was found.",
     "not_found": "No retriever found it: other memories are nearer to the query, and it has none of its rarer words.",
