@@ -147,7 +147,6 @@ _FACTS = (
     _off("intake:fact_keys", always([])),
     _off("ranking.opposition:fact", always(None)),
 )
-_ECHOES = (_off("consequences.supersession:echoes", always(False)),)
 _REJECTION = (_off("intake:rejection", always(None)),)
 _SETTLING = (_off("recall.reranking:contradicted", always({})),)
 # No subject is extracted from a new memory, so none is looked up or superseded, and results never contradict.
@@ -165,7 +164,6 @@ STORING = (
     Part("statements", storing=_STATEMENTS, store="statements"),
     Part("supersession", storing=_SUPERSESSION, store="supersession"),
     Part("facts", storing=_FACTS, store="facts"),
-    Part("echoes", storing=_ECHOES, store="echoes"),
     Part("rejection", storing=_REJECTION, store="rejection"),
 )
 ASKING = (
@@ -192,7 +190,7 @@ WEIGHTS = tuple(
 # Removed for the ranking "from below": all of the above except the statement reader, whose rules are separate
 # parts.
 _BARE = tuple(each for part in ASKING if part.name != "freshness" for each in part.asking)
-_BARE_STORE = (*_SUPERSESSION, *_FACTS, *_ECHOES, *_REJECTION)
+_BARE_STORE = (*_SUPERSESSION, *_FACTS, *_REJECTION)
 FROM_BELOW = tuple(
     Part(name, (*_BARE, *asking), _BARE_STORE, BELOW)
     for name, asking in (

@@ -108,7 +108,7 @@ async def _called(visit: Visit, method: AnyMethod) -> Called:
     try:
         if method.scope != "memory:read" and not visit.text("confirmed"):
             raise InvalidParams("This method changes memories or settings: confirm the call.")
-        params = method.read(**_parsed(visit.exact("params")))
+        params = await asyncio.to_thread(lambda: method.read(**_parsed(visit.exact("params"))))
     except InvalidParams as error:
         return Called(problem=error.message)
     call = {

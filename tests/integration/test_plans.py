@@ -349,16 +349,7 @@ async def test_a_thousand_subjects_of_a_new_agent_are_looked_up_one_by_one(fille
     agent = Agent(filled.runtime, "new")
     items = [StoreParams(content=f"Pallet {n} is on the barge.") for n in range(1_000)]
     await agent.memory.store_batch(StoreBatchParams(items=items))
-    asked = {
-        "agent_id": agent.agent_id,
-        "subject_keys": list(range(1_000)),
-        "session_ids": [],
-        "moments": [],
-        "window_seconds": 3_600.0,
-        "max_chars": 1_000,
-        "limit": 8,
-        "session_limit": 4,
-    }
+    asked = {"agent_id": agent.agent_id, "subject_keys": list(range(1_000)), "max_chars": 1_000, "limit": 8}
     async with agent.runtime.database.transaction(agent.agent_id) as connection:
         cursor = await connection.execute(sql.SQL("EXPLAIN (ANALYZE, FORMAT JSON) ") + query("stated_before"), asked)
         [row] = await cursor.fetchall()

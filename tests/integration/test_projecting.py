@@ -27,6 +27,8 @@ def invented(count: int, seed: int = 3) -> NDArray[np.float16]:
 
 
 def by_svd(vectors: NDArray[np.float16]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    vectors = np.asarray(vectors, np.float32)
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float16).astype(np.float64)
     centered = vectors.astype(np.float64)
     centered -= centered.mean(axis=0)
     _, singular, axes = np.linalg.svd(centered, full_matrices=False)
@@ -128,11 +130,12 @@ async def test_other_agents_other_users_and_other_filters_are_left_out(
     assert set(own.memory_ids).isdisjoint(semantic.memory_ids)
 
 
-def test_long_vectors_are_hashed_and_about_keep_their_places() -> None:
+def test_long_vectors_are_folded_and_about_keep_their_places() -> None:
     chance = np.random.default_rng(5)
     plane = chance.standard_normal((2, 6_000)) * [[3.0], [1.0]]
     vectors = (chance.standard_normal((50, 2)) @ plane).astype(np.float16)
-    shorter = folded(vectors)
+    lengths = np.linalg.norm(vectors.astype(np.float32), axis=1, keepdims=True)
+    shorter = folded((vectors / lengths).astype(np.float16))
     assert shorter.shape == (50, MAX_DIMENSIONS)
     places, explained = principal_components([shorter])
     expected, _ = by_svd(vectors)

@@ -14,7 +14,7 @@ from uuid import UUID
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.api import Caller
 from agentcore.memory.columns import RuleColumns
-from agentcore.memory.contradictions import ECHO_WINDOW, JUDGED_CHARS, Verdict, echoes, judge, rule_input
+from agentcore.memory.contradictions import JUDGED_CHARS, Verdict, judge, rule_input
 from agentcore.memory.intake import Draft, subjects_of
 from agentcore.memory.models import FACT_FORM, NEAR_DUPLICATE, SUPERSEDES, Link
 from agentcore.memory.parts import MemoryParts
@@ -27,10 +27,6 @@ ON_A_SUBJECT = 8
 _LASTING = frozenset({"episodic", "semantic"})
 # Rule of a fact that is superseded together with its memory.
 FOLLOWS = "read from a superseded memory"
-# Rule of a message that only repeats a superseded one.
-ECHOED = "repeats a superseded memory"
-# How many of the newest messages after a superseded one are compared.
-IN_ECHO_WINDOW = 32
 
 
 @dataclass(frozen=True)
@@ -72,37 +68,8 @@ async def write_supersessions(
 ) -> list[Row]:
     """Writes supersessions with links and history; returns a row for each one that was still possible.
 
-    Facts extracted from a superseded memory, and messages that only repeat it, are superseded with it.
+    Facts extracted from a superseded memory are superseded with it.
     """
-    rows = await _written(transaction, caller, supersessions)
-    taken = {row["memory_id"] for row in rows}
-    repeated = await _echoes(transaction, [each for each in supersessions if each.old.memory_id in taken])
-    return [*rows, *await _written(transaction, caller, repeated)]
-
-
-async def _echoes(transaction: MemoryTransaction, taken: Sequence[Supersession]) -> list[Supersession]:
-    stated = [each for each in taken if each.old.told.session_id and each.old.superseded_by is None]
-    if not stated:
-        return []
-    until = [(str(each.old.told.session_id), each.old.told.timestamp + ECHO_WINDOW) for each in stated]
-    lookup = Lookup([], until, ECHO_WINDOW.total_seconds(), JUDGED_CHARS)
-    rows = await transaction.subjects.stated_before(lookup, limit=0, session_limit=IN_ECHO_WINDOW)
-    found: dict[UUID, Supersession] = {}
-    for other in from_rows(rows):
-        for each in stated:
-            if _repeats(other, each):
-                found[other.memory_id] = Supersession(other, each.by, each.by_version, each.at, ECHOED)
-    return [*found.values()]
-
-
-def _repeats(other: Earlier, each: Supersession) -> bool:
-    behind = (other.told.timestamp, other.memory_id) > (each.old.told.timestamp, each.old.memory_id)
-    before = other.memory_id != each.by and other.told.timestamp <= each.at
-    return behind and before and admits(other, each.old) and echoes(each.old.told, other.told)
-
-
-async def _written(transaction: MemoryTransaction, caller: Caller, supersessions: Sequence[Supersession]) -> list[Row]:
-    """Writes those that are still possible; returns a row for each."""
     decided = {each.old.memory_id: each for each in supersessions}
     if not decided:
         return []

@@ -10,8 +10,7 @@ SELECT %(agent_id)s, stated.subject_key, stated.memory_id
 DELETE FROM memory_subjects WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]);
 
 -- name: stated_before
--- Returns current memories that share a subject key, newest per key, and the last messages in these sessions before
--- these times, except those too long for one statement. A new agent has no statistics: planned for one row, each of its
+-- Returns current memories that share a subject key, newest per key, except those too long for one statement. A new agent has no statistics: planned for one row, each of its
 -- rows would be read per key. LIMIT 1 keeps the join order, and BETWEEN with ORDER BY excludes other indexes: any that
 -- begins with the agent looks as good to the planner.
 SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, m.task_id, m.namespace,
@@ -22,15 +21,7 @@ SELECT m.memory_id, m.content, m.timestamp, m.speaker, m.user_id, m.session_id, 
           FROM unnest(%(subject_keys)s::bigint[]) AS asked (key)
          CROSS JOIN LATERAL (SELECT s.memory_id FROM memory_subjects s
                               WHERE s.agent_id = %(agent_id)s AND s.subject_key BETWEEN asked.key AND asked.key
-                              ORDER BY s.subject_key DESC, s.memory_id DESC LIMIT %(limit)s) AS stated
-         UNION ALL
-        SELECT NULL, said.memory_id
-          FROM unnest(%(session_ids)s::text[], %(moments)s::timestamptz[]) AS asked (session_id, moment)
-         CROSS JOIN LATERAL (SELECT m.memory_id FROM memories m
-                              WHERE m.agent_id = %(agent_id)s AND m.session_id = asked.session_id
-                                AND m.timestamp <= asked.moment
-                                AND m.timestamp >= asked.moment - make_interval(secs => %(window_seconds)s)
-                              ORDER BY m.timestamp DESC, m.memory_id DESC LIMIT %(session_limit)s) AS said) AS near
+                              ORDER BY s.subject_key DESC, s.memory_id DESC LIMIT %(limit)s) AS stated) AS near
  CROSS JOIN LATERAL (SELECT * FROM memories
                       WHERE agent_id = %(agent_id)s AND memory_id BETWEEN near.memory_id AND near.memory_id
                       ORDER BY memory_id LIMIT 1) AS m

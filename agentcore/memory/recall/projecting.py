@@ -53,7 +53,10 @@ async def project(parts: MemoryParts, agent_id: str, params: ProjectParams, step
 
 
 def _matrix(rows: Sequence[VectorRow]) -> HalfFloats:
-    return folded(np.array([row.vector.to_numpy() for row in rows if row.vector is not None]))
+    matrix = np.array([row.vector.to_numpy() for row in rows if row.vector is not None], np.float32)
+    # Of unit length: searches compare by cosine, and sums of long vectors would overflow.
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    return folded((matrix / np.where(lengths > 0, lengths, 1.0)).astype(np.float16))
 
 
 def folded(matrix: HalfFloats) -> HalfFloats:

@@ -230,11 +230,9 @@ LINE_STEPS, IN_A_LINE = 8, 32
 
 @dataclass(frozen=True)
 class Lookup:
-    """Subjects by key, and sessions with the time before which a message must be."""
+    """Subjects by key."""
 
     subject_keys: Sequence[int]
-    sessions: Sequence[tuple[str, datetime]] = ()
-    window_seconds: float = 0.0
     max_chars: int = 1_000
 
 
@@ -265,16 +263,9 @@ class SubjectRows(OwnedRows):
         """Deletes the subject keys of these memories: nothing supersedes them any more."""
         await self._run("forget_subjects", memory_ids=list(memory_ids))
 
-    async def stated_before(self, lookup: Lookup, *, limit: int, session_limit: int = 0) -> list[Row]:
+    async def stated_before(self, lookup: Lookup, *, limit: int) -> list[Row]:
         return await self._rows(
-            "stated_before",
-            subject_keys=list(lookup.subject_keys),
-            session_ids=[session_id for session_id, _ in lookup.sessions],
-            moments=[moment for _, moment in lookup.sessions],
-            window_seconds=lookup.window_seconds,
-            max_chars=lookup.max_chars,
-            limit=limit,
-            session_limit=session_limit,
+            "stated_before", subject_keys=list(lookup.subject_keys), max_chars=lookup.max_chars, limit=limit
         )
 
     async def stated_in_line(self, memory_ids: Sequence[UUID], max_chars: int) -> list[Row]:
