@@ -19,7 +19,9 @@ async def confirm_erase(visit: Visit) -> Response:
 
 async def _ask(visit: Visit, problem: str = "") -> Response:
     if not visit.may("memory:admin"):
-        raise NotAuthorised("Erasing requires the scope memory:admin: sign in with `agentcore console --agent ID --admin`.")
+        raise NotAuthorised(
+            "Erasing requires the scope memory:admin: sign in with `agentcore console --agent ID --admin`."
+        )
     user_id = visit.exact("user_id")
     count = (await visit.memory.count(user_id=user_id)).count
     return visit.render("erase.html", 422 if problem else 200, user_id=user_id, count=count, problem=problem)
