@@ -25,7 +25,7 @@ from agentcore.config import Settings, load_settings, misspelt_variables
 from agentcore.console.app import Console, console_is_on
 from agentcore.console.history import MetricHistory
 from agentcore.console.sessions import ConsoleSessions
-from agentcore.console.visit import Service
+from agentcore.console.visit import ServiceStatus
 from agentcore.embedded import default_home
 from agentcore.embedded.postgres import MAX_POSTGRES_CONNECTIONS
 from agentcore.errors import StartupError
@@ -80,11 +80,12 @@ def serve(
     async def work(stop: Stop) -> None:
         async with AsyncExitStack() as stack:
             runtime = await stack.enter_async_context(open_runtime(settings, migrate=migrate))
-            read_metrics = await _start_workers(runtime, stop, listener, stack) if settings.workers > 1 else None
+            read_metrics = exposition_of(runtime)
+            if settings.workers > 1:
+                read_metrics = await _start_workers(runtime, stop, listener, stack)
             stop.started.set()
             if console_is_on(settings, listener.getsockname()[0]):
-                history, read = history_of(runtime, listener), read_metrics or exposition_of(runtime)
-                await stack.enter_async_context(history.recording(read))
+                await stack.enter_async_context(history_of(runtime, listener).recording(read_metrics))
             await answer_calls(runtime, stop, listener, lambda url: typer.echo(_welcome(settings, url)), read_metrics)
 
     # Reports a port in use before a database is created.
@@ -120,11 +121,7 @@ async def _start_workers(runtime: Runtime, stop: Stop, listener: socket, stack: 
 
 
 async def answer_calls(
-    runtime: Runtime,
-    stop: Stop,
-    listener: socket,
-    on_listening: Callable[[str], None],
-    read_metrics: ReadMetrics | None = None,
+    runtime: Runtime, stop: Stop, listener: socket, on_listening: Callable[[str], None], read_metrics: ReadMetrics
 ) -> None:
     """Answers calls on the socket until a stop; `read_metrics` returns the metrics of all processes of the service."""
     settings = runtime.settings
@@ -145,8 +142,8 @@ def console_of(runtime: Runtime, listener: socket) -> Callable[[ASGIApp], BaseRo
     if not console_is_on(runtime.settings, listener.getsockname()[0]):
         return None
     sessions = ConsoleSessions(runtime.database)
-    service = Service(history_of(runtime, listener), SharedCheck(runtime.readiness).answer)
-    return lambda rpc: Console(runtime.settings, sessions, runtime.verifier, service, rpc).mount()
+    status = ServiceStatus(history_of(runtime, listener), SharedCheck(runtime.readiness).answer)
+    return lambda rpc: Console(runtime.settings, sessions, runtime.verifier, status, rpc).mount()
 
 
 def history_of(runtime: Runtime, listener: socket) -> MetricHistory:

@@ -31,7 +31,7 @@ from agentcore.client import MemoryClient
 from agentcore.config import Settings
 from agentcore.console.pages import PAGES
 from agentcore.console.sessions import LINK_SECONDS, SESSION_SECONDS, ConsoleSessions, csrf_token
-from agentcore.console.visit import PREFIX, Service, Visit, make_templates, read_form
+from agentcore.console.visit import PREFIX, ServiceStatus, Visit, make_templates, read_form
 from agentcore.errors import (
     AgentCoreError,
     AuthenticationFailed,
@@ -93,13 +93,18 @@ class Console:
     """The application at /console; `rpc` answers JSON-RPC."""
 
     def __init__(
-        self, settings: Settings, sessions: ConsoleSessions, verifier: TokenVerifier, service: Service, rpc: ASGIApp
+        self,
+        settings: Settings,
+        sessions: ConsoleSessions,
+        verifier: TokenVerifier,
+        status: ServiceStatus,
+        rpc: ASGIApp,
     ) -> None:
         named = (each.strip().lower() for each in settings.console_hosts.split(","))
         self._hosts = frozenset([*LOOPBACK_NAMES, *filter(None, named)])
         self._sessions = sessions
         self._verifier = verifier
-        self._service = service
+        self._status = status
         self._rpc = rpc
         self._templates = make_templates()
         self._failures = RateLimit(FAILED_SIGN_INS_PER_MINUTE)
@@ -136,7 +141,7 @@ class Console:
             return self._sign_in_page(link=request.query_params.get("link"))
         try:
             form = await read_form(request, MAX_SIGN_IN_BYTES)
-            with self._counted(client_network(request)):
+            with self._limit_failures(client_network(request)):
                 token = await self._given_token(form)
                 principal = await self._verifier.verify(f"Bearer {token}")
                 seconds = min(SESSION_SECONDS, principal.expires_at - time.time())
@@ -159,7 +164,7 @@ class Console:
         return response
 
     @contextmanager
-    def _counted(self, address: str) -> Iterator[None]:
+    def _limit_failures(self, address: str) -> Iterator[None]:
         """Limits failed sign-ins of an address. Each attempt counts at its start, so that parallel guesses do."""
         try:
             self._failures.admit(address, 1)
@@ -215,7 +220,7 @@ class Console:
             open_memory = partial(MemoryClient.in_process, self._rpc, token)
             async with open_memory(max_attempts=1) as memory:
                 visit = Visit(
-                    request, principal, csrf_token(session_id), memory, open_memory, self._templates, self._service
+                    request, principal, csrf_token(session_id), memory, open_memory, self._templates, self._status
                 )
                 try:
                     if request.method == "POST":

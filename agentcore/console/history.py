@@ -70,7 +70,9 @@ class MetricHistory:
             await asyncio.sleep(SAMPLE_SECONDS)
 
     async def series(self) -> dict[str, list[float | None]]:
-        return await asyncio.to_thread(lambda texts: series([json.loads(each) for each in texts]), await self._read(0))
+        return await asyncio.to_thread(
+            lambda texts: series_of([json.loads(each) for each in texts]), await self._read(0)
+        )
 
     async def newest(self) -> Sample | None:
         """Returns the newest sample; None without Redis, or while it does not answer."""
@@ -118,7 +120,7 @@ def _counted(families: Mapping[str, Sequence[Any]], counter: str) -> list[Any]:
     return [each for each in families.get(counter, ()) if each.name.endswith("_total")]
 
 
-def series(samples: Sequence[Sample]) -> dict[str, list[float | None]]:
+def series_of(samples: Sequence[Sample]) -> dict[str, list[float | None]]:
     """Returns for each pair of samples: the time (s), calls per minute, percentiles (ms), and abstentions (per cent).
 
     Percentiles and abstentions are None without calls, and all but the time where a process restarted.

@@ -1,8 +1,9 @@
-"""The overview: what is stored, what the service does and how it is."""
+"""The state of the service: the overview with its plots, and the background jobs of the agent."""
 
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -56,13 +57,13 @@ async def layers(visit: Visit) -> Response:
 
 async def health(visit: Visit) -> Response:
     """The state of each dependency, and the last sample: storage, index recall, circuits and jobs."""
-    parts, sample = await asyncio.gather(visit.service.readiness(), visit.service.history.newest())
+    parts, sample = await asyncio.gather(visit.status.readiness(), visit.status.history.newest())
     return visit.render("health.html", parts=parts, sample=sample)
 
 
 async def metrics(visit: Visit) -> Response:
     """The lines of the plots: times in seconds, and a value or null for each time."""
-    return JSONResponse(await visit.service.history.series())
+    return JSONResponse(await visit.status.history.series())
 
 
 async def days(visit: Visit) -> Response:
@@ -79,10 +80,35 @@ async def days(visit: Visit) -> Response:
     return JSONResponse({"at": [datetime.fromisoformat(f"{date}T00:00Z").timestamp() for date in dates], **lines})
 
 
-OVERVIEW_PAGES: Sequence[Page] = (
+# --- background jobs ---------------------------------------------------------------------------------------
+
+
+async def jobs(visit: Visit) -> Response:
+    """Lists jobs; htmx repeats the request while the page is open."""
+    newest = (await visit.memory.jobs(limit=MAX_PAGE)).jobs
+    state = visit.text("state")
+    shown = (await visit.memory.jobs(state=state, limit=MAX_PAGE)).jobs if state else newest
+    return visit.render(
+        "jobs_rows.html" if visit.wants_fragment else "jobs.html",
+        jobs=shown,
+        states=Counter(each.state.value for each in newest),
+        done=visit.text("done"),
+    )
+
+
+async def change_job(visit: Visit) -> Response:
+    """Retries or cancels one job."""
+    action = visit.text("action")
+    await visit.memory.change_job(job_id=visit.number("job_id"), action=action)
+    return visit.go(f"/jobs?done={action}")
+
+
+SERVICE_PAGES: Sequence[Page] = (
     ("/", "GET", overview),
     ("/layers", "GET", layers),
     ("/health", "GET", health),
     ("/metrics.json", "GET", metrics),
     ("/days.json", "GET", days),
+    ("/jobs", "GET", jobs),
+    ("/jobs", "POST", change_job),
 )

@@ -15,13 +15,11 @@ from starlette.responses import Response
 from agentcore.client import ENDPOINT
 from agentcore.console import display
 from agentcore.console.api_pages import API_PAGES
-from agentcore.console.erasing import ERASE_PAGES
-from agentcore.console.exporting import EXPORT_PAGES
-from agentcore.console.jobs import JOBS_PAGES
 from agentcore.console.map import MAP_PAGES
-from agentcore.console.overview import OVERVIEW_PAGES
+from agentcore.console.overview import SERVICE_PAGES
 from agentcore.console.settings_pages import SETTINGS_PAGES
 from agentcore.console.timeline import TIMELINE_PAGES
+from agentcore.console.users import USER_PAGES
 from agentcore.console.visit import PREFIX, Page, Visit, filters
 from agentcore.errors import NotFound
 from agentcore.memory.api import MemoryApi
@@ -230,18 +228,20 @@ async def _searched(visit: Visit, query: str, prefix: str) -> Searched:
 
 
 def _search_options(visit: Visit, prefix: str) -> dict[str, Any]:
-    given = {
+    given: dict[str, Any] = {
         "k": visit.number(f"{prefix}k"),
         "min_score": visit.number(f"{prefix}min_score"),
         "min_fit": visit.number(f"{prefix}min_fit"),
         "as_of": visit.moment(f"{prefix}as_of"),
         "asked_at": visit.moment(f"{prefix}asked_at"),
     }
-    distinct: dict[str, Any] = {"distinct": False} if visit.text(f"{prefix}repeats") else {}
+    options = {name: value for name, value in given.items() if value is not None}
+    if visit.text(f"{prefix}repeats"):
+        options["distinct"] = False
     weights = {each: visit.number(f"{prefix}weight_{each}") for each in WEIGHTS}
-    if any(each is not None for each in weights.values()):
-        distinct["weights"] = {name: value for name, value in weights.items() if value is not None}
-    return {**{name: value for name, value in given.items() if value is not None}, **distinct, **filters(visit, prefix)}
+    if given_weights := {name: value for name, value in weights.items() if value is not None}:
+        options["weights"] = given_weights
+    return {**options, **filters(visit, prefix)}
 
 
 async def context(visit: Visit) -> Response:
@@ -281,13 +281,11 @@ def calls_of(method: str, params: RetrieveParams | GetContextParams) -> Mapping[
 
 
 PAGES: Sequence[Page] = (
-    *OVERVIEW_PAGES,
-    *JOBS_PAGES,
+    *SERVICE_PAGES,
     ("/memories", "GET", memories),
-    *EXPORT_PAGES,
+    *USER_PAGES,
     *API_PAGES,
     *SETTINGS_PAGES,
-    *ERASE_PAGES,
     ("/memories/facets", "GET", facets),
     ("/memories/confirm-delete", "POST", confirm_delete),
     ("/memories/delete", "POST", delete),

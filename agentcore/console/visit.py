@@ -46,8 +46,8 @@ def make_templates() -> Environment:
 
 
 @dataclass(frozen=True)
-class Service:
-    """What the overview shows of the service: the metrics of the last hour, and the state of each dependency."""
+class ServiceStatus:
+    """The metrics of the last hour, and the state of each dependency."""
 
     history: MetricHistory
     readiness: Callable[[], Awaitable[Mapping[str, Mapping[str, Any]]]]
@@ -63,7 +63,7 @@ class Visit:
     memory: MemoryClient
     open_memory: Callable[..., MemoryClient]
     templates: Environment
-    service: Service
+    status: ServiceStatus
     form: Mapping[str, list[str]] = field(default_factory=dict)
 
     @property

@@ -262,6 +262,7 @@ async def test_an_administrator_tries_weights_and_sees_jobs(sign_in: SignIn, fil
     await expect(page.locator(".hit")).to_contain_text("found by vector, lexical")
     await page.get_by_role("link", name="Jobs").click()
     await expect(page.get_by_role("heading", name="Jobs")).to_be_visible()
+    assert await page.get_by_role("alert").count() == 0
 
 
 async def test_a_reader_is_refused_jobs_and_weights(sign_in: SignIn, filled: Serving, watched: Watched) -> None:
@@ -270,6 +271,7 @@ async def test_a_reader_is_refused_jobs_and_weights(sign_in: SignIn, filled: Ser
     for path in ("/jobs", "/search?query=tea&a_weight_words=1"):
         await page.goto(f"{filled.url}/console{path}")
         await expect(page.get_by_text("memory:admin")).to_be_visible()
+        assert await page.locator(".hit, .item").count() == 0
 
 
 @pytest.mark.shows("issue17-search")

@@ -190,6 +190,7 @@ async def test_no_vectors_and_wrong_filters_are_explained(
     await expect(page.locator("#map .empty")).to_contain_text("No memory that matches has a vector")
     await page.goto(f"{filled.url}/console/map?after=yesterday")
     await expect(page.locator("#map [role=alert]")).to_contain_text("after is not a time")
+    assert await page.locator("canvas").count() == 0
 
 
 @pytest.mark.shows("issue17-timeline")

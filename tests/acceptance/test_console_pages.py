@@ -64,6 +64,8 @@ async def test_a_method_is_called(admin: Page, serving: Serving, agent_id: str) 
 
 @pytest.mark.shows("issue17-api")
 async def test_an_error_of_the_service_is_an_answer(serving: Serving, page: Page, agent_id: str) -> None:
+    async with serving.client(agent_id) as memory:
+        await memory.store("Ada has seen Porto")
     await sign_in_to(serving, page, agent_id, ("memory:read",))
     await page.goto(f"{serving.url}/console/api/memory.clear")
     await page.get_by_label("Params, as JSON").fill('{"all": true, "confirm": true}')
@@ -71,10 +73,12 @@ async def test_an_error_of_the_service_is_an_answer(serving: Serving, page: Page
     await page.get_by_role("button", name="Call").click()
     await expect(page.get_by_role("alert")).to_contain_text("Error -32104")
     await expect(page.get_by_role("region", name="Answer")).to_contain_text('"code": -32104')
+    async with serving.client(agent_id) as memory:
+        assert (await memory.count()).count == 1
 
 
 @pytest.mark.shows("issue17-settings")
-async def test_settings_are_changed_and_reset(admin: Page, serving: Serving, watched: Watched) -> None:
+async def test_settings_are_changed_and_reset(admin: Page, serving: Serving, watched: Watched, agent_id: str) -> None:
     watched.expected = ("422",)
     await admin.get_by_role("link", name="Settings").click()
     layers = admin.get_by_role("region", name="Layers", exact=True)
@@ -100,6 +104,10 @@ async def test_settings_are_changed_and_reset(admin: Page, serving: Serving, wat
     await summaries.get_by_label("Message count").fill("30")
     await summaries.get_by_role("button", name="Save").click()
     await expect(summaries).to_contain_text(re.compile(r"this agent.*message count\s*30", re.DOTALL))
+    async with serving.client(agent_id) as memory:
+        rules = (await memory.settings()).summaries
+    assert rules is not None
+    assert (rules.provider, rules.message_count) == ("extractive", 30)
 
 
 async def test_without_the_scope_settings_have_no_form(serving: Serving, page: Page, agent_id: str) -> None:

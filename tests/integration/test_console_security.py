@@ -466,6 +466,7 @@ async def test_failed_sign_ins_are_limited(http: httpx.AsyncClient, agent: Agent
 async def test_sign_ins_that_succeed_are_not_limited(http: httpx.AsyncClient, agent: Agent, mint: Mint) -> None:
     for _ in range(15):
         await signed_in(http, mint(agent.agent_id))
+    assert (await http.get("/console/memories")).status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from agentcore.console.history import percentile_ms, sample_of, series
+from agentcore.console.history import percentile_ms, sample_of, series_of
 from agentcore.telemetry import Metrics
 
 
@@ -27,7 +27,7 @@ def test_lines_are_differences_of_two_samples() -> None:
     metrics.abstained()
     samples.append(sampled(metrics, 130.0))
 
-    lines = series(samples)
+    lines = series_of(samples)
     assert lines["at"] == [130.0]
     assert lines["per_minute:memory.retrieve"] == [8.0]
     assert lines["per_minute:memory.store"] == [2.0]
@@ -43,13 +43,13 @@ def test_nothing_is_plotted_where_a_process_restarted_or_nothing_was_called() ->
     busy, restarted = Metrics(), Metrics()
     busy.call_ended("memory.retrieve", "ok", 0.01)
     samples = [sampled(busy, 0.0), sampled(restarted, 10.0), sampled(busy, 20.0), sampled(busy, 30.0)]
-    lines = series(samples)
+    lines = series_of(samples)
     # The process did not answer for the second sample: what it had counted is no traffic of the third.
     assert lines["per_minute:memory.retrieve"] == [None, None, 0.0]
     assert lines["p50:memory.retrieve"] == [None, None, None]
     assert lines["abstained"] == [None, None, None]
     assert {len(each) for each in lines.values()} == {3}
-    assert series([]) == {"at": []}
+    assert series_of([]) == {"at": []}
 
 
 def test_a_call_longer_than_the_last_bound_counts_as_the_last_bound() -> None:
