@@ -1,4 +1,4 @@
-"""Echoes of a statement are valid as long as the statement, and so are summaries that contain them."""
+"""A summary and a context leave out superseded statements; later statements stand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from agentcore.memory.params.memories import DeleteParams, GetContextParams
+from agentcore.memory.params.memories import GetContextParams
 from tests.fixtures.chat_model import Talking, talking
 from tests.fixtures.memory import Agent
 from tests.fixtures.services import Services
@@ -31,19 +31,6 @@ async def said(agent: Agent, content: str, speaker: str, seconds: int, session_i
     return await agent.stored_id(content, speaker=speaker, timestamp=moment, session_id=session_id)
 
 
-async def test_an_echo_is_superseded_with_what_it_repeats_and_holds_again_with_it(agent: Agent) -> None:
-    stated = await said(agent, STATED, "user", 0)
-    repeated = await said(agent, REPEATED, "assistant", 2)
-    more = await said(agent, "Henrik Dahl will be glad to read the plan.", "assistant", 4)
-    elsewhere = await said(agent, REPEATED, "assistant", 6, "two")
-    now = await said(agent, NOW, "user", 90_000, "three")
-    for memory_id, successor in ((stated, now), (repeated, now), (more, None), (elsewhere, None)):
-        assert (await agent.get(memory_id)).superseded_by == successor
-    await agent.memory.delete(DeleteParams(memory_ids=[now]))
-    assert (await agent.get(stated)).superseded_by is None
-    assert (await agent.get(repeated)).superseded_by is None
-
-
 async def test_what_is_said_after_the_change_stands(agent: Agent) -> None:
     stated = await said(agent, STATED, "user", 0)
     now = await said(agent, NOW, "user", 20)
@@ -54,10 +41,10 @@ async def test_what_is_said_after_the_change_stands(agent: Agent) -> None:
     assert (await agent.get(now)).superseded_by == late
 
 
-async def test_a_summary_tells_neither_the_old_statement_nor_its_echo(talk: Talking) -> None:
+async def test_a_summary_leaves_out_a_superseded_statement(talk: Talking) -> None:
     agent = talk.agent()
     await rules(agent, provider="extractive")
-    turns = (("user", STATED), ("assistant", REPEATED), ("user", "The plan for the harbour is due in June."))
+    turns = (("user", STATED), ("user", "The plan for the harbour is due in June."))
     told = [
         {"role": role, "content": content, "timestamp": at(place).isoformat()}
         for place, (role, content) in enumerate(turns)
