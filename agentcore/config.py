@@ -82,9 +82,7 @@ class Settings(BaseSettings):
     database_url: SecretStr | None = Field(
         None, description="PostgreSQL with pgvector. Unset: the service starts its own."
     )
-    database_read_url: SecretStr | None = Field(
-        None, description="A read replica for retrieval. Unset: reads go to DATABASE_URL."
-    )
+    database_read_url: SecretStr | None = Field(None, description="Read replicas. Unset: reads go to DATABASE_URL.")
     database_service_url: SecretStr | None = Field(
         None,
         description="Login that may act as agentcore_service and as nobody else, for agents' calls. "

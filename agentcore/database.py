@@ -10,8 +10,9 @@ import logging
 import math
 import re
 import select
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from copy import copy
 from functools import cache, lru_cache
 from pathlib import Path
@@ -20,6 +21,7 @@ from typing import Any, Self, TypeVar
 import psycopg
 from pgvector.psycopg import register_vector_async
 from psycopg import AsyncConnection, AsyncRawCursor, sql
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import _WaitTimeout
 from psycopg.pq import Format
 from psycopg.rows import DictRow, dict_row, tuple_row
@@ -37,6 +39,7 @@ from agentcore.errors import (
     TransactionConflict,
     Unreachable,
 )
+from agentcore.replication import WritePositions
 
 # How long callers wait for a connection after the circuit opens: a server usually restarts in less.
 FIRST_ACQUIRE_SECONDS = 1.5
@@ -127,6 +130,8 @@ class TimeoutConnection(AsyncConnection[DictRow]):
     """A connection that is closed when the server does not reply in time."""
 
     gate: ConnectionGate | None = None
+    # How far this server had replayed the write-ahead log when last asked, in bytes. A pool may use several replicas.
+    replayed = 0
 
     @classmethod
     async def connect(  # type: ignore[override]  # the pool passes its kwargs by name
@@ -173,6 +178,10 @@ class TimeoutConnection(AsyncConnection[DictRow]):
             raise
 
 
+class ReplicaBehind(Exception):
+    """The replica has not replayed the caller's last write yet."""
+
+
 Row = Mapping[str, Any]
 RowT = TypeVar("RowT")
 Statement = tuple[sql.SQL | sql.Composed, Mapping[str, Any]]
@@ -184,6 +193,7 @@ SERVICE_ROLE = "agentcore_service"
 # Role of callers whose token is bound to users.
 BOUND_ROLE = "agentcore_bound"
 OPEN_TIMEOUT_SECONDS = 15.0
+MULTI_HOST_CONNECT_SECONDS = 3
 PING_TIMEOUT_SECONDS = 2.0
 PROBE_AFTER_SECONDS = 1.0
 # Added to the statement timeout.
@@ -278,8 +288,13 @@ class Database:
         pool_size: int = 10,
         timeout_seconds: float = 10.0,
         gone_reason: Callable[[], str | None] = lambda: None,
+        positions: WritePositions | None = None,
     ) -> None:
+        """`positions`: where the agents' last writes are recorded, for reads of `read_url`."""
         self.url = database_url
+        # Reads of the replica that the primary answered instead, by reason.
+        self.fallbacks: Counter[str] = Counter()
+        self._positions = (positions or WritePositions(None)) if read_url is not None else None
         self.users: Users = None
         self._timeout_seconds = timeout_seconds
         self._gone_reason = gone_reason
@@ -304,7 +319,7 @@ class Database:
                 "prepare_threshold": 0,
                 "autocommit": True,
                 "gate": gate,
-                "connect_timeout": math.ceil(self._timeout_seconds),
+                "connect_timeout": self._connect_seconds(url),
                 **_KEEPALIVE,
             },
             min_size=min(2, size),
@@ -319,6 +334,12 @@ class Database:
             name=name,
         )
 
+    def _connect_seconds(self, url: str) -> int:
+        """Returns the limit of one attempt to connect; with several hosts, the others must be tried in time, too."""
+        limit = math.ceil(self._timeout_seconds)
+        several = "," in str(conninfo_to_dict(url).get("host", ""))
+        return min(MULTI_HOST_CONNECT_SECONDS, limit) if several else limit
+
     async def _configure_service(self, connection: Connection) -> None:
         await register_vector_async(connection)
         timeout_ms = str(int(self._timeout_seconds * 1_000))
@@ -329,15 +350,18 @@ class Database:
         await connection.execute(query("owner_session"))
 
     async def open(self) -> None:
-        """Raises StartupError if the server does not respond within 15 s."""
+        """Raises StartupError if the server does not respond within 15 s. A replica may be away."""
         self._opening = True
         try:
-            await asyncio.gather(*(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in self._pools()))
+            await asyncio.gather(
+                *(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in (self.write, self.owner))
+            )
+            if self.reads_elsewhere:
+                await self.read.open()
         except PoolTimeout as cause:
             await self.close()
             raise StartupError(
-                "PostgreSQL did not answer within 15 s: check DATABASE_URL and DATABASE_READ_URL, "
-                "and that `agentcore migrate` has run."
+                "PostgreSQL did not answer within 15 s: check DATABASE_URL, and that  `agentcore migrate` has run."
             ) from cause
         finally:
             self._opening = False
@@ -367,17 +391,29 @@ class Database:
         """Returns each pool's counters, by psycopg_pool's names (times in ms)."""
         return {pool.name: pool.get_stats() for pool in self._pools()}
 
-    def _connection(self, pool: Pool, timeout_seconds: float | None = None) -> AbstractAsyncContextManager[Connection]:
+    def _connection(
+        self, pool: Pool, timeout_seconds: float | None = None
+    ) -> AbstractAsyncContextManager[TimeoutConnection]:
         return self._gates[pool.name].connection(pool, timeout_seconds)
 
     @asynccontextmanager
-    async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
-        """Opens a transaction that sees only this agent's rows, in pipeline mode."""
+    async def transaction(self, agent_id: str, *, awaited: bool = True) -> AsyncIterator[Connection]:
+        """Opens a transaction that sees only this agent's rows, in pipeline mode.
+
+        Later reads of the agent see it on replicas, too, unless not `awaited`.
+        """
         begin = self._begin_statement(agent_id)
+        position = None
         with translated_errors():
-            async with self._connection(self.write) as connection, connection.pipeline(), connection.transaction():
-                await connection.execute(*begin)
-                yield connection
+            async with self._connection(self.write) as connection, connection.pipeline():
+                async with connection.transaction():
+                    await connection.execute(*begin)
+                    yield connection
+                if awaited and self._positions is not None:
+                    position = await connection.execute(query("log_position"))
+            if position is not None and self._positions is not None:
+                [row] = await position.fetchall()
+                await self._positions.record(agent_id, int(row["position"]))
 
     async def fetch(
         self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, by_key: bool = False
@@ -391,7 +427,7 @@ class Database:
         begin = self._begin_statement(agent_id, KEY_LOOKUP if by_key else None)
         if by_key:
             statements = [(statement + _BY_KEY, values) for statement, values in statements]
-        return await self._fetch([begin, *statements], dict_row, Format.TEXT, primary=primary)
+        return await self._fetch(agent_id, [begin, *statements], dict_row, Format.TEXT, primary=primary)
 
     async def fetch_as(
         self, agent_id: str, statement: Statement, make: Callable[[Sequence[Any]], RowT], settings: Mapping[str, str]
@@ -401,31 +437,58 @@ class Database:
         The binary format returns a `real` as its nearest double.
         """
         statements = [self._begin_statement(agent_id, settings), statement]
-        [rows] = await self._fetch(statements, tuple_row, Format.BINARY)
+        [rows] = await self._fetch(agent_id, statements, tuple_row, Format.BINARY)
         return [make(row) for row in rows]
 
     async def _fetch(
-        self, statements: Sequence[Statement], row_factory: Any, row_format: Format, *, primary: bool = False
+        self,
+        agent_id: str,
+        statements: Sequence[Statement],
+        row_factory: Any,
+        row_format: Format,
+        *,
+        primary: bool = False,
     ) -> list[list[Any]]:
-        if self.reads_elsewhere and not primary:
-            with suppress(Unreachable):
-                return await self._fetch_from(self.read, statements, row_factory, row_format)
+        if self._positions is None or primary:
+            return await self._fetch_from(self.write, statements, row_factory, row_format)
+        required = await self._positions.required(agent_id)
+        reason = "unknown"
+        if required is not None:
+            try:
+                return await self._fetch_from(self.read, statements, row_factory, row_format, required)
+            except Unreachable:
+                reason = "away"
+            except ReplicaBehind:
+                reason = "behind"
+            except TransactionConflict:
+                # The replica needed to replay what the query still read.
+                reason = "conflict"
+        self.fallbacks[reason] += 1
         return await self._fetch_from(self.write, statements, row_factory, row_format)
 
     async def _fetch_from(
-        self, pool: Pool, statements: Sequence[Statement], row_factory: Any, row_format: Format
+        self, pool: Pool, statements: Sequence[Statement], row_factory: Any, row_format: Format, required: int = 0
     ) -> list[list[Any]]:
-        """Returns the rows of each statement but the first, which begins the transaction."""
+        """Returns the rows of each statement but the first, which begins the transaction.
+
+        Raises ReplicaBehind if the server has not replayed the log up to `required`.
+        """
         cursors: list[AsyncRawCursor[Any]] = []
         with translated_errors():
-            # A pipeline is one transaction up to its sync (PostgreSQL documentation, 54.2.4).
-            async with self._connection(pool) as connection, connection.pipeline():
-                for statement, values in statements:
-                    text, names = with_numbered_parameters(statement.as_string())
-                    cursor = AsyncRawCursor(connection, row_factory=row_factory)
-                    cursor.format = row_format
-                    await cursor.execute(text, [values[name] for name in names])
-                    cursors.append(cursor)
+            async with self._connection(pool) as connection:
+                if connection.replayed < required:
+                    [row] = await (await connection.execute(query("log_position"))).fetchall()
+                    connection.replayed = int(row["position"])
+                    if connection.replayed < required:
+                        raise ReplicaBehind
+                # A pipeline is one transaction up to its sync (PostgreSQL documentation, 54.2.4).
+                async with connection.pipeline():
+                    for statement, values in statements:
+                        text, names = with_numbered_parameters(statement.as_string())
+                        cursor = AsyncRawCursor(connection, row_factory=row_factory)
+                        cursor.format = row_format
+                        await cursor.execute(text, [values[name] for name in names])
+                        cursors.append(cursor)
         return [await cursor.fetchall() for cursor in cursors[1:]]
 
     @asynccontextmanager
@@ -449,7 +512,7 @@ class Database:
                 self.url,
                 autocommit=True,
                 row_factory=dict_row,
-                connect_timeout=math.ceil(self._timeout_seconds),
+                connect_timeout=self._connect_seconds(self.url),
                 **_KEEPALIVE,
             )
             try:
@@ -464,19 +527,24 @@ class Database:
 
     @property
     def reads_elsewhere(self) -> bool:
-        return self.read is not self.write
+        return self._positions is not None
 
     async def ping(self, *, read: bool = False) -> dict[str, Any]:
-        """Returns the versions of the server and of pgvector. Raises DependencyUnavailable."""
+        """Returns the versions of the server and of pgvector, and with replicas `log_position` in bytes.
+
+        Raises DependencyUnavailable.
+        """
         pool = self.read if read else self.write
         with translated_errors():
             async with self._connection(pool, PING_TIMEOUT_SECONDS) as connection, connection.transaction():
                 await connection.execute(query("little_memory"))  # so that a temporary file detects a full disk
                 cursor = await connection.execute(query("server_state"))
                 state = await cursor.fetchone() or {}
+                [log] = await (await connection.execute(query("log_position"))).fetchall()
         if state["read_only"] and not read:
             raise ReadOnlyDatabase
-        return {"version": state["version"], "pgvector": state["pgvector"]}
+        told = {"version": state["version"], "pgvector": state["pgvector"]}
+        return {**told, "log_position": log["position"]} if self.reads_elsewhere else told
 
 
 async def _check_if_readable(connection: Connection) -> None:

@@ -149,6 +149,9 @@ async def states(
     if database.reads_elsewhere:
         checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
     found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))
+    if database.reads_elsewhere and found["postgresql"]["ok"] and found["postgresql_read"]["ok"]:
+        behind = found["postgresql"]["log_position"] - found["postgresql_read"]["log_position"]
+        found["postgresql_read"]["lag_bytes"] = max(0, behind)
     # Models are not called: the result of the last request is reported.
     found["embedder"] = {"ok": True, "model": "none"} if embedder is None else _model_state(embedder)
     for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter)):

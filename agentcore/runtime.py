@@ -31,6 +31,7 @@ from agentcore.memory.query_samples import query_samples
 from agentcore.memory.rows.vector_rows import KnownModel, model_in_force
 from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
+from agentcore.replication import WritePositions
 from agentcore.telemetry import Metrics
 
 logger = logging.getLogger(__name__)
@@ -126,10 +127,10 @@ async def open_runtime(
         embedded = settings.database_url is None and not attach_only
         await asyncio.to_thread(migration.upgrade if migrate or embedded else migration.check_revision, database_url)
         metrics = Metrics()
-        database = await _open_database(settings, home, database_url, stack, attach_only)
         redis = assembly.make_redis(redis_url, settings)
         if redis is not None:
             stack.push_async_callback(redis.aclose)
+        database = await _open_database(settings, home, database_url, stack, attach_only, redis)
         current_model = await model_in_force(database)
         effective_settings = settings_in_force(settings, current_model)
 
@@ -205,7 +206,7 @@ async def _start_parts(
 
 
 async def _open_database(
-    settings: Settings, home: Home, database_url: str, stack: AsyncExitStack, attach_only: bool
+    settings: Settings, home: Home, database_url: str, stack: AsyncExitStack, attach_only: bool, redis: Redis | None
 ) -> Database:
     database = Database(
         database_url,
@@ -214,6 +215,7 @@ async def _open_database(
         pool_size=settings.database_pool_size,
         timeout_seconds=settings.database_timeout_seconds,
         gone_reason=_gone_reason(home) if attach_only and settings.database_url is None else lambda: None,
+        positions=WritePositions(redis),
     )
     await database.open()
     stack.push_async_callback(database.close)
@@ -356,6 +358,14 @@ def _register_metrics(runtime: Runtime) -> None:
         "How often the circuit of a dependency opened.",
         "dependency",
         lambda: {each.dependency: float(each.openings) for each in runtime.circuits},
+        CounterMetricFamily,
+    )
+    metrics.register_metric(
+        "replica_fallbacks",
+        "Reads of the replica that the primary answered: the replica was away or behind the agent's last write, "
+        "replay stopped the query, or Redis did not tell the last write.",
+        "reason",
+        lambda: {reason: float(count) for reason, count in runtime.database.fallbacks.items()},
         CounterMetricFamily,
     )
     metrics.register_metric(

@@ -20,6 +20,7 @@ NOT_BENCHMARKS = {
     "ledger",
     "logistic",
     "measures",
+    "replicated_servers",
     "service",
     "tasks",
 }

@@ -40,6 +40,7 @@ from agentcore.params import (
     StoreBatchParams,
     StoreParams,
 )
+from agentcore.replication import KEY as POSITIONS_KEY
 from agentcore.runtime import Runtime
 from agentcore.server import create_app
 from tests.fixtures.estates import Estate, Strange, clear, settle
@@ -108,8 +109,8 @@ class OwnersDatabase(Database):
     """Owner transactions, which bypass row security: only the statements' own conditions remain."""
 
     @asynccontextmanager
-    async def transaction(self, agent_id: str) -> AsyncIterator[Connection]:
-        async with super().transaction(agent_id) as connection:
+    async def transaction(self, agent_id: str, *, awaited: bool = True) -> AsyncIterator[Connection]:
+        async with super().transaction(agent_id, awaited=awaited) as connection:
             await connection.execute("SET LOCAL ROLE NONE")
             yield connection
 
@@ -276,7 +277,7 @@ async def test_every_key_in_redis_belongs_to_a_place(runtime: Runtime, agent: Ag
     prefixes = tuple(place.prefix for place in PLACES if isinstance(place, RedisKeys))
     keys = [key.decode() async for key in runtime.redis.scan_iter(count=1_000)]
     assert {prefix for prefix in prefixes for key in keys if key.startswith(prefix)} == set(prefixes)
-    others = {key for key in keys if not key.startswith(prefixes)} - {INSTANCE_KEY}
+    others = {key for key in keys if not key.startswith(prefixes)} - {INSTANCE_KEY, POSITIONS_KEY}
     for key in others:
         assert key.startswith(GENERATION_PREFIX)
         generation = await runtime.redis.get(key)

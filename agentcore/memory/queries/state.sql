@@ -6,6 +6,11 @@ SELECT current_setting('server_version') AS version,
        pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
        (SELECT count(*) FROM generate_series(1, 20000)) AS written;
 
+-- name: log_position
+-- Returns how many bytes of write-ahead log this server has written, or replayed as a replica.
+SELECT (CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_insert_lsn() END
+        - '0/0')::bigint AS position;
+
 -- name: little_memory
 -- Limits memory for the rest of the transaction: larger results are written to a temporary file.
 SELECT set_config('work_mem', '64kB', true);
