@@ -39,6 +39,8 @@ def console(
     The link is valid for two minutes; the session ends after eight hours, and
     with the token.
     """
+    if admin and context.params.get("agent") is None:
+        raise typer.BadParameter("--admin needs --agent: the scopes of your own token are set where it is made")
     scopes = [*DEFAULT_SCOPES, ADMIN] if admin else DEFAULT_SCOPES
     link = asyncio.run(_link(*access_of(context, scopes, TOKEN_SECONDS)))
     if options.printed_as_json(context, {"url": link}):

@@ -96,6 +96,9 @@ async def test_the_link_of_the_command_signs_in_once(filled: Serving, page: Page
     await expect(other.get_by_role("alert")).to_contain_text("used or has expired")
     assert await other.context.cookies() == []
     await other.close()
+    refused = filled.cli("console", "--admin", AGENTCORE_TOKEN=filled.token(AGENT))
+    assert refused.returncode == 2
+    assert "--admin needs --agent" in refused.stderr
 
 
 @pytest.mark.shows("issue17-memories")
