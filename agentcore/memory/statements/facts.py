@@ -21,7 +21,6 @@ ANY = "?"
 _MOST_ABOUT = 4
 # Single-valued, even if the words state no change.
 _ONE_AT_A_TIME = frozenset({"version", "phone", "port"})
-_LIKE_SIZE = 5
 # Attributes that a change verb alone does not determine.
 _UNNAMED_BY_CHANGE = frozenset({"home", "employer", "charge", "car", "place"})
 _MAY_HOLD = re.compile(
@@ -145,7 +144,7 @@ _Found = tuple[str, frozenset[str], tuple[Token, ...], list[Token]]
 def _of_tokens(tokens: Sequence[Token], ended: tuple[Token, ...], *, marked: bool) -> Fact | None:
     words = {token.canon for token in tokens}
     changed = marked or bool(ended) or not words.isdisjoint(known.FACT_CHANGES)
-    found = _typed(tokens, words, ended) or _title(tokens, words, ended) or _named(tokens, ended)
+    found = _typed(tokens, words, ended) or _title(tokens, words, ended) or _named(tokens)
     return _end_alone(tokens, ended) if found is None else _fact_of(found, tokens, ended, changed=changed)
 
 
@@ -213,7 +212,7 @@ def _title(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> 
     return "title", frozenset({"title"}), tuple(value), names
 
 
-def _named(tokens: Sequence[Token], ended: Sequence[Token]) -> _Found | None:
+def _named(tokens: Sequence[Token]) -> _Found | None:
     if any(token.kind not in {"name", "word"} for token in tokens):
         return None
     attributes = _attributes("name", tokens)
@@ -223,8 +222,6 @@ def _named(tokens: Sequence[Token], ended: Sequence[Token]) -> _Found | None:
     start, end = place
     if any(token.canon in known.ATTRIBUTES for token in tokens[start:end]):
         return None
-    if not attributes and _stands_in(tokens, start, ended):
-        attributes = frozenset({"home", "place"})
     return "name", attributes, tuple(tokens[start:end]), [*tokens[:start], *tokens[end:]]
 
 
@@ -235,10 +232,6 @@ def _place_of_value(tokens: Sequence[Token], attributes: frozenset[str]) -> tupl
     if len(names) != 2:
         return None
     return names[0] if _value_comes_first(tokens, names, attributes) else names[1]
-
-
-def _stands_in(tokens: Sequence[Token], start: int, ended: Sequence[Token]) -> bool:
-    return bool(ended) and tokens[start - 1].canon == "in"
 
 
 def _is_enough(tokens: Sequence[Token], name: tuple[int, int], attributes: frozenset[str]) -> bool:
@@ -338,14 +331,7 @@ def _of_one_attribute(old: Fact, new: Fact) -> bool:
         return True
     if ANY not in old.attributes | new.attributes:
         return False
-    if old.kind == "money":
-        return _is_of_one_size(old.value[0], new.value[0])
     return old.kind != "name" or _UNNAMED_BY_CHANGE.isdisjoint(old.attributes | new.attributes)
-
-
-def _is_of_one_size(was: Token, now: Token) -> bool:
-    low, high = sorted((float(was.canon), float(now.canon)))
-    return high <= _LIKE_SIZE * low
 
 
 def _is_other(old: Fact, new: Fact) -> bool:
