@@ -32,7 +32,6 @@ CHANGED = [
     ("The database of Atlas is Oracle.", "Oracle is out, Spanner is in for Atlas."),
     ("The database of Atlas is Oracle.", "We went with Spanner instead of Oracle for Atlas."),
     ("My manager is Ruth.", "My manager is no longer Ruth but Oskar."),
-    ("Jonas drives a Golf.", "Jonas sold the Golf."),
     ("The version of atlas-worker is 2.3.0.", "atlas-worker was bumped to 2.4.0."),
 ]
 STANDING = [

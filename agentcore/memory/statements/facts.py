@@ -145,7 +145,7 @@ def _of_tokens(tokens: Sequence[Token], ended: tuple[Token, ...], *, marked: boo
     words = {token.canon for token in tokens}
     changed = marked or bool(ended) or not words.isdisjoint(known.FACT_CHANGES)
     found = _typed(tokens, words, ended) or _title(tokens, words, ended) or _named(tokens)
-    return _end_alone(tokens, ended) if found is None else _fact_of(found, tokens, ended, changed=changed)
+    return None if found is None else _fact_of(found, tokens, ended, changed=changed)
 
 
 def _fact_of(found: _Found, tokens: Sequence[Token], ended: tuple[Token, ...], *, changed: bool) -> Fact | None:
@@ -158,14 +158,6 @@ def _fact_of(found: _Found, tokens: Sequence[Token], ended: tuple[Token, ...], *
     named = any(token.kind in {"name", "identifier"} for token in rest)
     single = not _heads(tokens).isdisjoint(attributes | _cues(kind, attributes) & known.ATTRIBUTES)
     return Fact(about, kind, attributes, value, changed, single, named, ended, own="i" in about)
-
-
-def _end_alone(tokens: Sequence[Token], ended: tuple[Token, ...]) -> Fact | None:
-    about = _about(tokens, "name", frozenset({ANY}))
-    names = any(token.kind == "name" or token.canon == "i" for token in tokens)
-    if not ended or not names or len(about) > _MOST_ABOUT:
-        return None
-    return Fact(about, "name", frozenset({ANY}), (), changed=True, ended=ended, own="i" in about)
 
 
 def _typed(tokens: Sequence[Token], words: set[str], ended: Sequence[Token]) -> _Found | None:
