@@ -20,12 +20,10 @@ import pytest
 from mcp import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.shared.exceptions import MCPError
-from mcp.types import INVALID_PARAMS, TextContent, TextResourceContents
 
 from agentcore.agents.tools import ALL_TOOLS, TOOLS, memory_instructions
 from agentcore.client import MemoryClient
-from agentcore.integrations.mcp import PAGE, PROMPT
-from agentcore.memory.params.memories import CountParams, GetParams, StoreBatchParams, StoreParams
+from agentcore.memory.params.memories import CountParams, GetParams, StoreParams
 from agentcore.server import MCP_ENDPOINT
 from tests.fixtures.mcp_clients import WAYS, failure, opened, text_of, told
 from tests.fixtures.serving import ROOT, START_SECONDS, Serving
@@ -171,34 +169,9 @@ async def test_a_confirmation_holds_in_another_connection_of_the_same_token_and_
     assert forgotten["deleted_count"] == 1
 
 
-@over_http
-async def test_memories_are_resources_a_page_at_a_time(connected: Connected, memory: MemoryClient) -> None:
-    async with connected() as client:
-        texts = {f"Note {number} of the day." for number in range(PAGE + 1)}
-        notes = [StoreParams(content=text) for text in sorted(texts)]
-        await memory.store_batch(StoreBatchParams(items=notes))
-        first = await client.list_resources()
-        second = await client.list_resources(cursor=first.next_cursor)
-        assert (len(first.resources), len(second.resources), second.next_cursor) == (PAGE, 1, None)
-        assert {each.name for each in (*first.resources, *second.resources)} == texts
-        chosen = first.resources[0]
-        [content] = (await client.read_resource(chosen.uri)).contents
-        assert isinstance(content, TextResourceContents)
-        assert json.loads(content.text)["content"] == chosen.name
-        [template] = (await client.list_resource_templates()).resource_templates
-        assert template.uri_template == "memory://{memory_id}"
-
-
-@over_http
-async def test_the_instructions_are_told_and_there_as_a_prompt(connected: Connected) -> None:
+async def test_the_instructions_explain_the_tools_offered(connected: Connected) -> None:
     async with connected() as client:
         assert client.instructions == memory_instructions(ALL_TOOLS)
-        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == [PROMPT]
-        [message] = (await client.get_prompt(PROMPT)).messages
-        assert isinstance(message.content, TextContent)
-        assert message.content.text == memory_instructions(ALL_TOOLS)
-        with pytest.raises(MCPError, match="There is no prompt"):
-            await client.get_prompt("another")
 
 
 # --- failures -----------------------------------------------------------------------------------------------
@@ -209,13 +182,6 @@ async def test_what_a_tool_cannot_do_is_a_result_that_a_model_can_act_on(connect
         assert await failure(client, "recall_memory", query="") == "query is empty."
         assert "There is no such memory" in await failure(client, "update_memory", memory_id=str(uuid4()), content="x")
         assert "there are save_memory" in await failure(client, "read_mind")
-        for uri in (f"memory://{uuid4()}", "memory://x", "file:///etc/passwd"):
-            with pytest.raises(MCPError, match="There is no such memory"):
-                await client.read_resource(uri)
-        for cursor in ("made up", "x" * 1_000):
-            with pytest.raises(MCPError, match="cursor") as refused:
-                await client.list_resources(cursor=cursor)
-            assert refused.value.code == INVALID_PARAMS
 
 
 @over_http
@@ -251,9 +217,6 @@ async def test_the_memory_of_another_agent_is_not_to_be_reached(
             ("forget_memory", {"memory_ids": [mine, theirs]}),
         ):
             assert "There is no such memory" in await failure(stranger, tool, **arguments)
-        with pytest.raises(MCPError, match="There is no such memory"):
-            await stranger.read_resource(f"memory://{theirs}")
-        assert [each.uri for each in (await stranger.list_resources()).resources] == [f"memory://{mine}"]
     assert stored.memory_id is not None
     assert (await memory.get(GetParams(memory_id=stored.memory_id))).memory.content == PARROTS
 
@@ -314,9 +277,7 @@ async def test_the_options_confine_the_tools_to_a_user_and_a_namespace(
     async with opened(serving, "stdio", token, ["--user", "ada", "--namespace", "home"]) as confined:
         assert "memories" not in await told(confined, "recall_memory", query=PARROTS)
         saved = await told(confined, "save_memory", content="Ada keeps bees.")
-        assert [each.name for each in (await confined.list_resources()).resources] == ["Ada keeps bees."]
-        with pytest.raises(MCPError, match="There is no such memory"):
-            await confined.read_resource(f"memory://{outside.memory_id}")
+        assert "There is no such memory" in await failure(confined, "memory_session", memory_id=str(outside.memory_id))
     record = (await memory.get(GetParams(memory_id=saved["memory_id"]))).memory
     assert (record.user_id, record.namespace) == ("ada", "home")
 
