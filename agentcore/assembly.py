@@ -165,7 +165,6 @@ def _reranker(settings: Settings) -> LimitedReranker | None:
     timeout_seconds = settings.reranker_timeout_ms / 1_000
     options = RerankerOptions(
         model_name=settings.reranker_model,
-        directory=settings.reranker_path,
         url=settings.reranker_url,
         api_key=revealed(settings.reranker_api_key),
         timeout_seconds=timeout_seconds,

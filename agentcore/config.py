@@ -122,10 +122,7 @@ class Settings(BaseSettings):
     cohere_api_key: SecretStr | None = Field(None, description="Key for Cohere.")
 
     # Models beside the embedder
-    reranker: Literal["none", "cross_encoder", "http"] | str = Field(
-        "none", description="none | cross_encoder | http | module:attribute."
-    )
-    reranker_path: Path | None = Field(None, description="Directory of a cross-encoder: model.onnx and tokenizer.json.")
+    reranker: Literal["none", "http"] | str = Field("none", description="none | http | module:attribute.")
     reranker_url: str | None = Field(
         None, description="Whole address of a rerank endpoint, in the form of Cohere, Jina, vLLM or TEI."
     )
@@ -286,7 +283,6 @@ _NEEDS: tuple[tuple[str, str, tuple[str, ...], str], ...] = (
         "OPENAI_API_KEY (or OPENAI_BASE_URL of a keyless endpoint)",
     ),
     ("embedding_model", "cohere", ("cohere_api_key",), "COHERE_API_KEY"),
-    ("reranker", "cross_encoder", ("reranker_path",), "RERANKER_PATH, a directory with model.onnx and tokenizer.json"),
     ("reranker", "http", ("reranker_url",), "RERANKER_URL, the whole address of a rerank endpoint"),
     ("query_rewriter", "openai", ("llm_model",), "LLM_MODEL"),
 )

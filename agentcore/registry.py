@@ -12,7 +12,7 @@ from agentcore.errors import ConfigurationError
 __all__ = ["resolve"]
 
 # Names whose packages belong to an extra of another name.
-_EXTRAS = {"local": "server", "cross_encoder": "server"}
+_EXTRAS = {"local": "server"}
 
 
 def resolve(name: str, table: Mapping[str, str], *, kind: str) -> Any:

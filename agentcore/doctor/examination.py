@@ -29,7 +29,7 @@ from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
 from agentcore.memory.archival import ARCHIVES, Archive
 from agentcore.memory.rows.vector_rows import REMOVED_MODELS
-from agentcore.providers.local_models import E5, missing_in
+from agentcore.providers.local_models import E5
 from agentcore.readiness import other_archives
 from agentcore.registry import resolve
 from agentcore.runtime import home_of
@@ -74,12 +74,7 @@ SERVICE_ROLE = "agentcore_service"
 PATIENCE_SECONDS = 5
 NOT_RUNNING = "not running here; `agentcore serve` starts it"
 # Required packages by setting.
-_NEEDED = {
-    "local": ("onnxruntime", "onnx"),
-    "openai": ("openai",),
-    "cohere": ("cohere",),
-    "cross_encoder": ("onnxruntime", "tokenizers"),
-}
+_NEEDED = {"local": ("onnxruntime", "onnx"), "openai": ("openai",), "cohere": ("cohere",)}
 
 SERVER = """
 SELECT current_setting('server_version') AS version, clock_timestamp() AS now,
@@ -284,7 +279,7 @@ def _missing(part: str, name: str) -> Check | None:
 def _models_beside(settings: Settings) -> list[Check]:
     checks = []
     if settings.reranker != "none":
-        checks.append(_missing("reranker", settings.reranker) or _reranker(settings))
+        checks.append(right("reranker", f"RERANKER={settings.reranker}"))
     name = settings.query_rewriter
     if name != "none":
         found = f"QUERY_REWRITER={name}, LLM_MODEL={settings.llm_model}"
@@ -293,15 +288,6 @@ def _models_beside(settings: Settings) -> list[Check]:
         asked = verdicts.language_model(settings.llm_model, llm_endpoint_of(settings))
         checks.append(_missing("language model", "openai") or asked)
     return checks
-
-
-def _reranker(settings: Settings) -> Check:
-    path = settings.reranker_path
-    missing = [] if settings.reranker != "cross_encoder" or path is None else missing_in(path)
-    if missing:
-        fix = "Set RERANKER_PATH to the directory of a cross-encoder's model.onnx and tokenizer.json."
-        return wrong("reranker", f"no {' and no '.join(missing)} in {path}", fix)
-    return right("reranker", f"RERANKER={settings.reranker}")
 
 
 async def _archive(settings: Settings, home: Home) -> list[Check]:

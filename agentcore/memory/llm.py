@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import Literal, Protocol
 
 from agentcore.errors import DependencyUnavailable
@@ -15,10 +14,7 @@ from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import RuleInput
 
 # By value of `RERANKER`; constructed with RerankerOptions.
-RERANKERS: Mapping[str, str] = {
-    "cross_encoder": "agentcore.providers.cross_encoder:CrossEncoder",
-    "http": "agentcore.providers.http_reranker:HttpReranker",
-}
+RERANKERS: Mapping[str, str] = {"http": "agentcore.providers.http_reranker:HttpReranker"}
 
 # By value of `QUERY_REWRITER`; constructed with LlmOptions.
 QUERY_REWRITERS: Mapping[str, str] = {"openai": "agentcore.providers.openai_models:OpenAiRewriter"}
@@ -156,7 +152,6 @@ class RerankerOptions:
     """Options of all rerankers; each uses those that apply to it."""
 
     model_name: str | None = None
-    directory: Path | None = None
     url: str | None = None
     api_key: str | None = field(default=None, repr=False)
     timeout_seconds: float = 0.15

@@ -54,18 +54,3 @@ E5 = LocalModel(
 def file_sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-TOKENIZER = "tokenizer.json"
-# Paths that common exporters use for the graph.
-GRAPHS = ("model.onnx", "onnx/model.onnx")
-
-
-def graph_in(directory: Path) -> Path | None:
-    """Returns the path of the model's graph; None if missing."""
-    return next((directory / name for name in GRAPHS if (directory / name).is_file()), None)
-
-
-def missing_in(directory: Path) -> list[str]:
-    missing = [GRAPHS[0]] if graph_in(directory) is None else []
-    return missing if (directory / TOKENIZER).is_file() else [*missing, TOKENIZER]

@@ -21,25 +21,13 @@ from agentcore.providers.local_models import LocalModel, file_sha256
 # onnxruntime sends telemetry, unless this is set before its import.
 os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 import onnxruntime
-from onnxruntime.capi import onnxruntime_pybind11_state as failures
 
-ONNX_FAILURES: tuple[type[Exception], ...] = (
-    failures.EPFail,
-    failures.Fail,
-    failures.InvalidArgument,
-    failures.InvalidGraph,
-    failures.InvalidProtobuf,
-    failures.NoModel,
-    failures.NoSuchFile,
-    failures.NotImplemented,
-    failures.RuntimeException,
-)
 Session: TypeAlias = onnxruntime.InferenceSession
 Optimization: TypeAlias = onnxruntime.GraphOptimizationLevel
 
 
-def open_session(graph: bytes | str, level: Optimization) -> Session:
-    """Opens a thread-safe session over a graph or its file."""
+def open_session(graph: bytes, level: Optimization) -> Session:
+    """Opens a thread-safe session over a graph."""
     options = onnxruntime.SessionOptions()
     # Concurrent calls run on one thread each.
     options.intra_op_num_threads = 1
@@ -69,9 +57,9 @@ def cores() -> int:
 TokenIds: TypeAlias = NDArray[np.int64]
 
 
-def padded(tokens: Sequence[TokenIds | Sequence[int]], padding_id: int = 0) -> tuple[TokenIds, TokenIds]:
+def padded(tokens: Sequence[TokenIds]) -> tuple[TokenIds, TokenIds]:
     """Returns the ids of texts as one array, and the attention mask."""
-    input_ids = np.full((len(tokens), max(map(len, tokens))), padding_id, np.int64)
+    input_ids = np.zeros((len(tokens), max(map(len, tokens))), np.int64)
     mask = np.zeros_like(input_ids)
     for row, ids in enumerate(tokens):
         input_ids[row, : len(ids)] = ids

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +13,6 @@ from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import RERANKERS, Reranker, RerankerOptions
 from agentcore.memory.llm_limits import LimitedReranker
 from agentcore.registry import resolve
-from tests.fixtures.cross_encoders import write_cross_encoder
 from tests.fixtures.rerank_providers import cohere_rerank, tei_rerank
 from tests.fixtures.scripted_http import Received, Reply, scripted_http
 
@@ -31,15 +28,12 @@ TEXTS = [
 SERVERS: dict[str, Callable[[Received], Reply]] = {"http": cohere_rerank, "http texts": tei_rerank}
 
 
-@pytest.fixture(params=["cross_encoder", *SERVERS])
-async def closed_reranker(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Reranker]:
+@pytest.fixture(params=[*SERVERS])
+async def closed_reranker(request: pytest.FixtureRequest) -> AsyncIterator[Reranker]:
     """Each reranker of the table, not opened yet."""
     name = request.param
-    async with AsyncExitStack() as stack:
-        url = (await stack.enter_async_context(scripted_http(SERVERS[name]))).url if name in SERVERS else None
-        options = RerankerOptions(
-            directory=write_cross_encoder(tmp_path, [QUERY, *TEXTS]), url=url, timeout_seconds=10.0
-        )
+    async with scripted_http(SERVERS[name]) as server:
+        options = RerankerOptions(url=server.url, timeout_seconds=10.0)
         yield resolve(name.split()[0], RERANKERS, kind="reranker")(options)
 
 
@@ -55,7 +49,7 @@ def by_score(texts: Sequence[str], scores: Sequence[float]) -> list[str]:
 
 
 def test_every_reranker_of_the_table_is_held_to_this() -> None:
-    assert {name.split()[0] for name in ("cross_encoder", *SERVERS)} == set(RERANKERS)
+    assert {name.split()[0] for name in SERVERS} == set(RERANKERS)
 
 
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 0, 4, 1, 3]])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from agentcore import assembly
 from agentcore.errors import ConfigurationError
 from agentcore.memory.params.memories import CapabilitiesParams, GetContextParams, RetrieveParams, RetrieveResult, Turn
 from agentcore.runtime import open_runtime
-from tests.fixtures.cross_encoders import write_cross_encoder
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.rerank_providers import chat_answer, cohere_rerank
 from tests.fixtures.scripted_http import Received, Reply, ScriptedServer, scripted_http
@@ -64,13 +62,11 @@ def contents(result: RetrieveResult) -> list[str]:
 # --- rerankers ---------------------------------------------------------------------------------------------
 
 
-async def test_a_cross_encoder_decides_the_order_and_each_score_still_adds_up(
-    services: Services, tmp_path: Path
+async def test_a_reranker_decides_the_order_and_each_score_still_adds_up(
+    services: Services, server: ScriptedServer
 ) -> None:
-    directory = write_cross_encoder(tmp_path, [QUERY, NEAREST, REPEATED, *OTHERS])
-    async with serving(
-        services, reranker="cross_encoder", reranker_path=directory, reranker_timeout_ms=PATIENT
-    ) as agent:
+    server.otherwise = only(REPEATED)
+    async with serving(services, **over_http(server)) as agent:
         await store_all(agent)
         result = await asked(agent)
         assert contents(result)[:2] == [REPEATED, NEAREST]
@@ -212,9 +208,9 @@ def only(best: str) -> Callable[[Received], Reply]:
     return answer
 
 
-async def test_a_directory_without_a_model_stops_the_start(services: Services, tmp_path: Path) -> None:
-    settings = settings_for(services, reranker="cross_encoder", reranker_path=tmp_path)
-    with pytest.raises(ConfigurationError, match=r"has no model.onnx and no tokenizer.json"):
+async def test_a_reranker_that_does_not_exist_stops_the_start(services: Services) -> None:
+    settings = settings_for(services, reranker="cross_encoder")
+    with pytest.raises(ConfigurationError, match=r"There is no RERANKER named 'cross_encoder'. Known: http"):
         async with open_runtime(settings):
             pass
 

@@ -53,7 +53,6 @@ def test_a_url_of_something_else_is_refused_and_not_quoted(field: str, kind: str
 @pytest.mark.parametrize(
     ("values", "problems"),
     [
-        ({"reranker": "cross_encoder"}, ["RERANKER=cross_encoder needs RERANKER_PATH"]),
         ({"reranker": "http"}, ["RERANKER=http needs RERANKER_URL"]),
         ({"reranker": "http", "reranker_url": "reranker:80"}, ["RERANKER_URL is not a URL"]),
         ({"query_rewriter": "openai"}, ["QUERY_REWRITER=openai needs LLM_MODEL"]),
@@ -74,7 +73,6 @@ def test_a_model_beside_the_embedder_says_what_it_lacks(values: dict[str, Any], 
 @pytest.mark.parametrize(
     "values",
     [
-        {"reranker": "cross_encoder", "reranker_path": "models/reranker"},
         {"reranker": "http", "reranker_url": "https://api.example/v2/rerank"},
         {"reranker": "my.module:Reranker", "query_rewriter": "my.module:Rewriter"},
         {"query_rewriter": "openai", "llm_model": "m", "openai_api_key": "k"},
