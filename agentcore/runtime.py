@@ -71,8 +71,9 @@ class Runtime:
 
     @property
     def circuits(self) -> list[CircuitBreaker]:
-        parts = (self.redis, self.base_embedder, self.parts.archive, self.parts.rewriter, self.parts.fact_judge)
-        circuits = (getattr(each, "circuit", None) for each in parts)
+        parts = self.parts
+        found = (self.redis, self.base_embedder, parts.archive, parts.reranker, parts.rewriter, parts.fact_judge)
+        circuits = (getattr(each, "circuit", None) for each in found)
         return [*self.database.circuits, *(each for each in circuits if each is not None)]
 
 

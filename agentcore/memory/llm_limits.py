@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from typing import ClassVar, Generic, TypeVar
 
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import AgentCoreError, DependencyUnavailable
-from agentcore.memory.llm import Bill, FactJudge, FactVerdict, Model, QueryRewriter, Reranker, Rewriting, relevances_of
+from agentcore.memory.llm import Bill, FactJudge, FactVerdict, QueryRewriter, Reranker, Rewriting, relevances_of
 from agentcore.memory.params.memories import Turn
 from agentcore.memory.statements.statements import RuleInput
 from agentcore.memory.storage import MemoryStorage
@@ -25,94 +24,21 @@ from agentcore.structured_settings import MICROS, LlmUseOptions
 from agentcore.telemetry import Metrics
 
 Answer = TypeVar("Answer")
-ModelT = TypeVar("ModelT", QueryRewriter, FactJudge)
+ModelT = TypeVar("ModelT", Reranker, QueryRewriter, FactJudge)
 
-# Share of a reranker's timeout that is planned for; the rest absorbs variance between searches.
-PLANNED_SHARE = 0.9
-# With fewer texts, reranking is skipped.
-LEAST_TEXTS = 5
-# Growth per skipped search of a slow reranker's batch size: it doubles in about 14 searches.
-RECOVERY = 1.05
 # How long the circuit stays open after a timeout.
 REST_SECONDS = 30.0
 
 
-class Room:
-    """Estimates from past durations how many texts a reranker scores in its timeout, initially `most`."""
-
-    def __init__(self, most: int, timeout_seconds: float) -> None:
-        self._most = most
-        self._timeout_seconds = timeout_seconds
-        self._texts = float(most)
-
-    def for_texts(self, count: int) -> int:
-        """Returns how many of `count` texts to send; 0 if too few fit, which raises the estimate for the next call."""
-        fitting = min(count, int(self._texts))
-        if fitting == count or fitting >= LEAST_TEXTS:
-            return fitting
-        self._texts = min(self._most, self._texts * RECOVERY)
-        return 0
-
-    def took(self, count: int, seconds: float) -> None:
-        fitting = min(float(self._most), count * PLANNED_SHARE * self._timeout_seconds / max(seconds, 1e-9))
-        # A small batch says little about a large one: the fixed cost per call dominates it.
-        if fitting > self._texts or count >= int(self._texts):
-            self._texts = max(1.0, (self._texts + fitting) / 2)
-
-    def overran(self, count: int) -> None:
-        """Lowers the estimate after a timeout with `count` texts."""
-        self._texts = max(1.0, min(self._texts, count / 2))
-
-
-class _Wrapped:
-    """A model and its last failure; None after a success."""
-
-    def __init__(self, inner: Model) -> None:
-        self.model, self.open, self.close = inner.model, inner.open, inner.close
-        self.problem: str | None = None
-
-
-class LimitedReranker(_Wrapped):
-    """A reranker whose number of texts is limited to those it scores within its timeout."""
-
-    def __init__(self, inner: Reranker, *, candidates: int, timeout_seconds: float) -> None:
-        super().__init__(inner)
-        self.candidates = candidates
-        self.timeout_ms = round(timeout_seconds * 1_000)
-        self._inner = inner
-        self._timeout_seconds = timeout_seconds
-        self._room = Room(candidates, timeout_seconds)
-
-    def fitting(self, count: int) -> int:
-        """Returns how many of `count` texts fit into the timeout by estimate; 0: skip reranking."""
-        return self._room.for_texts(count)
-
-    async def relevances(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Returns how well each text answers, 0 to 1. Raises DependencyUnavailable."""
-        began = time.monotonic()
-        try:
-            async with asyncio.timeout(self._timeout_seconds):
-                scores = await self._inner.score(query, texts)
-            relevances = relevances_of(scores, count=len(texts))
-        except TimeoutError as cause:
-            self._room.overran(len(texts))
-            self.problem = f"{self.model} did not answer within {self.timeout_ms} ms."
-            raise DependencyUnavailable(self.problem) from cause
-        except AgentCoreError as failure:
-            self.problem = failure.message
-            raise
-        self._room.took(len(texts), time.monotonic() - began)
-        self.problem = None
-        return relevances
-
-
-class _Limited(_Wrapped, Generic[ModelT]):
+class _Limited(Generic[ModelT]):
     """A model with a timeout, which opens the circuit. A model may report the timeout itself (`data.late`)."""
 
     use: ClassVar[str]
 
     def __init__(self, inner: ModelT, *, timeout_seconds: float, rest_seconds: float = REST_SECONDS) -> None:
-        super().__init__(inner)
+        self.model, self.open, self.close = inner.model, inner.open, inner.close
+        # The last failure; None after a success.
+        self.problem: str | None = None
         self.circuit = CircuitBreaker(self.use, "calls go on without it", rest_seconds)
         self._inner: ModelT = inner
         self._timeout_seconds = timeout_seconds
@@ -148,6 +74,22 @@ def _was_not_asked(failure: AgentCoreError) -> bool:
 def is_budget_spent(failure: AgentCoreError) -> bool:
     """Whether the request was refused because the agent's daily budget is exhausted."""
     return failure.data.get("budget") is not None
+
+
+class LimitedReranker(_Limited[Reranker]):
+    use = "reranker"
+
+    def __init__(self, inner: Reranker, *, candidates: int, timeout_seconds: float) -> None:
+        super().__init__(inner, timeout_seconds=timeout_seconds)
+        self.candidates = candidates
+
+    async def relevances(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Returns how well each text answers, 0 to 1. Raises DependencyUnavailable."""
+
+        async def scored() -> list[float]:
+            return relevances_of(await self._inner.score(query, texts), count=len(texts))
+
+        return await self._wait_for(scored)
 
 
 class LimitedRewriter(_Limited[QueryRewriter]):

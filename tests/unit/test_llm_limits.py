@@ -1,4 +1,4 @@
-"""Timeouts of rerankers and rewriters: reserved time, overruns, and the circuit."""
+"""Timeouts of rerankers and rewriters, and their circuit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from agentcore.errors import DependencyUnavailable
 from agentcore.memory.llm import Rewriting, relevances_of
-from agentcore.memory.llm_limits import LEAST_TEXTS, LimitedReranker, LimitedRewriter, Room
+from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.params.memories import Turn
 
 
@@ -55,70 +55,19 @@ class Writer:
         return self.answer or Rewriting()
 
 
-# --- time budget --------------------------------------------------------------------------------------------
-
-
-def test_all_are_given_while_nothing_is_known() -> None:
-    assert Room(40, 0.1).for_texts(40) == 40
-    assert Room(40, 0.1).for_texts(3) == 3
-
-
-def test_a_slow_one_is_given_what_it_got_through_before() -> None:
-    room = Room(40, 0.1)
-    for _ in range(12):
-        fitting = room.for_texts(40)
-        room.took(fitting, fitting * 0.005)
-    assert room.for_texts(40) in (17, 18)
-    assert room.for_texts(10) == 10
-
-
-def test_a_fast_one_is_given_all_again() -> None:
-    room = Room(40, 0.1)
-    room.overran(40)
-    assert room.for_texts(40) == 20
-    for _ in range(8):
-        room.took(room.for_texts(40), 0.01)
-    assert room.for_texts(40) == 39
-
-
-def test_few_texts_that_take_long_say_nothing_of_many() -> None:
-    room = Room(40, 0.1)
-    room.took(2, 0.06)
-    assert room.for_texts(40) == 40
-
-
-def test_one_that_is_too_slow_for_any_is_passed_over_but_tried_again() -> None:
-    room = Room(40, 0.1)
-    given = []
-    for _ in range(200):
-        given.append(room.for_texts(40))
-        if given[-1]:
-            room.overran(given[-1])
-    tries = [fitting for fitting in given if fitting]
-    assert tries[:4] == [40, 20, 10, 5]
-    assert set(tries[4:]) == {LEAST_TEXTS}
-    assert 8 <= len(tries) <= 20
-
-
-def test_so_few_that_all_fit_are_given_even_so() -> None:
-    room = Room(40, 0.1)
-    for _ in range(4):
-        room.overran(room.for_texts(40))
-    assert room.for_texts(40) == 0
-    assert room.for_texts(2) == 2
-
-
 # --- rerankers ---------------------------------------------------------------------------------------------
 
 
-async def test_an_answer_in_time_is_given_and_clears_what_was_wrong() -> None:
+async def test_a_reranker_over_its_timeout_is_not_called_while_its_circuit_is_open() -> None:
     judge = Judge()
     limited = LimitedReranker(judge, candidates=40, timeout_seconds=0.01)
-    with pytest.raises(DependencyUnavailable, match="judge did not answer within 10 ms"):
+    with pytest.raises(DependencyUnavailable, match=r"judge did not answer within 0.01 seconds"):
         await limited.relevances("q", ["a"] * 40)
-    assert limited.problem == "judge did not answer within 10 ms."
-    assert limited.fitting(40) == 20
     judge.answer = [0.5, 0.25]
+    with pytest.raises(DependencyUnavailable, match="left alone"):
+        await limited.relevances("q", ["a", "b"])
+    assert limited.problem is not None
+    limited.circuit.record_success()
     assert await limited.relevances("q", ["a", "b"]) == [0.5, 0.25]
     assert limited.problem is None
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from agentcore.errors import DependencyUnavailable
-from agentcore.memory.llm_limits import LimitedReranker
 from agentcore.memory.models import Dropped, JsonObject, MemorySummary, ScoreTerm
 from agentcore.memory.parts import MemoryParts
 from agentcore.memory.ranking.candidates import CandidateLink
@@ -47,16 +46,16 @@ async def reranked(
     notes: Notes,
     passages: Mapping[UUID, tuple[int, int]],
 ) -> Ranking:
-    """Returns the top hits in the reranker's order; `notes` record how many it scored in time.
+    """Returns the top hits in the reranker's order; `notes` record how many it scored.
 
     `passages`: offsets of the match in long memories; the reranker reads from there.
     """
     reranker = parts.reranker
     if reranker is None:
         return ranking
-    leading = ranking.ranked[: _fitting(reranker, len(ranking.ranked), notes)]
+    leading = ranking.ranked[: reranker.candidates]
     relevances: list[float] = []
-    if leading:
+    if len(leading) > 1:
         starts = {each.memory_id: passages.get(each.memory_id, (0, 0))[0] for each in leading}
         texts = await _texts(parts, agent_id, starts, notes)
         try:
@@ -67,17 +66,6 @@ async def reranked(
             notes.degraded.append(f"reranker: skipped, {failure.message}")
     notes.searched["reranked"] = len(relevances)
     return reordered(ranking, relevances)
-
-
-def _fitting(reranker: LimitedReranker, found: int, notes: Notes) -> int:
-    count = min(found, reranker.candidates)
-    if count < 2:
-        return 0
-    fitting = reranker.fitting(count)
-    if fitting < count:
-        done = f"{fitting} of {count} texts" if fitting else f"skipped, {count} texts"
-        notes.degraded.append(f"reranker: {done}, more would not fit into {reranker.timeout_ms} ms")
-    return fitting
 
 
 async def _texts(parts: MemoryParts, agent_id: str, starts: Mapping[UUID, int], notes: Notes) -> list[str]:
