@@ -12,7 +12,7 @@ from agentcore.cancellation import run_with_timeout
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.database import Connection, Database, pgvector_is_too_old, query
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError, Unreachable
-from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE, UNKNOWN_ARCHIVE, Archive, stored_id
+from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE, Archive, stored_id
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
 from agentcore.memory.llm_limits import LimitedReranker, LimitedRewriter
 from agentcore.memory.parts import MemoryParts
@@ -73,11 +73,11 @@ async def check_dimensions(
 
 
 async def other_archives(connection: Connection, archive: Archive | None) -> dict[str, int]:
-    """Returns the other archives that contain copies, or `unknown`, with their number, up to 10,000."""
+    """Returns the other archives that contain copies, with their number, up to 10,000."""
     own_id = None if archive is None else await stored_id(archive)
     values = {"archive_id": own_id, "most": MOST_COUNTED}
     rows = await (await connection.execute(query("other_archives"), values)).fetchall()
-    return {str(row["archive_id"] or UNKNOWN_ARCHIVE): row["copies"] for row in rows}
+    return {str(row["archive_id"]): row["copies"] for row in rows}
 
 
 class WatchedEmbedder(EmbedderLayer):

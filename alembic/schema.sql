@@ -312,12 +312,11 @@ CREATE TABLE archived_memories (
     user_id     text,
     namespace   text,
     tags        text[]      NOT NULL DEFAULT '{}',
-    archive_id  uuid,                           -- the archive that contains the copy
+    archive_id  uuid        NOT NULL,           -- the archive that contains the copy
     users       jsonb,                          -- as provenance.users of `memories`
     PRIMARY KEY (agent_id, memory_id)
 );
 CREATE INDEX archived_memories_by_time ON archived_memories (agent_id, archived_at, memory_id);
-CREATE INDEX archived_memories_of_unknown_archive ON archived_memories (agent_id) WHERE archive_id IS NULL;
 
 -- Every copy in an archive: recorded before it is written, deleted after it. A tombstone names only the one to restore.
 CREATE TABLE archived_copies (

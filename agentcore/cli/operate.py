@@ -244,9 +244,9 @@ async def _adopt(database: Database, rows: Sequence[Mapping[str, Any]], own_id: 
 
 async def _finding(archive: Archive, row: Mapping[str, Any], own_id: UUID, *, adopt: bool) -> Finding | None:
     recorded = row["archive_id"]
-    elsewhere = f"The copy of memory {row['memory_id']} is in another archive ({recorded or 'unknown'})."
+    elsewhere = f"The copy of memory {row['memory_id']} is in another archive ({recorded})."
     unreachable = Finding(row["agent_id"], row["memory_id"], "unreachable", elsewhere)
-    if recorded not in (None, own_id) and not adopt:
+    if recorded != own_id and not adopt:
         return unreachable
     kept = ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
     try:

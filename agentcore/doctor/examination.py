@@ -28,7 +28,6 @@ from agentcore.doctor.verdicts import Check, right, wrong
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
 from agentcore.memory.archival import ARCHIVES, Archive
-from agentcore.memory.rows.vector_rows import REMOVED_MODELS
 from agentcore.providers.local_models import E5
 from agentcore.readiness import other_archives
 from agentcore.registry import resolve
@@ -236,7 +235,7 @@ async def _vectors(connection: psycopg.AsyncConnection[dict[str, Any]], settings
     stored: dict[str, list[int]] = {}
     for row in await _rows(connection, VECTORS):
         stored.setdefault(row["model"] or "unknown", []).append(row["dimensions"])
-    recorded = {row["model"] for row in await _rows(connection, IN_FORCE)} - {*REMOVED_MODELS}
+    recorded = {row["model"] for row in await _rows(connection, IN_FORCE)}
     others = sorted(stored.keys() - {f"local/{E5.name}", "unknown"})
     if settings.embedding_model == "local" and not recorded and others:
         return verdicts.not_searched(others)

@@ -55,7 +55,6 @@ ONE_ARCHIVE = (
     "`agentcore archive verify --adopt`."
 )
 ARCHIVE_IS_OFF = "They can be neither restored nor erased: set MEMORY_ARCHIVAL_ENABLED=true."
-UNKNOWN_ARCHIVE = "unknown"
 _DRAFT = ".draft"
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 

@@ -215,7 +215,8 @@ async def test_a_job_whose_worker_is_killed_in_the_middle_is_done_to_the_same_en
         # The prune of the second chunk blocks here: its copies are written, its rows not deleted.
         await blocker.execute(
             "INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, "
-            "size_bytes, reason) VALUES (%s, %s, 1, 'episodic', 'none', '', 0, 'test')",
+            "size_bytes, reason, archive_id) "
+            "VALUES (%s, %s, 1, 'episodic', 'none', '', 0, 'test', gen_random_uuid())",
             (agent.agent_id, ids[removing.PRUNE_CHUNK + 7]),
         )
         await _somebody_waits_for(blocker, agent.runtime)

@@ -94,15 +94,6 @@ async def _as_owner(agent: Agent, statement: str, *values: Any) -> list[Mapping[
         return list(await cursor.fetchall()) if cursor.description else []
 
 
-async def _forget_archives(agent: Agent) -> None:
-    """Rewrites tombstones as a version before archive ids wrote them."""
-    for statement in (
-        "UPDATE archived_memories SET archive_id = NULL WHERE agent_id = %s",
-        "DELETE FROM archived_copies WHERE agent_id = %s",
-    ):
-        await _as_owner(agent, statement, agent.agent_id)
-
-
 async def _attested(agent: Agent, result: EraseResult) -> dict[str, Any]:
     assert result.signed_receipt is not None
     key = await agent.runtime.parts.storage.receipt_key()
@@ -169,15 +160,6 @@ async def test_an_archive_that_is_replaced_during_an_erasure_ends_it_and_nothing
     assert (await agent.memory.restore(RestoreParams(memory_ids=[memory_id]))).restored_count == 1
 
 
-@pytest.mark.shows("A13")
-async def test_a_tombstone_of_an_older_version_belongs_to_this_archive_if_its_copy_is_here(pair: Pair) -> None:
-    await _forget_archives(pair.here)
-    result = await pair.here.memory.erase(EVERYTHING)
-    assert (result.verified, result.unreachable) == (False, {"unknown": 1})
-    assert not _copy(pair.here, pair.pruned_here).exists()
-    assert (await pair.there.memory.erase(EVERYTHING)).verified
-
-
 @pytest.mark.shows("A8-content")
 async def test_a_copy_that_names_another_agent_is_not_erased(agent: Agent) -> None:
     own = await _pruned(agent, "Ada keeps bees on the roof.")
@@ -240,14 +222,6 @@ async def test_a_copy_that_a_killed_prune_left_elsewhere_is_unreachable(pair: Pa
 
 
 @pytest.mark.shows("A13")
-async def test_a_restored_copy_of_an_older_version_is_recorded(pair: Pair) -> None:
-    await _forget_archives(pair.here)
-    await pair.there.memory.restore(RestoreParams(memory_ids=[pair.pruned_there]))
-    result = await pair.here.memory.erase(EVERYTHING)
-    assert (result.verified, result.unreachable) == (False, {pair.other_id: 1})
-
-
-@pytest.mark.shows("A13")
 async def test_merged_archives_count_once_they_are_adopted(pair: Pair) -> None:
     shutil.copyfile(_copy(pair.there, pair.pruned_there), _copy(pair.here, pair.pruned_there))
     archive = pair.here.runtime.parts.archive
@@ -306,16 +280,6 @@ async def test_start_doctor_and_readyz_name_the_other_archive(
 
     await pair.there.memory.erase(EVERYTHING)
     assert pair.other_id not in (await pair.here.runtime.readiness())["archive"].get("other_archives", [])
-
-
-@pytest.mark.shows("issue13-other-archives")
-async def test_copies_of_an_unknown_archive_are_reported(pair: Pair, services: Services) -> None:
-    await _forget_archives(pair.here)
-    state = (await pair.here.runtime.readiness())["archive"]
-    assert (state["ok"], state["required"]) == (False, False)
-    assert state["other_archives"]["unknown"] >= 2
-    [check] = [each for each in await examine(settings_for(services)) if each.name == "copies"]
-    assert (check.ok, "in unknown" in check.found) == (False, True)
 
 
 @pytest.mark.shows("issue13-other-archives")

@@ -345,10 +345,6 @@ async def test_vectors_of_a_removed_local_model_are_reported_and_the_service_sta
         await Agent(runtime, "ada").store(text)
         async with runtime.database.owner_transaction() as connection:
             await connection.execute("UPDATE memories SET embedding_model = 'local/all-MiniLM-L6-v2'")
-            await connection.execute(
-                "INSERT INTO embedding_models (model, provider, dimensions, stage) "
-                "VALUES ('local/all-MiniLM-L6-v2', 'minilm', 384, 'settled')"
-            )
     async with serving(services, own, **local) as runtime:
         assert runtime.parts.vector_model == "local/multilingual-e5-small-adapted"
         result = await runtime.manager_for(Caller("ada")).retrieve(RetrieveParams(query="parrots"))

@@ -17,17 +17,7 @@ from agentcore.cancellation import run_to_completion
 from agentcore.errors import DependencyUnavailable, InvalidParams, NotFound
 from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
-from agentcore.memory.archival import (
-    READS_AT_ONCE,
-    UNKNOWN_ARCHIVE,
-    Archive,
-    ArchivedObject,
-    archive_id,
-    memory_of,
-    object_key,
-    read_copies,
-    read_stray,
-)
+from agentcore.memory.archival import READS_AT_ONCE, Archive, archive_id, memory_of, object_key, read_stray
 from agentcore.memory.embedding_cache import AgentEmbedder
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
@@ -129,11 +119,7 @@ class Erasing:
         key = await self._parts.storage.receipt_key()
         if self._continues is not None:
             await self._continue(self._continues)
-        deadline = Deadline()
-        if await self._record_archive_ids(deadline):
-            await self._passes(deadline)
-        else:
-            self._done.complete = False
+        await self._passes(Deadline())
         self._done.signed_receipt = sign_receipt(key["key_id"], key["key"], self._receipt_claims())
         logger.info(
             "memories were erased: %s; verified: %s; copies out of reach: %d",
@@ -196,30 +182,6 @@ class Erasing:
             "token_id": self._caller.token_id,
             "trace_id": self._caller.trace_id,
         }
-
-    async def _record_archive_ids(self, deadline: Deadline) -> bool:
-        """Records the archive of copies that an older version wrote. False: timeout.
-
-        A retry after a crash could not know whether an erased copy was in this archive.
-        """
-        archive = self._parts.archive
-        if archive is None:
-            return True
-        place = await archive_id(archive)
-        async with self._parts.storage.transaction(self._agent_id) as transaction:
-            tombstones = await transaction.erasing.tombstones(self._user_id)
-        unrecorded = [(each, row) for each, row in tombstones.items() if row["archive_id"] is None]
-        for start in range(0, len(unrecorded), ERASE_CHUNK):
-            if not deadline.leaves_time():
-                return False
-            chunk = {
-                each: ArchivedObject(row["object_key"], bytes(row["sha256"]), row["size_bytes"])
-                for each, row in unrecorded[start : start + ERASE_CHUNK]
-            }
-            copies, _ = await read_copies(archive, chunk)
-            async with self._parts.storage.transaction(self._agent_id) as transaction:
-                await transaction.archived.record_archive({each: chunk[each].sha256 for each in copies}, place)
-        return True
 
     async def _planned_in_time(self) -> _Plan:
         async with asyncio.timeout(PLANNING_SECONDS):
@@ -438,8 +400,7 @@ def _is_of(tombstone: Row, user_id: str | None) -> bool:
 
 def _elsewhere(tombstones: Mapping[UUID, Row], recorded: Sequence[Row], place: UUID | None) -> Counter[str]:
     found = {(row["memory_id"], row["archive_id"]) for row in (*tombstones.values(), *recorded)}
-    archives = [each for _, each in found if each is None or each != place]
-    return Counter(UNKNOWN_ARCHIVE if each is None else str(each) for each in archives)
+    return Counter(str(each) for _, each in found if each != place)
 
 
 async def _read(

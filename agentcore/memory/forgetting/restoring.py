@@ -235,7 +235,7 @@ async def _located(
     archive: Archive, memory_id: UUID, failure: NotFound | Conflict, tombstones: Mapping[UUID, Row]
 ) -> NotFound | Conflict:
     place = tombstones[memory_id]["archive_id"]
-    if place is None or place == await archive_id(archive):
+    if place == await archive_id(archive):
         return failure
     where = {**failure.data, "archive_id": str(place)}
     return NotFound(
@@ -289,13 +289,13 @@ async def archived(
     )
     page = rows[: params.limit]
     cursor = _cursor(_where(page[-1])) if page and page[-1]["found"] > len(page) else None
-    here = await _own_id(parts.archive) if any(row["archive_id"] for row in page) else None
+    here = await _own_id(parts.archive) if page else None
     return [
         ArchivedMemory(
             **{
                 **{name: row[name] for name in ArchivedMemory.model_fields if name in row},
                 "sha256": bytes(row["sha256"]).hex(),
-                "elsewhere": None if row["archive_id"] is None or here is None else row["archive_id"] != here,
+                "elsewhere": None if here is None else row["archive_id"] != here,
             }
         )
         for row in page

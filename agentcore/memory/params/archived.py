@@ -71,13 +71,11 @@ class ArchivedMemory(Strict):
     size_bytes: int = Field(description="Size of the compressed copy.")
     reason: str = Field(description="The pruning strategy that archived it.")
     archived_at: datetime
-    archive_id: UUID | None = Field(
-        None, description="The archive that contains the copy; null if archived by an older version."
-    )
+    archive_id: UUID = Field(description="The archive that contains the copy.")
     elsewhere: bool | None = Field(
         None,
         description="True: the copy is not in this server's archive, so it can neither restore nor erase it. "
-        "Null: unknown, or the archive is not available.",
+        "Null: the archive is not available.",
     )
 
 
@@ -194,8 +192,8 @@ class EraseResult(Strict):
     )
     unreachable: dict[str, int] = Field(
         default_factory=dict,
-        description="Copies in archives that this server does not use, by archive id; 'unknown' if none is "
-        "recorded. They and their tombstones remain: erase again on a server that uses the archive. "
+        description="Copies in archives that this server does not use, by archive id. "
+        "They and their tombstones remain: erase again on a server that uses the archive. "
         "'redis <id>': another Redis that may contain working memory until it expires.",
     )
     complete: bool = Field(True, description="False: the call reached its time limit; call again with `continues`.")

@@ -123,7 +123,6 @@ UPDATE archived_memories a SET archive_id = %(archive_id)s
 
 -- name: other_archives
 -- Returns the other archives with copies and their number, counted up to a limit, with one index lookup per archive.
--- Copies without recorded archive come last, with a null id.
 WITH RECURSIVE found AS (
     (SELECT archive_id FROM archived_copies ORDER BY archive_id LIMIT 1)
      UNION ALL
@@ -134,9 +133,7 @@ counted AS (
     SELECT f.archive_id, (SELECT count(*) FROM (SELECT FROM archived_copies c
                                                  WHERE c.archive_id = f.archive_id LIMIT %(most)s) AS listed) AS copies
       FROM found f
-     WHERE f.archive_id IS DISTINCT FROM %(archive_id)s::uuid AND f.archive_id IS NOT NULL
-     UNION ALL
-    SELECT NULL, count(*) FROM (SELECT FROM archived_memories WHERE archive_id IS NULL LIMIT %(most)s) AS listed)
+     WHERE f.archive_id IS DISTINCT FROM %(archive_id)s::uuid AND f.archive_id IS NOT NULL)
 SELECT archive_id, copies FROM counted WHERE copies > 0 ORDER BY archive_id;
 
 -- name: own_vectors

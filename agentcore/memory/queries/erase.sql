@@ -11,7 +11,7 @@ SELECT memory_id FROM memories
 
 -- name: erasable_tombstones
 -- Returns the matching tombstones. One without user may belong to any user: older versions recorded none.
-SELECT memory_id, user_id, users, archive_id, object_key, sha256, size_bytes FROM archived_memories
+SELECT memory_id, user_id, users, archive_id FROM archived_memories
  WHERE agent_id = %(agent_id)s
    AND (%(user_id)s::text IS NULL OR user_id IS NULL OR user_id = %(user_id)s::text OR users ? %(user_id)s::text)
  ORDER BY memory_id;

@@ -81,15 +81,6 @@ class ArchiveRows(OwnedRows):
     async def delete_tombstones(self, memory_ids: Sequence[UUID]) -> None:
         await self._run("delete_tombstones", memory_ids=list(memory_ids))
 
-    async def record_archive(self, digests: Mapping[UUID, bytes], archive_id: UUID) -> None:
-        await self._run(
-            "record_archive",
-            agent_ids=[self._agent_id] * len(digests),
-            memory_ids=list(digests),
-            digests=list(digests.values()),
-            archive_id=archive_id,
-        )
-
     async def visible_ids(self, memory_ids: Sequence[UUID]) -> set[UUID]:
         return set(await self._ids("visible_ids", memory_ids=list(memory_ids)))
 

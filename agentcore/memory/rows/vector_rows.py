@@ -49,14 +49,10 @@ class KnownModel:
         return f"EMBEDDING_MODEL={self.provider}{name} EMBEDDING_DIMENSIONS={self.dimensions}"
 
 
-# Local models that this version no longer has: the settings decide instead.
-REMOVED_MODELS = ("local/all-MiniLM-L6-v2",)
-
-
 async def known_models(database: Database) -> list[KnownModel]:
-    """Returns the models recorded in the database, without removed ones. Raises DependencyUnavailable."""
+    """Returns the models recorded in the database. Raises DependencyUnavailable."""
     rows = await database.owner_rows(query("embedding_models"))
-    return [KnownModel(**row) for row in rows if row["model"] not in REMOVED_MODELS]
+    return [KnownModel(**row) for row in rows]
 
 
 async def model_in_force(database: Database) -> KnownModel | None:

@@ -55,9 +55,9 @@ export interface ArchivedMemory {
   /** The pruning strategy that archived it. */
   reason: string;
   archived_at: string;
-  /** The archive that contains the copy; null if archived by an older version. */
-  archive_id?: string | null;
-  /** True: the copy is not in this server's archive, so it can neither restore nor erase it. Null: unknown, or the archive is not available. */
+  /** The archive that contains the copy. */
+  archive_id: string;
+  /** True: the copy is not in this server's archive, so it can neither restore nor erase it. Null: the archive is not available. */
   elsewhere?: boolean | null;
 }
 
@@ -335,7 +335,7 @@ export interface EraseResult {
   verified: boolean;
   /** Data left, by place: written meanwhile, or not readable. */
   left?: Record<string, number>;
-  /** Copies in archives that this server does not use, by archive id; 'unknown' if none is recorded. They and their tombstones remain: erase again on a server that uses the archive. 'redis <id>': another Redis that may contain working memory until it expires. */
+  /** Copies in archives that this server does not use, by archive id. They and their tombstones remain: erase again on a server that uses the archive. 'redis <id>': another Redis that may contain working memory until it expires. */
   unreachable?: Record<string, number>;
   /** False: the call reached its time limit; call again with `continues`. */
   complete?: boolean;
