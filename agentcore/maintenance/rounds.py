@@ -333,7 +333,8 @@ class Maintenance:
             policy.indexes,
             exact_search_limit=policy.limits.exact_search_limit,
         )
-        await self._attempt("index", keeper.round)
+        if await self._attempt("index", keeper.round):
+            await self.read_sizes()
 
     async def _attempt(self, name: str, duty: Callable[[], Awaitable[int | None]]) -> int | None:
         try:

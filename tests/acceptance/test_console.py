@@ -13,7 +13,6 @@ from playwright.async_api import Browser, Page, expect
 
 from tests.fixtures.browser import Watched
 from tests.fixtures.console import READ_WRITE, assert_harmless, serious_problems, sign_in_to, store_hostile
-from tests.fixtures.embedded_parts import until
 from tests.fixtures.serving import Serving
 
 AGENT = "console-demo"
@@ -247,14 +246,9 @@ async def test_the_overview_plots_what_the_service_did(sign_in: SignIn, filled: 
     assert max(stored) > 1
     assert len({len(values) for values in lines.values()}) == 1
     await expect(page.get_by_role("definition").filter(has_text="MiB").first).to_be_visible()
+    # The page reads these every 15 seconds.
     recall = page.get_by_role("heading", name="Recall of the vector indexes")
-
-    async def is_measured() -> bool:
-        await page.reload()
-        await page.get_by_role("heading", name="Storage by table").wait_for()
-        return await recall.is_visible()
-
-    await until(is_measured)  # the leader measures once a minute
+    await expect(recall).to_be_visible(timeout=120_000)
 
 
 async def test_an_administrator_tries_weights_and_sees_jobs(sign_in: SignIn, filled: Serving, agent_id: str) -> None:
