@@ -66,6 +66,7 @@ NO_CACHES = {
     "agentcore.cli.importing:Import._ids",
     "agentcore.client.memory_client:Batch._waiting",
     "agentcore.database:Database._gates",
+    "agentcore.database:Database.fallbacks",
     "agentcore.integrations.google_adk:AgentCoreMemoryService._kept",
     "agentcore.maintenance.job_queue:JOBS",
     "agentcore.maintenance.rounds:Maintenance._failing",
