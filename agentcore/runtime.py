@@ -71,8 +71,16 @@ class Runtime:
 
     @property
     def circuits(self) -> list[CircuitBreaker]:
-        parts = (self.redis, self.base_embedder, self.parts.archive, self.parts.rewriter, self.parts.fact_judge)
-        circuits = (getattr(each, "circuit", None) for each in parts)
+        parts = self.parts
+        guarded = (
+            self.redis,
+            self.base_embedder,
+            parts.archive,
+            parts.rewriter,
+            parts.fact_judge,
+            parts.vectors.external,
+        )
+        circuits = (getattr(each, "circuit", None) for each in guarded)
         return [*self.database.circuits, *(each for each in circuits if each is not None)]
 
 
@@ -153,6 +161,8 @@ async def open_runtime(
             in_force=current_model,
             samples=await query_samples(embedder, assembly.cache_of(settings)),
         )
+        if parts.vectors.external is not None:
+            stack.push_async_callback(parts.vectors.external.close)
         await _open_models(parts, stack)
         archive_status = await readiness.archive_state(database, parts.archive)
         if not archive_status["ok"]:
