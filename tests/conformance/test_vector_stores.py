@@ -16,6 +16,7 @@ import pytest
 
 from agentcore import model_watch
 from agentcore.assembly import make_embedder, make_vector_store
+from agentcore.database import query
 from agentcore.doctor.examination import examine
 from agentcore.errors import ConfigurationError, DependencyUnavailable
 from agentcore.maintenance import reembedding
@@ -102,7 +103,7 @@ def external(agent: Agent) -> ExternalVectors:
 
 
 async def pending(agent: Agent) -> int:
-    [row] = await agent.runtime.database.owner_rows(external_vectors.query("count_vector_changes"))
+    [row] = await agent.runtime.database.owner_rows(query("count_vector_changes"))
     return int(row["changes"])
 
 
@@ -304,7 +305,7 @@ async def test_a_token_of_a_user_finds_that_users_memories(ada: Agent) -> None:
     await fill(ada, 30, user_id="u1")
     await fill(ada, 5, user_id="u2", force=True)
     await ada.runtime.maintenance.pass_vectors()
-    bound = ada.runtime.manager_for(Caller("ada", users=("u2",)))
+    bound = ada.runtime.manager_for(Caller("ada", users=frozenset({"u2"})))
     found = await bound.retrieve(RetrieveParams(query=QUERY, k=50, distinct=False, min_fit=0))
     assert {each.user_id for each in found.memories} == {"u2"}
     assert len(found.memories) == 5
