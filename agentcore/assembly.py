@@ -29,6 +29,7 @@ from agentcore.memory.embeddings import (
     EmbedderOptions,
     RelationClassifier,
 )
+from agentcore.memory.external_vectors import VECTOR_STORES, ExternalVectors, VectorStore, VectorStoreOptions
 from agentcore.memory.language.rejection import Screen
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
@@ -57,7 +58,7 @@ from agentcore.memory.rows.vector_rows import MOVING, SETTLED, KnownModel
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
-from agentcore.memory.vector_store import VECTOR_STORES, VectorStore
+from agentcore.memory.vector_store import PgVectorStore
 from agentcore.memory.working import GuardedRedis, WorkingMemory
 from agentcore.providers.local_models import E5
 from agentcore.readiness import WatchedEmbedder
@@ -229,7 +230,7 @@ def make_parts(
     judge = _chat_model(settings, meter, FACT_JUDGES, "fact judge", blocking=True)
     return MemoryParts(
         storage=storage,
-        vectors=make_vectors(settings, database, in_force),
+        vectors=make_vectors(settings, database, in_force, make_external_vectors(settings, database)),
         working=WorkingMemory(
             redis,
             ttl_seconds=settings.memory_working_ttl,
@@ -256,12 +257,30 @@ def make_parts(
     )
 
 
-def make_vectors(settings: Settings, database: Database, in_force: KnownModel | None) -> VectorStore:
+def make_vector_store(settings: Settings) -> VectorStore | None:
+    """Returns the vector store beside PostgreSQL; None for pgvector. Sends no request."""
+    if settings.vector_store == "pgvector":
+        return None
     make = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
+    store: VectorStore = make(
+        VectorStoreOptions(revealed(settings.vector_store_url), revealed(settings.vector_store_api_key))
+    )
+    return store
+
+
+def make_external_vectors(settings: Settings, database: Database) -> ExternalVectors | None:
+    store = make_vector_store(settings)
+    if store is None:
+        return None
+    return ExternalVectors(database, store, settings.vector_store, revealed(settings.vector_store_url))
+
+
+def make_vectors(
+    settings: Settings, database: Database, in_force: KnownModel | None, external: ExternalVectors | None
+) -> PgVectorStore:
     place = MOVING if in_force is not None and in_force.moving else SETTLED
     limits = SearchLimits(exact_search_limit=settings.exact_search_limit)
-    vectors: VectorStore = make(database, settings.embedding_dimensions, limits, place)
-    return vectors
+    return PgVectorStore(database, settings.embedding_dimensions, limits, place, external)
 
 
 def make_policy(settings: Settings) -> MemoryPolicy:

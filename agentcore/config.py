@@ -150,7 +150,17 @@ class Settings(BaseSettings):
     )
 
     # Memory
-    vector_store: Literal["pgvector"] | str = Field("pgvector", description="Where vectors are searched.")
+    vector_store: Literal["pgvector", "qdrant", "milvus", "memory"] | str = Field(
+        "pgvector",
+        description="Where vectors are searched. A store beside PostgreSQL suggests memories of large agents; "
+        "memory is for tests and tools of one process.",
+    )
+    vector_store_url: SecretStr | None = Field(
+        None,
+        description="The server of VECTOR_STORE qdrant or milvus. A path is a local store: a directory, or a file "
+        "NAME.db for milvus.",
+    )
+    vector_store_api_key: SecretStr | None = Field(None, description="Key of the server of VECTOR_STORE_URL.")
     memory_working_ttl: int = Field(3_600, ge=1, description="Seconds a task's working memory lasts.")
     memory_working_tokens: int = Field(4_000, ge=1, description="Tokens a task's working memory holds at most.")
     memory_episodic_capacity: int = Field(0, ge=0, description="Memories kept in the episodic layer; 0: unlimited.")

@@ -123,7 +123,7 @@ class ModelWatch:
         samples = await query_samples(embedder, assembly.cache_of(settings))
         adopted = replace(
             parts,
-            vectors=assembly.make_vectors(settings, self._database, found),
+            vectors=assembly.make_vectors(settings, self._database, found, parts.vectors.external),
             embedder=embedder,
             policy=assembly.make_policy(settings),
             vectors_moving=found.moving,

@@ -146,6 +146,9 @@ async def states(
         "redis": _checked(parts.working.check(), required=False),
         "archive": archive_state(database, archive),
     }
+    external = parts.vectors.external
+    if external is not None:
+        checks["vector_store"] = _checked(external.ping(), required=False, kind=external.name)
     if database.reads_elsewhere:
         checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
     found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))

@@ -72,7 +72,15 @@ class Runtime:
     @property
     def circuits(self) -> list[CircuitBreaker]:
         parts = self.parts
-        found = (self.redis, self.base_embedder, parts.archive, parts.reranker, parts.rewriter, parts.fact_judge)
+        found = (
+            self.redis,
+            self.base_embedder,
+            parts.archive,
+            parts.reranker,
+            parts.rewriter,
+            parts.fact_judge,
+            parts.vectors.external,
+        )
         circuits = (getattr(each, "circuit", None) for each in found)
         return [*self.database.circuits, *(each for each in circuits if each is not None)]
 
@@ -154,6 +162,8 @@ async def open_runtime(
             in_force=current_model,
             samples=await query_samples(embedder, assembly.cache_of(settings)),
         )
+        if parts.vectors.external is not None:
+            stack.push_async_callback(parts.vectors.external.close)
         await _open_models(parts, stack)
         archive_status = await readiness.archive_state(database, parts.archive)
         if not archive_status["ok"]:

@@ -127,7 +127,7 @@ class Metrics:
         self._cache.labels(place, "miss").inc(misses)
 
     def searched(self, vectors: str) -> None:
-        """`vectors` is exact, indexed, or words if only words were searched."""
+        """`vectors` is exact, indexed, external, or words if only words were searched."""
         self._searches.labels(vectors).inc()
 
     def abstained(self) -> None:

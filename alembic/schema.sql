@@ -254,6 +254,36 @@ CREATE TABLE late_episodes (
     FOREIGN KEY (agent_id, memory_id) REFERENCES memories ON DELETE CASCADE
 );
 
+-- Memories whose vectors a vector store beside PostgreSQL must still receive or delete. Rows are recorded by the trigger
+-- `vector_changed`, which exists only while such a store is used.
+CREATE TABLE vector_changes (
+    agent_id  text    NOT NULL,
+    change_id bigint  NOT NULL GENERATED ALWAYS AS IDENTITY,
+    memory_id uuid    NOT NULL,
+    filling   boolean NOT NULL DEFAULT false,  -- of all memories, for a store that is new or rebuilt
+    PRIMARY KEY (agent_id, change_id)
+);
+CREATE INDEX vector_changes_by_age ON vector_changes (filling, change_id);
+
+CREATE FUNCTION record_vector_change() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    AS $$
+BEGIN
+    IF TG_OP = 'INSERT' AND NEW.embedding IS NULL AND NEW.next_embedding IS NULL THEN
+        RETURN NULL;
+    END IF;
+    IF TG_OP = 'UPDATE' AND (OLD.embedding, OLD.embedding_model, OLD.next_embedding, OLD.next_embedding_model,
+                             OLD.user_id, OLD.session_id, OLD.memory_type, OLD.timestamp) IS NOT DISTINCT FROM
+                            (NEW.embedding, NEW.embedding_model, NEW.next_embedding, NEW.next_embedding_model,
+                             NEW.user_id, NEW.session_id, NEW.memory_type, NEW.timestamp) THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO vector_changes (agent_id, memory_id)
+    VALUES (coalesce(NEW.agent_id, OLD.agent_id), coalesce(NEW.memory_id, OLD.memory_id));
+    RETURN NULL;
+END
+$$;
+
 -- What language models cost an agent on a day (UTC): reserved before a request, corrected after its answer.
 CREATE TABLE llm_usage (
     agent_id    text          NOT NULL,
@@ -618,7 +648,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['memories', 'memory_passages', 'memory_usage', 'memory_links', 'memory_history',
                                 'memory_subjects', 'idempotency_keys', 'completed_tasks', 'agent_settings', 'llm_queue',
                                 'late_episodes', 'llm_usage', 'lexical_terms', 'lexical_totals', 'lexical_deltas',
-                                'archived_memories', 'archived_copies'] LOOP
+                                'archived_memories', 'archived_copies', 'vector_changes'] LOOP
         EXECUTE format('ALTER TABLE %I ENABLE ROW LEVEL SECURITY', name);
         EXECUTE format('CREATE POLICY own_agent ON %I TO agentcore_service, agentcore_bound '
                        'USING (agent_id = current_setting(''agentcore.agent_id'', true)) '
@@ -646,7 +676,7 @@ BEGIN
 
     -- Temporary objects last in the path: by default they come first, and a caller's own `memories` would be read.
     FOREACH name IN ARRAY ARRAY['of_other_users', 'bound_frequencies', 'lexical_hits', 'own_job_lock', 'job_waits',
-                                'enqueue_job', 'forget_jobs'] LOOP
+                                'enqueue_job', 'forget_jobs', 'record_vector_change'] LOOP
         EXECUTE format('ALTER FUNCTION %I SET search_path = %I, pg_temp', name, current_schema());
         EXECUTE format('REVOKE ALL ON FUNCTION %I FROM PUBLIC', name);
     END LOOP;

@@ -193,7 +193,7 @@ async def recall_at_50(service: Service, agent_id: str, chance: random.Random, q
     shares: list[float] = []
     for _ in range(queries):
         [vector] = await parts.embedder.embed([question(chance)], "query")
-        shares.append(await parts.vectors.measured_recall(agent_id, vector, parts.vector_model, 50))  # type: ignore[attr-defined]
+        shares.append(await parts.vectors.measured_recall(agent_id, vector, parts.vector_model, 50))
     return round(sum(shares) / len(shares), 3)
 
 

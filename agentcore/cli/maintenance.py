@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Column
 from rich.text import Text
 
-from agentcore.assembly import make_embedder, make_index_policy
+from agentcore.assembly import make_embedder, make_external_vectors, make_index_policy
 from agentcore.cli import options
 from agentcore.cli.app import FAILED, MISUSED, app, counted, err, fail, group, out, printable, say, show
 from agentcore.config import Settings, load_settings
@@ -78,9 +78,37 @@ def tune(context: typer.Context, partition: Partition = None) -> None:
 @indexes.command("rebuild", "agentcore index rebuild", "VECTOR_INDEX=hnsw agentcore index rebuild memories_p07")
 @options.with_json
 def rebuild(context: typer.Context, partition: Partition = None) -> None:
-    """Rebuild the indexes, of the kind of VECTOR_INDEX, and measure them. Old ones serve until then."""
+    """Rebuild the indexes, of the kind of VECTOR_INDEX, and measure them. Old ones serve until then.
+
+    With a vector store beside PostgreSQL and without PARTITION: fill it from PostgreSQL, and delete what PostgreSQL
+    does not have. After an interruption the same command resumes.
+    """
+    if partition is None and (filled := asyncio.run(_fill_vector_store())) is not None:
+        if not options.printed_as_json(context, filled):
+            say(f"{counted(filled['passed_on'], 'vector', 'vectors')} passed on, {filled['removed']} unknown removed")
+        return
     needed = f"has {MIN_ROWS} rows, from which on there is an index"
     _report(context, asyncio.run(_work(partition, _rebuild_if_large, needed)))
+
+
+async def _fill_vector_store() -> dict[str, int] | None:
+    """Returns None without a vector store beside PostgreSQL."""
+    settings = load_settings()
+    async with running_database(settings) as database:
+        external = make_external_vectors(settings, database)
+        if external is None:
+            return None
+        progress = _progress()
+        bar = progress.add_task("filling", total=None)
+
+        def tell(step: str, done: int, total: int) -> None:
+            progress.update(bar, description=step, completed=done, total=total or None)
+
+        try:
+            with progress:
+                return await external.rebuild(tell)
+        finally:
+            await external.close()
 
 
 def _rebuild_if_large(state: PartitionState, model: str) -> IndexPlan | None:

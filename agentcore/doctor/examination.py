@@ -20,9 +20,9 @@ from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
 from agentcore import migration
-from agentcore.assembly import llm_endpoint_of, make_archive
+from agentcore.assembly import llm_endpoint_of, make_archive, make_vector_store
 from agentcore.auth import SharedSecret, TokenRules, TokenVerifier
-from agentcore.config import Settings, misspelt_variables
+from agentcore.config import Settings, misspelt_variables, revealed
 from agentcore.doctor import verdicts
 from agentcore.doctor.verdicts import Check, right, wrong
 from agentcore.embedded import EmbeddedUrls, Home, attach
@@ -112,6 +112,7 @@ async def examine(settings: Settings) -> list[Check]:
         _embedder(settings),
         *_models_beside(settings),
         *await _guarded("archive", lambda: _archive(settings, home)),
+        *await _guarded("vector store", lambda: _vector_store(settings)),
         await own_token(settings, home),
         await _service(settings),
     ]
@@ -304,6 +305,21 @@ async def _archive(settings: Settings, home: Home) -> list[Check]:
         return [right("archive", f"directory {home.archive}{more}")]
     fix = f"Give it to the user who runs the service: chown -R <user> {place}"
     return [wrong("archive", f"{place} is not writable", fix)]
+
+
+async def _vector_store(settings: Settings) -> list[Check]:
+    store, url = make_vector_store(settings), revealed(settings.vector_store_url) or ""
+    if store is None:
+        return [right("vector store", "PostgreSQL with pgvector")]
+    if "://" not in url:
+        # Only one process can open a local store: the service.
+        return [Check("vector store", None, f"VECTOR_STORE={settings.vector_store}, a store of one process")]
+    try:
+        await asyncio.to_thread(store.ping)
+    except store.failures as failure:
+        fix = "Check VECTOR_STORE_URL and VECTOR_STORE_API_KEY. Until then searches use PostgreSQL alone."
+        return [wrong("vector store", f"{settings.vector_store} does not answer: {type(failure).__name__}", fix)]
+    return [right("vector store", f"VECTOR_STORE={settings.vector_store}")]
 
 
 async def _service(settings: Settings) -> Check:

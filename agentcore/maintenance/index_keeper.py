@@ -366,7 +366,10 @@ class IndexKeeper:
         *,
         exact_search_limit: int = 1_000,
         tell: Tell = lambda partition, step: None,
+        passages_alone: bool = False,
     ) -> None:
+        """`passages_alone`: a vector store searches the memories; indexes on them stay as they are."""
+        self._passages_alone = passages_alone
         self._database = database
         self._model = model
         self._dimensions = dimensions
@@ -397,7 +400,8 @@ class IndexKeeper:
         return changed
 
     def _plans(self, states: Sequence[PartitionState]) -> list[tuple[PartitionState, IndexPlan]]:
-        plans = [(state, plan(state, self._model, self._policy)) for state in states]
+        kept = [state for state in states if is_of_passages(state.partition) or not self._passages_alone]
+        plans = [(state, plan(state, self._model, self._policy)) for state in kept]
         return [(state, todo) for state, todo in plans if todo is not None]
 
     @asynccontextmanager

@@ -41,6 +41,7 @@ from agentcore.memory.deriving.session_summaries import Refreshing, SessionSumma
 from agentcore.memory.deriving.summary_providers import ModelFailed
 from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text
+from agentcore.memory.external_vectors import stop_recording
 from agentcore.memory.forgetting.removing import Pruning
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.agent_settings import ConsolidateParams
@@ -264,6 +265,7 @@ class Maintenance:
                 async with asyncio.TaskGroup() as loops:
                     loops.create_task(self._repeat(lead, self.round))
                     loops.create_task(self._repeat(lead, self.keep_indexes))
+                    loops.create_task(self._repeat(lead, self.pass_vectors))
                     loops.create_task(self._repeat(lead, self.read_sizes, SIZES_SECONDS))
             except* DependencyUnavailable as lost:
                 raise DependencyUnavailable("The lead is lost.") from lost
@@ -321,6 +323,18 @@ class Maintenance:
         indexes = [index for state in states for index in state.indexes]
         self.index_recall = {index.name: index.recall for index in indexes if index.recall is not None}
 
+    async def pass_vectors(self) -> int | None:
+        """Passes changed vectors on to the vector store beside PostgreSQL; without one, ends their recording."""
+        return await self._attempt("pass vectors on", self._pass_vectors)
+
+    async def _pass_vectors(self) -> int:
+        external = self._parts.vectors.external
+        if external is None:
+            await stop_recording(self._database)
+            return 0
+        await external.record()
+        return await external.drain()
+
     async def keep_indexes(self) -> None:
         """Runs the index keeper; skipped while vectors are migrating: the migrating process builds the index."""
         if self._parts.vectors_moving:
@@ -332,6 +346,7 @@ class Maintenance:
             policy.embedding_dimensions,
             policy.indexes,
             exact_search_limit=policy.limits.exact_search_limit,
+            passages_alone=self._parts.vectors.external is not None,
         )
         if await self._attempt("index", keeper.round):
             await self.read_sizes()

@@ -28,7 +28,7 @@ from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.scoring import RetrievalWeights
 from agentcore.memory.storage import MemoryStorage
 from agentcore.memory.tokens import TokenCounters
-from agentcore.memory.vector_store import VectorStore
+from agentcore.memory.vector_store import PgVectorStore
 from agentcore.memory.working import WorkingMemory
 from agentcore.telemetry import Metrics, Steps
 
@@ -112,7 +112,7 @@ class MemoryParts:
     """
 
     storage: MemoryStorage
-    vectors: VectorStore
+    vectors: PgVectorStore
     working: WorkingMemory
     archive: Archive | None
     embedder: Embedder | None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -26,6 +26,8 @@ from agentcore.database import (
     set_for_transaction,
     shaped_query,
 )
+from agentcore.errors import Unreachable
+from agentcore.memory.external_vectors import ExternalVectors, Where, microseconds
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
@@ -51,8 +53,6 @@ class QueryVariant(NamedTuple):
     current: bool = False
 
 
-VECTOR_STORES: Mapping[str, str] = {"pgvector": "agentcore.memory.vector_store:PgVectorStore"}
-
 PASSAGE, PASSAGES = sql.SQL("p.embedding"), "memory_passages"
 # The query vector in a distance: the only one, or each of several.
 ASKED, ONE_OF_SEVERAL = sql.SQL("%(vector)s::halfvec"), sql.SQL("asked.vector")
@@ -62,6 +62,13 @@ MAX_TERMS_PER_MEMORY = 1_024
 BASELINE_DEPTH = 10
 # The filters of the statement `selected_up_to`, by its parameters.
 INDEXED_FILTERS = {"user": "user_id", "session": "session_id", "task": "task_id", "after": "after", "before": "before"}
+# The filters that a vector store applies, and the one that nearly all memories match.
+PUSHED_FILTERS = {"user_id", "session_id", "memory_types", "after", "before", "current"}
+MORE_IF_FILTERED = 4
+# Without the vector store and without an index, more memories are not compared with the query.
+MAX_EXACT_FALLBACK = 50_000
+STORE_AWAY = "vector store: it does not answer; searched in PostgreSQL"
+STORE_AWAY_WORDS = "vector store: it does not answer; searched by words alone"
 # Above this many terms, candidates are scored and ranked in a thread.
 THREAD_ABOVE_TERMS = 20_000
 
@@ -112,6 +119,7 @@ class Found:
     changes: Sequence[CandidateLink]
     rank_in_thread: bool = False
     found_by: Mapping[UUID, Sequence[str]] = field(default_factory=dict)
+    degraded: Sequence[str] = ()
 
     @property
     def passages(self) -> dict[UUID, tuple[int, int]]:
@@ -164,36 +172,29 @@ class VectorRow(NamedTuple):
     vector: HalfVector | None
 
 
-class VectorStore(Protocol):
-    """Retrieves candidates."""
-
-    name: str
-
-    async def statistics(self, agent_id: str, term_keys: Sequence[int]) -> LexicalStatistics: ...
-
-    async def search(self, agent_id: str, request: SearchRequest) -> Found: ...
-
-    async def compare(self, agent_id: str, request: SearchRequest, memory_ids: Sequence[UUID]) -> dict[UUID, Row]: ...
-
-    async def newest(
-        self, agent_id: str, conditions: Conditions, model: str, last: VectorRow | None, limit: int
-    ) -> list[VectorRow]: ...
-
-    def bound_to(self, users: Users) -> VectorStore: ...
-
-
 class PgVectorStore:
     """Searches pgvector: exactly for small agents, else with the index keeper's indexes."""
 
-    name = "pgvector"
-
-    def __init__(self, database: Database, dimensions: int, limits: SearchLimits, place: VectorPlace = SETTLED) -> None:
+    def __init__(
+        self,
+        database: Database,
+        dimensions: int,
+        limits: SearchLimits,
+        place: VectorPlace = SETTLED,
+        external: ExternalVectors | None = None,
+    ) -> None:
+        """`external` suggests near memories of large agents."""
+        self.external = external
         self._database = database
         self._limits = limits
         self._place = place
         self._dimensions = sql.Literal(dimensions)
         self._indexes = ServingIndexes(database)
         self._statements: dict[QueryVariant, sql.SQL] = {}
+
+    @property
+    def name(self) -> str:
+        return "pgvector" if self.external is None else self.external.name
 
     def bound_to(self, users: Users) -> PgVectorStore:
         bound = copy(self)
@@ -221,11 +222,24 @@ class PgVectorStore:
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         index, passage_index = await self._serving(agent_id, request)
         values = self._values(agent_id, request)
-        modes = _modes(request, index, passage_index)
+        degraded: tuple[str, ...] = ()
+        near: tuple[list[UUID], bool] | None = None
+        try:
+            near = await self._near_ids(agent_id, request, values["limit"])
+        except Unreachable:
+            large = index is None and request.bm25.statistics.memory_count > MAX_EXACT_FALLBACK
+            degraded = (STORE_AWAY_WORDS if large else STORE_AWAY,)
+            if large:
+                request, passage_index = replace(request, vectors=None), None
+                values = self._values(agent_id, request)
+        if near is not None:
+            index, values["near_ids"] = None, near[0]
+        modes = _modes(request, index, passage_index, external=near is not None)
         served = widest(index, passage_index)
         rows = await self._candidate_rows(agent_id, modes, request, values, served)
-        # A graph's scan ends after hnsw.max_scan_tuples rows.
-        if served is not None and served.hnsw and _near(rows) < values["limit"]:
+        # A graph's scan ends after hnsw.max_scan_tuples rows; a store does not know the whole filter.
+        is_partial = near[1] if near is not None else served is not None and served.hnsw
+        if is_partial and _near(rows) < values["limit"]:
             modes = _modes(request, None, None)
             rows = await self._candidate_rows(agent_id, modes, request, values, None)
 
@@ -240,6 +254,34 @@ class PgVectorStore:
             list(_links(rows, changes=True)),
             rank_in_thread,
             _found_by(rows, request),
+            degraded,
+        )
+
+    async def _near_ids(self, agent_id: str, request: SearchRequest, limit: int) -> tuple[list[UUID], bool] | None:
+        """Returns what the vector store suggests, and whether it may have more; None if it is not asked."""
+        limit_exact = self._limits.exact_search_limit
+        if self.external is None or request.vectors is None or request.model is None:
+            return None
+        if request.bm25.statistics.memory_count <= limit_exact:
+            return None
+        if limit_exact and await self._few_selected(agent_id, request, limit_exact):
+            return None
+        more = MORE_IF_FILTERED if request.held or set(request.conditions) - PUSHED_FILTERS else 2
+        where = self._where(agent_id, request.conditions)
+        return await self.external.nearest(self._database, request.model, request.vectors, where, more * limit)
+
+    def _where(self, agent_id: str, conditions: Conditions) -> Where:
+        users = conditions.get("user_id")
+        if users is None and self._database.users is not None:
+            users = {*self._database.users, None}
+        types = conditions.get("memory_types")
+        times = {name: conditions.get(name) for name in ("after", "before")}
+        return Where(
+            agent_id,
+            (users,) if isinstance(users, str) else users and tuple(users),
+            conditions.get("session_id"),
+            types and tuple(types),
+            **{name: each and microseconds(datetime.fromisoformat(each)) for name, each in times.items()},
         )
 
     async def compare(self, agent_id: str, request: SearchRequest, memory_ids: Sequence[UUID]) -> dict[UUID, Row]:
@@ -387,7 +429,8 @@ class PgVectorStore:
             return None, None
         limit = self._limits.exact_search_limit
         index = await self._memory_index(agent_id, request, limit)
-        if index is not None and limit and await self._few_selected(agent_id, request, index):
+        few = 0 if index is None else max(limit, fastest_exact(index.rows))
+        if limit and few and await self._few_selected(agent_id, request, few):
             return None, None
         if not request.by_passages:
             return index, None
@@ -401,12 +444,11 @@ class PgVectorStore:
         is_slower = index is not None and limit and not index.is_faster_for(count)
         return None if is_slower else index
 
-    async def _few_selected(self, agent_id: str, request: SearchRequest, index: ServingIndex) -> bool:
+    async def _few_selected(self, agent_id: str, request: SearchRequest, limit: int) -> bool:
         """Whether an indexed filter selects so few memories that comparing them exactly is faster."""
         selected_by = {name: request.conditions.get(key) for name, key in INDEXED_FILTERS.items()}
         if all(condition is None for condition in selected_by.values()):
             return False
-        limit = max(self._limits.exact_search_limit, fastest_exact(index.rows))
         users = selected_by["user"]
         values = {**selected_by, "user": None if users is None else Jsonb(users), "agent_id": agent_id, "limit": limit}
         [[found]] = await self._database.fetch(agent_id, [(query("selected_up_to"), values)])
@@ -426,8 +468,11 @@ class PgVectorStore:
         return len(wanted & {row["memory_id"] for row in indexed}) / len(wanted) if wanted else 1.0
 
 
-def _modes(request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None) -> tuple[str, str]:
-    mode = "words" if request.vectors is None else "exact" if index is None else "indexed"
+def _modes(
+    request: SearchRequest, index: ServingIndex | None, passage_index: ServingIndex | None, *, external: bool = False
+) -> tuple[str, str]:
+    own_mode = "exact" if index is None else "indexed"
+    mode = "words" if request.vectors is None else "external" if external else own_mode
     passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
     return mode, passages
 

@@ -58,7 +58,9 @@ OF_NO_DATA = {
     "agentcore.memory.tokens:TokenCounters._made",
     "agentcore.memory.vector_store:PgVectorStore._statements",
     "agentcore.migration:revisions()",
+    "agentcore.providers.milvus_vectors:MilvusVectors._known",
     "agentcore.providers.openai_models:load_prompt()",
+    "agentcore.providers.qdrant_vectors:QdrantVectors._known",
 }
 # Filled within one call, one import, one client object, or at the import of the package.
 NO_CACHES = {
@@ -89,6 +91,7 @@ NO_CACHES = {
     "agentcore.providers.remote_request:RemoteEmbedder._started",
     "agentcore.server:LimitedProtocol._timers",
     "agentcore.telemetry:Steps._seconds",
+    "agentcore.providers.memory_vectors:MemoryVectors._points",
 }
 # Values that live as long as one call, command or client object, by module.
 OF_ONE_CALL = {

@@ -82,7 +82,7 @@ async def test_all_of_an_agent_goes_from_every_place_and_nothing_of_another(
 
     assert (result.verified, result.complete, result.left) == (True, True, {})
     assert await _nothing_of(runtime, owner.agent)
-    told = {name: len(share) for name, share in before.shares.items() if name not in CACHES}
+    told = {name: len(share) for name, share in before.shares.items() if share and name not in CACHES}
     # A deletion subtracts its word counts in separate rows.
     assert {name: count for name, count in result.erased.items() if name != "lexical_deltas"} == {
         name: count for name, count in told.items() if name != "lexical_deltas"

@@ -76,6 +76,11 @@ class Walled:
 async def walled(services: Services, runtime: Runtime) -> Walled:
     """Two agents for all tests of this module, which leave their rows as they are."""
     own, other = await settle(runtime, {Agent(runtime): "heron", Agent(runtime): "zebra"})
+    for each in (own, other):
+        await runtime.database.owner_rows(
+            sql.SQL("INSERT INTO vector_changes (agent_id, memory_id) VALUES (%(agent_id)s, gen_random_uuid())"),
+            agent_id=each.agent.agent_id,
+        )
     before = await holdings(runtime, other.agent.agent_id)
     return Walled(services, runtime, own.agent.agent_id, other.agent.agent_id, before)
 

@@ -19,8 +19,9 @@ from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import READS_AT_ONCE, Archive, archive_id, memory_of, object_key, read_stray
 from agentcore.memory.embedding_cache import AgentEmbedder
+from agentcore.memory.external_vectors import Where
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
-from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, WORKING_MEMORY
+from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, VECTOR_STORE, WORKING_MEMORY
 from agentcore.memory.forgetting.removing import Deadline
 from agentcore.memory.models import SUMMARY_RELATION, JsonObject, MemoryType
 from agentcore.memory.params.archived import EraseParams
@@ -35,6 +36,8 @@ READ_CHUNK = 32
 PLANNING_SECONDS = 12.0
 # A further pass erases concurrent writes.
 MAX_PASSES = 3
+# Changes for the vector store, which passing them on removes.
+CHANGES = "vector_changes"
 _LAYERS = [layer.value for layer in MemoryType]
 _WORD_COUNTS = {"lexical_terms", "lexical_totals", "lexical_deltas"}
 # Tables with rows of one memory, dependent rows first.
@@ -42,7 +45,7 @@ _BY_MEMORY = (
     *(
         (each.name, "memory_id")
         for each in TABLES
-        if "memory_id" in each.labels and each.name not in ("memories", "archived_copies")
+        if "memory_id" in each.labels and each.name not in ("memories", "archived_copies", CHANGES)
     ),
     ("memory_links", "source_id"),
     ("memory_links", "target_id"),
@@ -52,7 +55,7 @@ _BY_MEMORY = (
 _OF_NO_MEMORY = [
     table.name
     for table in TABLES
-    if table.name not in {"memories", "archived_memories", "archived_copies", *_WORD_COUNTS}
+    if table.name not in {"memories", "archived_memories", "archived_copies", CHANGES, *_WORD_COUNTS}
 ]
 logger = logging.getLogger(__name__)
 
@@ -363,10 +366,16 @@ class Erasing:
                 erased[JOBS.name] = await transaction.jobs.forget()
                 failpoint("erase.emptied")
             failpoint("erase.cleared")
+        external = self._parts.vectors.external
+        if external is not None:
+            erased[VECTOR_STORE.name] = await external.erase(self._where())
         copies = await self._stale_copies()
         await self._parts.working.drop(copies)
         erased[WORKING_MEMORY.name] = len(copies)
         self._done.erased += erased
+
+    def _where(self) -> Where:
+        return Where(self._agent_id, None if self._user_id is None else (self._user_id,))
 
     async def _stale_copies(self) -> list[bytes]:
         """Returns copies in working memory: the agent's, or a user's without a row.
@@ -384,6 +393,8 @@ class Erasing:
     async def _left(self, plan: _Plan) -> dict[str, int]:
         left = Counter({**plan.found, WORKING_MEMORY.name: len(await self._stale_copies())})
         left[ARCHIVE.name] += plan.unreadable
+        if self._parts.vectors.external is not None:
+            left[VECTOR_STORE.name] = await self._parts.vectors.external.count(self._where())
         if self._user_id is None:
             async with self._parts.storage.transaction(self._agent_id) as transaction:
                 for table in TABLES:

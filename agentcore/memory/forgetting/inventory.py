@@ -121,6 +121,12 @@ TABLES: tuple[OwnedTable, ...] = (
     ),
     _table("llm_usage", "erase; or 90 days"),
     _table("llm_queue", f"{_WITH_ROW}; or the job that processes the entry", labels="memory_id work session_id"),
+    _table(
+        "vector_changes",
+        "passing the change on to the vector store; the end of its use",
+        derived=True,
+        labels="memory_id",
+    ),
     _table("lexical_terms", "folding the negative lexical deltas of deletions", derived=True, digests="term_key"),
     _table("lexical_totals", "folding the negative lexical deltas of deletions", derived=True),
     _table("lexical_deltas", "folding", derived=True, digests="term_keys"),
@@ -152,6 +158,11 @@ PROCESS_EMBEDDINGS = Place(
 ARCHIVE = ArchiveObjects(
     "archive", False, "erase, on a server that uses it; archived_copies lists every copy, also of what was restored"
 )
+VECTOR_STORE = Place(
+    "vector store",
+    True,
+    "passing on a deletion, within seconds; or erase, which counts what is left. It contains vectors and labels",
+)
 EXPORTS = Place("exported files", False, "their owner: `agentcore export` does not record them")
 PROVIDERS = Place(
     "a remote embedding provider",
@@ -180,6 +191,7 @@ INVENTORY: tuple[Place, ...] = (
     SHARED_EMBEDDINGS,
     PROCESS_EMBEDDINGS,
     ARCHIVE,
+    VECTOR_STORE,
     EXPORTS,
     PROVIDERS,
     MODELS,

@@ -72,6 +72,13 @@ SELECT m.memory_id, {stored} <=> {vector} AS distance FROM {memories} m
  ORDER BY {stored}::halfvec({dimensions}) <=> {vector}::halfvec({dimensions})
  LIMIT %(limit)s;
 
+-- name: vector_retriever_external
+-- Returns the nearest of the memories that a vector store beside PostgreSQL suggests, by exact comparison.
+SELECT m.memory_id, {stored} <=> {vector} AS distance FROM {memories} m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(near_ids)s::uuid[]) AND {held} AND {matches}
+ ORDER BY {stored} <=> {vector}, m.memory_id
+ LIMIT %(limit)s;
+
 -- name: vector_retriever_several
 -- Returns the nearest memories to any of several vectors, by their best rank.
 SELECT near.memory_id

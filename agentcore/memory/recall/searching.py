@@ -144,6 +144,7 @@ class Search:
         with self._steps("search"):
             found = await self._parts.vectors.search(self._agent_id, request)
         self._found_by = found.found_by
+        self._notes.degraded.extend(found.degraded)
         settles = self._settles(windows, back)
         wanted = k + SPARE if settles else k
         question = self._question(now, windows, found, wording, vectors, kinds)

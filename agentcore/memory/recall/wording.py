@@ -20,7 +20,7 @@ from agentcore.memory.lexical import (
     terms,
 )
 from agentcore.memory.ranking.candidates import Candidate, MatchScale
-from agentcore.memory.vector_store import VectorStore
+from agentcore.memory.vector_store import PgVectorStore
 
 MAX_POSTINGS = 1_000
 # If vectors are searched too, a term of more memories is skipped: it costs more than it discriminates.
@@ -64,7 +64,7 @@ class Wording:
         return MatchScale(words, alone)
 
 
-async def read_words(vectors: VectorStore, agent_id: str, text: str, *, with_vectors: bool) -> Wording:
+async def read_words(vectors: PgVectorStore, agent_id: str, text: str, *, with_vectors: bool) -> Wording:
     """Looks the terms of a text up; with vectors, not those that nearly every memory contains."""
     keys = await read_text(lambda: _read(agent_id, text), len(text))
     statistics = await vectors.statistics(agent_id, list(keys))

@@ -1,0 +1,73 @@
+"""VECTOR_STORE=memory: vectors in this process, for tests and small tools. A start fills it again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentcore.memory.external_vectors import Point, VectorStoreOptions, Where
+
+
+class MemoryVectors:
+    threads = 1
+    failures: tuple[type[Exception], ...] = ()
+
+    def __init__(self, options: VectorStoreOptions) -> None:
+        self._points: dict[str, dict[UUID, Point]] = {}
+
+    def collections(self) -> Collection[str]:
+        return [*self._points]
+
+    def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        self._points.setdefault(collection, {}).update({each.memory_id: each for each in points})
+
+    def delete(self, collection: str, ids: Sequence[UUID]) -> None:
+        for each in ids:
+            self._points.get(collection, {}).pop(each, None)
+
+    def search(
+        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: Where, limit: int
+    ) -> list[list[UUID]]:
+        points = [each for each in self._points.get(collection, {}).values() if _matches(each, where)]
+        if not points:
+            return [[] for _ in vectors]
+        stored = np.array([each.vector for each in points])
+        lengths = np.linalg.norm(stored, axis=1) + np.finfo(np.float32).tiny
+        places = [np.argsort(-(stored @ vector) / lengths, kind="stable")[:limit] for vector in vectors]
+        return [[points[place].memory_id for place in each] for each in places]
+
+    def ids(self, collection: str, after: UUID | None, limit: int) -> list[tuple[str, UUID]]:
+        points = self._points.get(collection, {})
+        ids = sorted(each for each in points if after is None or each > after)
+        return [(points[each].agent_id, each) for each in ids[:limit]]
+
+    def erase(self, where: Where) -> None:
+        for collection, point in [*self._selected(where)]:
+            self.delete(collection, [point.memory_id])
+
+    def count(self, where: Where) -> int:
+        return sum(1 for _ in self._selected(where))
+
+    def ping(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._points.clear()
+
+    def _selected(self, where: Where) -> Iterator[tuple[str, Point]]:
+        for collection, points in self._points.items():
+            yield from ((collection, each) for each in points.values() if _matches(each, where))
+
+
+def _matches(point: Point, where: Where) -> bool:
+    return (
+        point.agent_id == where.agent_id
+        and (where.user_ids is None or point.user_id in where.user_ids)
+        and (where.session_id is None or point.session_id == where.session_id)
+        and (where.memory_types is None or point.memory_type in where.memory_types)
+        and (where.after is None or point.at >= where.after)
+        and (where.before is None or point.at < where.before)
+    )

@@ -1,0 +1,151 @@
+"""VECTOR_STORE=milvus: a Milvus server at VECTOR_STORE_URL, or Milvus Lite in a file `NAME.db`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
+from typing import Any
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+from pymilvus import DataType, MilvusClient, MilvusException
+
+from agentcore.errors import ConfigurationError
+from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, VectorStoreOptions, Where
+
+# Bytes of the longest agent id.
+AGENT_ID_BYTES = 1_024
+DIGEST_CHARS = 32
+HNSW = {"M": 16, "efConstruction": 128}
+# Each search must see all changes that were confirmed before.
+STRONG = "Strong"
+
+
+class MilvusVectors:
+    """Ids and labels are compared as digests: an expression never contains a caller's text."""
+
+    failures: tuple[type[Exception], ...] = (MilvusException, OSError, RuntimeError)
+
+    def __init__(self, options: VectorStoreOptions) -> None:
+        if options.url is None:
+            raise ConfigurationError(["VECTOR_STORE=milvus needs VECTOR_STORE_URL: http://host:19530, or NAME.db."])
+        self._url = options.url
+        self._options = options
+        self.threads = 8 if "://" in options.url else 1
+        self._known: set[str] = set()
+
+    @cached_property
+    def _client(self) -> MilvusClient:
+        return MilvusClient(self._url, token=self._options.api_key or "", timeout=self._options.timeout_seconds)
+
+    def collections(self) -> Collection[str]:
+        self._known = {each for each in self._client.list_collections() if each.startswith(COLLECTION_PREFIX)}
+        return self._known
+
+    def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        if not self._client.has_collection(collection):
+            self._create(collection, len(points[0].vector))
+        self._client.upsert(collection, [_row(each) for each in points])
+
+    def _create(self, collection: str, dimensions: int) -> None:
+        schema = MilvusClient.create_schema(auto_id=False, enable_dynamic_field=False)
+        schema.add_field("memory_id", DataType.VARCHAR, is_primary=True, max_length=36)
+        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dimensions)
+        schema.add_field("agent_id", DataType.VARCHAR, max_length=AGENT_ID_BYTES)
+        for field in ("agent", "person", "session", "memory_type"):
+            schema.add_field(field, DataType.VARCHAR, max_length=DIGEST_CHARS)
+        schema.add_field("at", DataType.INT64)
+        indexes = self._client.prepare_index_params()
+        indexes.add_index("vector", index_type="HNSW", metric_type="COSINE", params=HNSW)
+        self._client.create_collection(collection, schema=schema, index_params=indexes, consistency_level=STRONG)
+
+    def delete(self, collection: str, ids: Sequence[UUID]) -> None:
+        self._client.delete(collection, ids=[str(each) for each in ids])
+
+    def search(
+        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: Where, limit: int
+    ) -> list[list[UUID]]:
+        if collection not in self._known and collection not in self.collections():
+            return [[] for _ in vectors]
+        found = self._client.search(
+            collection,
+            data=[each.tolist() for each in vectors],
+            filter=_expression(where),
+            limit=limit,
+            output_fields=["memory_id"],
+            search_params={"metric_type": "COSINE", "params": {"ef": max(64, 2 * limit)}},
+            consistency_level=STRONG,
+        )
+        return [[UUID(hit["entity"]["memory_id"]) for hit in hits] for hits in found]
+
+    def ids(self, collection: str, after: UUID | None, limit: int) -> list[tuple[str, UUID]]:
+        # An iterator reads in the order of the key; a query with a limit does not.
+        pages = self._client.query_iterator(
+            collection,
+            batch_size=limit,
+            filter=f'memory_id > "{after or ""}"',
+            output_fields=["memory_id", "agent_id"],
+            consistency_level=STRONG,
+        )
+        try:
+            return [(row["agent_id"], UUID(row["memory_id"])) for row in pages.next()]
+        finally:
+            pages.close()
+
+    def erase(self, where: Where) -> None:
+        for collection in self.collections():
+            self._client.delete(collection, filter=_expression(where))
+
+    def count(self, where: Where) -> int:
+        return sum(self._count(collection, _expression(where)) for collection in self.collections())
+
+    def _count(self, collection: str, expression: str) -> int:
+        [row] = self._client.query(collection, filter=expression, output_fields=["count(*)"], consistency_level=STRONG)
+        return int(row["count(*)"])
+
+    def ping(self) -> None:
+        self._client.list_collections()
+
+    def close(self) -> None:
+        if "_client" in vars(self):
+            self._client.close()
+
+
+def _digest(label: str | None) -> str:
+    """Returns an empty text for None."""
+    return "" if label is None else hashlib.blake2b(label.encode(), digest_size=DIGEST_CHARS // 2).hexdigest()
+
+
+def _row(point: Point) -> dict[str, Any]:
+    return {
+        "memory_id": str(point.memory_id),
+        "vector": point.vector.tolist(),
+        "agent_id": point.agent_id,
+        "agent": _digest(point.agent_id),
+        "person": _digest(point.user_id),
+        "session": _digest(point.session_id),
+        "memory_type": point.memory_type,
+        "at": point.at,
+    }
+
+
+def _expression(where: Where) -> str:
+    conditions = [f'agent == "{_digest(where.agent_id)}"']
+    if where.user_ids is not None:
+        conditions.append(_one_of("person", map(_digest, where.user_ids)))
+    if where.session_id is not None:
+        conditions.append(f'session == "{_digest(where.session_id)}"')
+    if where.memory_types is not None:
+        conditions.append(_one_of("memory_type", where.memory_types))
+    if where.after is not None:
+        conditions.append(f"at >= {where.after}")
+    if where.before is not None:
+        conditions.append(f"at < {where.before}")
+    return " and ".join(conditions)
+
+
+def _one_of(field: str, values: Iterable[str]) -> str:
+    quoted = ", ".join(f'"{each}"' for each in values)
+    return f"{field} in [{quoted}]"
