@@ -26,7 +26,7 @@ LOCK_TIMEOUT_SECONDS = 60
 NOT_A_URL = "DATABASE_URL is not a PostgreSQL URL (postgresql://user:password@host:5432/database)."
 RUNNER = "agentcore.migration_runner"
 # In this order.
-SCHEMA_FILES = ("procrastinate.sql", "schema.sql")
+SCHEMA_FILES = ("procrastinate.sql", "schema.sql", "functions.sql")
 _REFUSALS = (
     (
         ("28",),
