@@ -3,11 +3,6 @@
 -- All rows of an agent are in the shards of one node, so a statement about one agent runs on one node.
 -- Not distributed, on the coordinator only: the job queue, receipt keys, the instances of Redis, console sessions.
 
--- Citus refuses subqueries in policies.
-DROP POLICY own_users ON memory_passages;
-CREATE POLICY own_users ON memory_passages TO agentcore_bound
-    USING (agent_id = current_setting('agentcore.agent_id', true) AND NOT of_other_users(agent_id, memory_id));
-
 SELECT create_distributed_table('memories', 'agent_id', colocate_with => 'none');
 
 DO $$

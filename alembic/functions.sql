@@ -68,6 +68,40 @@ CREATE OR REPLACE FUNCTION archived_matches(a anyelement, filter jsonb) RETURNS 
        AND (filter ->> 'archived_before' IS NULL OR a.archived_at < (filter ->> 'archived_before')::timestamptz)
     $$;
 
+-- --- settings of a transaction ----------------------------------------------------------------------------------------
+
+-- Citus sends SET LOCAL, not set_config, to the workers; the role it takes from the connection.
+CREATE OR REPLACE FUNCTION set_on_workers(settings json) RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    AS $$
+DECLARE
+    name text;
+    setting text;
+BEGIN
+    PERFORM set_config('citus.propagate_set_commands', 'local', true);
+    FOR name, setting IN SELECT * FROM json_each_text(settings) AS each (name, setting) WHERE each.name <> 'role' LOOP
+        EXECUTE format('SET LOCAL %s = %L', name, setting);
+    END LOOP;
+    -- Citus plans few statements without their parameters.
+    SET LOCAL plan_cache_mode = force_custom_plan;
+    -- lexical_hits and of_other_users read, on the worker of the agent's rows, other rows of this agent.
+    SET LOCAL citus.allow_nested_distributed_execution = on;
+END
+$$;
+
+-- Sets settings of the transaction, on all nodes that it uses.
+CREATE OR REPLACE FUNCTION set_for_transaction(settings json) RETURNS void
+    LANGUAGE plpgsql VOLATILE
+    AS $$
+BEGIN
+    PERFORM set_config(name, setting, true) FROM json_each_text(settings) AS each (name, setting);
+    IF current_setting('citus.propagate_set_commands', true) IS NOT NULL THEN
+        -- In a function of its own: Citus takes the first statement of a pipeline for no part of a transaction.
+        PERFORM set_on_workers(settings);
+    END IF;
+END
+$$;
+
 -- --- tokens bound to users --------------------------------------------------------------------------------------------
 
 -- Whether a row belongs to the transaction's users: its own user, and all users whose memories it was derived from.
@@ -226,13 +260,16 @@ DO $$
 DECLARE
     name text;
     own_users text;
+    distributed constant boolean := NOT EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = 'memories'::regclass);
     own_agent constant text := 'agent_id = current_setting(''agentcore.agent_id'', true)';
 BEGIN
     FOR name, own_users IN VALUES
         ('memories', 'of_bound_users(user_id, provenance -> ''users'')'),
         -- The subquery is under row security, too: it finds only memories of the bound users.
-        ('memory_passages', 'EXISTS (SELECT FROM memories m WHERE m.agent_id = memory_passages.agent_id '
-                            'AND m.memory_id = memory_passages.memory_id)'),
+        -- Citus refuses it.
+        ('memory_passages', CASE WHEN distributed THEN 'NOT of_other_users(agent_id, memory_id)'
+                            ELSE 'EXISTS (SELECT FROM memories m WHERE m.agent_id = memory_passages.agent_id '
+                                 'AND m.memory_id = memory_passages.memory_id)' END),
         ('memory_usage', 'NOT of_other_users(agent_id, memory_id)'),
         ('memory_links', 'NOT of_other_users(agent_id, source_id) AND NOT of_other_users(agent_id, target_id)'),
         ('memory_history', 'NOT of_other_users(agent_id, memory_id)'),

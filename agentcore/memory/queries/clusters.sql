@@ -157,4 +157,5 @@ SELECT %(agent_id)s, s.memory_id, 'archive_sources', %(token_id)s, %(trace_id)s,
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises'
  WHERE s.agent_id = %(agent_id)s AND s.kind = 'consolidation'
    AND l.target_id = ANY (%(memory_ids)s::uuid[])
- GROUP BY s.memory_id;
+ GROUP BY s.memory_id
+RETURNING memory_id;

@@ -27,14 +27,15 @@ past AS (
      WHERE m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
        AND (ending.promoted OR m.memory_type <> 'working' OR m.pinned)),
 decided AS (
-    SELECT ending.*, ending.promoted OR past.memory_id IS NOT NULL AS lasts
+    SELECT ending.*, ending.promoted OR past.memory_id IS NOT NULL AS lasts, now() AS ended_at,
+           now() + make_interval(secs => ending.seconds) AS promoted_to
       FROM ending LEFT JOIN past ON past.memory_id = ending.memory_id),
 ended AS (
     UPDATE memories m
        SET memory_type = CASE WHEN decided.lasts THEN 'episodic' ELSE m.memory_type END,
            ttl_seconds = CASE WHEN decided.lasts THEN decided.seconds ELSE m.ttl_seconds END,
-           expires_at = CASE WHEN decided.lasts THEN now() + make_interval(secs => decided.seconds) ELSE now() END,
-           updated_at = now(), version = m.version + 1
+           expires_at = CASE WHEN decided.lasts THEN decided.promoted_to ELSE decided.ended_at END,
+           updated_at = decided.ended_at, version = m.version + 1
       FROM decided
      WHERE m.agent_id = %(agent_id)s AND m.memory_id = decided.memory_id
     RETURNING m.memory_id, m.task_id, m.version, decided.promoted, decided.lasts,
