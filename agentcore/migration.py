@@ -115,9 +115,10 @@ def upgrade(database_url: str, *, distribute: bool = False) -> str:
 def _check_distributable(connection: Connection, found: str | None) -> None:
     if not connection.execute("SELECT FROM pg_extension WHERE extname = 'citus'").fetchall():
         raise StartupError(NO_CITUS)
-    if found is not None and connection.execute(
-        "SELECT FROM pg_partitioned_table WHERE partrelid = to_regclass('memories')"
-    ).fetchall():
+    if (
+        found is not None
+        and connection.execute("SELECT FROM pg_partitioned_table WHERE partrelid = to_regclass('memories')").fetchall()
+    ):
         raise StartupError(NOT_DISTRIBUTABLE)
 
 

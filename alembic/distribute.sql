@@ -18,3 +18,7 @@ BEGIN
 END
 $$;
 SELECT create_reference_table('embedding_models');
+
+-- Always empty: enqueue_job writes to it for its effect on the commit.
+CREATE TABLE two_phase_commits (agent_id text);
+SELECT citus_add_local_table_to_metadata('two_phase_commits');

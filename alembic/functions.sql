@@ -228,6 +228,11 @@ BEGIN
     IF job_waits(p_agent_id, p_lock) THEN
         RETURN;
     END IF;
+    IF to_regclass('two_phase_commits') IS NOT NULL THEN
+        -- Makes Citus commit in two phases: without it a worker commits before the coordinator, and a crash in between
+        -- would lose the job.
+        DELETE FROM two_phase_commits;
+    END IF;
     BEGIN
         PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(
             p_name, p_name, 0, own_lock, own_lock, p_ids || jsonb_build_object('agent_id', p_agent_id),

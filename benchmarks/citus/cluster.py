@@ -15,7 +15,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,7 +153,7 @@ class Cluster:
     def _run(self, program: str, *arguments: str) -> None:
         user = self._account.uid if self._account.is_other_user else None
         group = self._account.gid if self._account.is_other_user else None
-        subprocess.run(  # noqa: S603 - a program of the installation
+        subprocess.run(
             [self._programs / program, *arguments],
             cwd=self._directory,
             check=True,
@@ -207,7 +207,5 @@ if __name__ == "__main__":
     parser.add_argument("installation", type=Path)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--plain", action="store_true")
-    try:
+    with suppress(KeyboardInterrupt):
         asyncio.run(_serve(parser.parse_args()))
-    except KeyboardInterrupt:
-        pass

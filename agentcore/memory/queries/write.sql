@@ -190,7 +190,7 @@ VALUES (%(agent_id)s, %(task_id)s, clock_timestamp())
     ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = EXCLUDED.completed_at;
 
 -- name: expire_working_rows
--- Expires the working rows of a completed task, with history entries.
+-- Expires the working rows of a completed task; returns their history entries.
 WITH ending AS (
     SELECT memory_id, expires_at FROM memories
      WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
@@ -201,8 +201,7 @@ ended AS (
       FROM ending
      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ending.memory_id
     RETURNING m.memory_id, m.version, ending.expires_at AS before, m.expires_at AS after)
-INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
-SELECT %(agent_id)s, memory_id, 'complete_task', version, %(token_id)s, %(trace_id)s,
-       jsonb_build_object('expires_at', before), jsonb_build_object('expires_at', after)
+SELECT memory_id, version, jsonb_build_object('expires_at', before) AS before,
+       jsonb_build_object('expires_at', after) AS after
   FROM ended
-RETURNING memory_id;
+ ORDER BY memory_id;
