@@ -155,7 +155,8 @@ WITH held AS (
      WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s
        AND q.memory_id = ANY (%(memory_ids)s::uuid[])
      ORDER BY q.memory_id FOR UPDATE)
-UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, now()), tries = q.tries + %(tries)s
+UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, moment.failed_at), tries = q.tries + %(tries)s
+  FROM (SELECT now() AS failed_at) AS moment
  WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = ANY (ARRAY (SELECT memory_id FROM held));
 
 -- name: dequeue_unchanged
