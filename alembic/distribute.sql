@@ -20,5 +20,5 @@ $$;
 SELECT create_reference_table('embedding_models');
 
 -- Always empty: enqueue_job writes to it for its effect on the commit.
-CREATE TABLE two_phase_commits (agent_id text);
+CREATE TABLE two_phase_commits (row_id integer);
 SELECT citus_add_local_table_to_metadata('two_phase_commits');

@@ -14,7 +14,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,7 +127,7 @@ class Cluster:
 
     async def launch(self, node: Node) -> None:
         """Starts a stopped node."""
-        command = [self._programs / "postgres", "-D", node.directory]
+        command: list[str | Path] = [self._programs / "postgres", "-D", node.directory]
         node.child = Child(
             command, directory=node.directory, account=self._account, log=node.log, farewell=signal.SIGINT
         )
@@ -163,7 +163,7 @@ class Cluster:
         )
 
 
-def _ready(node: Node) -> Callable[[], object]:
+def _ready(node: Node) -> Callable[[], Awaitable[bool]]:
     async def ready() -> bool:
         try:
             psycopg.connect(node.url("postgres", "postgres"), connect_timeout=2).close()

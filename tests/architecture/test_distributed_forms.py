@@ -51,7 +51,7 @@ def walk(node: object) -> Iterator[ast.Node]:
             yield from walk(getattr(node, name))
 
 
-def parsed(statement: str) -> ast.Node:
+def parsed(statement: str) -> ast.Node | None:
     """Parses a statement, or a fragment as a column or as a condition."""
     text = re.sub(r"\{(\w+)\}", lambda found: SHAPES.get(found[1], "(SELECT NULL)"), statement)
     numbered = with_numbered_parameters(text)[0].decode()
@@ -61,7 +61,8 @@ def parsed(statement: str) -> ast.Node:
 
 
 def names(node: object) -> set[str]:
-    return {each.funcname[-1].sval for each in walk(node) if isinstance(each, ast.FuncCall)}
+    called = [(each.funcname or ())[-1] for each in walk(node) if isinstance(each, ast.FuncCall)]
+    return {name.sval for name in called if isinstance(name, ast.String) and name.sval is not None}
 
 
 def has(node: object, kind: type[ast.Node]) -> bool:
@@ -70,7 +71,7 @@ def has(node: object, kind: type[ast.Node]) -> bool:
 
 def _of_insert(node: ast.InsertStmt) -> Iterator[str]:
     select = node.selectStmt
-    if select is not None and not select.valuesLists:
+    if isinstance(select, ast.SelectStmt) and not select.valuesLists:
         if node.onConflictClause is None and node.returningClause is None:
             yield "INSERT .. SELECT without RETURNING or ON CONFLICT is a COPY, which row security refuses"
         if select.op != SetOperation.SETOP_NONE:
@@ -84,21 +85,21 @@ def _of_insert(node: ast.InsertStmt) -> Iterator[str]:
 
 
 def _of_update(node: ast.UpdateStmt) -> Iterator[str]:
-    for target in node.targetList:
+    for target in node.targetList or ():
         changing = names(target.val) & CLOCKS
         if changing and any(has(target.val, kind) for kind in (ast.ColumnRef, ast.CaseExpr, ast.CoalesceExpr)):
             yield "a time with columns, CASE or COALESCE in UPDATE SET: compute it in FROM or in a CTE"
 
 
 def _of_recursion(node: ast.WithClause) -> Iterator[str]:
-    if any(isinstance(each.ctequery, MODIFYING) for each in node.ctes):
+    if any(isinstance(each.ctequery, MODIFYING) for each in node.ctes or ()):
         yield "WITH RECURSIVE beside a CTE that modifies"
-    fields = [each.fields[-1] for each in walk(node) if isinstance(each, ast.ColumnRef)]
+    fields = [(each.fields or ())[-1] for each in walk(node) if isinstance(each, ast.ColumnRef)]
     if "agent_id" not in {field.sval for field in fields if isinstance(field, ast.String)}:
         yield "WITH RECURSIVE without the distribution column"
 
 
-def refused_forms(tree: ast.Node) -> set[str]:
+def refused_forms(tree: ast.Node | None) -> set[str]:
     """Returns what Citus refuses in a statement."""
     found: set[str] = set()
     if not DISTRIBUTED & {each.relname for each in walk(tree) if isinstance(each, ast.RangeVar)}:
