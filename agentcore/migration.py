@@ -24,9 +24,17 @@ FIRST_REVISION = "0033"
 LOCK_KEY = 4_205_913_847_102_611_329
 LOCK_TIMEOUT_SECONDS = 60
 NOT_A_URL = "DATABASE_URL is not a PostgreSQL URL (postgresql://user:password@host:5432/database)."
+NO_CITUS = (
+    "The database has no Citus: install it on every node, add the nodes, and run CREATE EXTENSION citus on each as an "
+    "administrator; or migrate without --distribute."
+)
+NOT_DISTRIBUTABLE = (
+    "The database already has tables that are not distributed. Create an empty database, run `agentcore migrate "
+    "--distribute` there, and move each agent with `agentcore export` and `agentcore import`."
+)
 RUNNER = "agentcore.migration_runner"
 # In this order.
-SCHEMA_FILES = ("procrastinate.sql", "schema.sql")
+SCHEMA_FILES = ("procrastinate.sql", "schema.sql", "functions.sql")
 _REFUSALS = (
     (
         ("28",),
@@ -83,16 +91,19 @@ def check_revision(database_url: str) -> None:
     raise StartupError(_unknown(found, head))
 
 
-def upgrade(database_url: str) -> str:
+def upgrade(database_url: str, *, distribute: bool = False) -> str:
     """Creates or upgrades the schema, one process at a time; returns the new revision.
 
-    Raises StartupError for a newer database, DependencyUnavailable.
+    `distribute`: creates the tables distributed over the nodes of a Citus cluster. Raises StartupError for a newer
+    database, and if it cannot be distributed; DependencyUnavailable.
     """
     with _connected(database_url) as connection:
         _lock(connection)
         found, head = _revision_of(connection), head_revision()
+        if distribute:
+            _check_distributable(connection, found)
         if found is None:
-            _create(connection, head)
+            _create(connection, head, distribute)
         elif found not in revisions():
             raise StartupError(_unknown(found, head))
         connection.commit()
@@ -101,8 +112,23 @@ def upgrade(database_url: str) -> str:
         return head
 
 
-def _create(connection: Connection, revision: str) -> None:
-    connection.execute(schema())
+def _check_distributable(connection: Connection, found: str | None) -> None:
+    if not connection.execute("SELECT FROM pg_extension WHERE extname = 'citus'").fetchall():
+        raise StartupError(NO_CITUS)
+    if (
+        found is not None
+        and connection.execute("SELECT FROM pg_partitioned_table WHERE partrelid = to_regclass('memories')").fetchall()
+    ):
+        raise StartupError(NOT_DISTRIBUTABLE)
+
+
+def _create(connection: Connection, revision: str, distribute: bool) -> None:
+    if distribute:
+        # Shards instead of partitions.
+        connection.execute(schema().replace(b") PARTITION BY HASH (agent_id);", b");"))
+        connection.execute((SCRIPTS / "distribute.sql").read_bytes())
+    else:
+        connection.execute(schema())
     connection.execute(
         "CREATE TABLE alembic_version (version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY)"
     )

@@ -7,10 +7,11 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
+from uuid import UUID
 
 from agentcore.cancellation import run_with_timeout
 from agentcore.circuit_breaker import CircuitBreaker
-from agentcore.database import Connection, Database, pgvector_is_too_old, query
+from agentcore.database import Connection, Database, Row, pgvector_is_too_old, query
 from agentcore.errors import AgentCoreError, ConfigurationError, StartupError, Unreachable
 from agentcore.memory.archival import ARCHIVE_IS_OFF, ONE_ARCHIVE, Archive, stored_id
 from agentcore.memory.embeddings import Embedder, EmbedderLayer, EmbeddingKind, Vectors
@@ -75,9 +76,16 @@ async def check_dimensions(
 async def other_archives(connection: Connection, archive: Archive | None) -> dict[str, int]:
     """Returns the other archives that contain copies, with their number, up to 10,000."""
     own_id = None if archive is None else await stored_id(archive)
-    values = {"archive_id": own_id, "most": MOST_COUNTED}
-    rows = await (await connection.execute(query("other_archives"), values)).fetchall()
-    return {str(row["archive_id"]): row["copies"] for row in rows}
+    async def found(name: str, **values: Any) -> list[Row]:
+        return list(await (await connection.execute(query(name), values)).fetchall())
+
+    counts: dict[str, int] = {}
+    last = UUID(int=0)
+    while rows := await found("next_archive", after=last, archive_id=own_id):
+        last = rows[0]["archive_id"]
+        [row] = await found("count_copies", archive_id=last, most=MOST_COUNTED)
+        counts[str(last)] = row["copies"]
+    return counts
 
 
 class WatchedEmbedder(EmbedderLayer):

@@ -36,14 +36,19 @@ _SIGNS = {True: ("ok", "green", "dim"), False: ("WRONG", "red", "bold"), None: (
 
 @app.command("migrate", "DATABASE_URL=postgresql://owner@db/agentcore agentcore migrate")
 @options.with_json
-def migrate(context: typer.Context) -> None:
+def migrate(
+    context: typer.Context,
+    distribute: Annotated[
+        bool, typer.Option("--distribute", help="Create a new database's tables distributed over a Citus cluster.")
+    ] = False,
+) -> None:
     """Bring the database to the schema of this version.
 
     Only an external database needs it: serve migrates the embedded one.
     """
     database_url = database_url_of(load_settings())
     found = migration.current_revision(database_url)
-    reached = migration.upgrade(database_url)
+    reached = migration.upgrade(database_url, distribute=distribute)
     if options.printed_as_json(context, {"revision": reached, "was": found}):
         return
     before = "" if found == reached else f" (was {found or 'empty'})"

@@ -93,6 +93,14 @@ SELECT count(*) FILTER (WHERE state = 'failed') AS failed,
        coalesce(extract(epoch FROM now() - min(coalesce(not_before, enqueued_at))
                                    FILTER (WHERE state = 'waiting')), 0)::float AS overdue_seconds
   FROM background_jobs"""
+DISTRIBUTED = """
+SELECT relkind = 'r' AS distributed FROM pg_class WHERE oid = 'memories'::regclass"""
+CLUSTER = """
+SELECT (SELECT extversion FROM pg_extension WHERE extname = 'citus') AS version,
+       (SELECT count(*) FROM pg_dist_node WHERE noderole = 'primary' AND shouldhaveshards) AS workers,
+       (SELECT count(*) FROM citus_check_cluster_node_health() WHERE result IS NOT TRUE) AS failing,
+       (SELECT count(*) = 2 FROM pg_roles
+         WHERE rolname IN ('agentcore_service', 'agentcore_bound') AND rolcanlogin) AS logins"""
 VECTORS = """
 SELECT DISTINCT embedding_model AS model, vector_dims(embedding) AS dimensions
   FROM (SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 20000) AS seen"""
@@ -191,6 +199,7 @@ async def _database(settings: Settings, home: Home, url: str | None) -> list[Che
             [jobs] = await _rows(connection, JOBS)
             own_login = settings.database_url is None or settings.database_service_url is not None
             checks += [
+                *await _cluster(connection),
                 await _row_security(connection, own_login=own_login),
                 await _vectors(connection, settings),
                 verdicts.jobs(jobs["failed"], jobs["overdue_seconds"]),
@@ -211,6 +220,14 @@ def _schema(url: str) -> Check:
     except StartupError as error:
         return wrong("schema", error.message, "")
     return right("schema", f"revision {migration.head_revision()}")
+
+
+async def _cluster(connection: psycopg.AsyncConnection[dict[str, Any]]) -> list[Check]:
+    [memories] = await _rows(connection, DISTRIBUTED)
+    if not memories["distributed"]:
+        return []
+    [found] = await _rows(connection, CLUSTER)
+    return [verdicts.cluster(found["version"], found["workers"], found["failing"], logins=found["logins"])]
 
 
 async def _row_security(connection: psycopg.AsyncConnection[dict[str, Any]], *, own_login: bool) -> Check:

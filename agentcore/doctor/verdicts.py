@@ -149,6 +149,18 @@ def clock(skew_seconds: float) -> Check:
     return wrong("clock", found, "Set both clocks by NTP: times to live and tokens depend on them.")
 
 
+def cluster(version: str, workers: int, failing: int, *, logins: bool) -> Check:
+    """`failing`: connections between two nodes. `logins`: whether the service's roles may log in on the workers."""
+    found = f"Citus {version}, tables distributed over {workers} nodes"
+    if failing:
+        fix = "SELECT * FROM citus_check_cluster_node_health() shows which nodes do not reach each other."
+        return wrong("cluster", f"{found}; {failing} connections between nodes fail", fix)
+    if not logins:
+        fix = "ALTER ROLE agentcore_service LOGIN, and agentcore_bound; allow both in pg_hba.conf of each node."
+        return wrong("cluster", f"{found}; the coordinator connects to workers with roles that may not log in", fix)
+    return right("cluster", found)
+
+
 def token(problem: str | None, agent_id: str = "", scopes: str = "", seconds_left: float = 0.0) -> Check:
     """`problem`: why the service would reject the token."""
     fix = "Make one where the service's home or secret is: agentcore token --agent <agent>."

@@ -165,13 +165,24 @@ async def fold_deltas(database: Database) -> int:
             return folded
 
 
+# In this order. Citus permits no INSERT inside WITH.
+FOLDING = (
+    "fold_lexical_totals",
+    "fold_lexical_terms",
+    "forget_empty_terms",
+    "forget_lexical_deltas",
+    "forget_empty_totals",
+)
+
+
 async def _fold(database: Database, agent_id: str) -> int:
     async with database.owner_transaction() as connection:
-        cursor = await connection.execute(query("fold_lexical_deltas"), {"agent_id": agent_id, "limit": DELTAS_A_FOLD})
-        [row] = await cursor.fetchall()
-        await connection.execute(query("forget_empty_terms"), {"agent_id": agent_id, "empty_keys": row["empty_keys"]})
-        await connection.execute(query("forget_empty_totals"), {"agent_id": agent_id})
-    return int(row["delta_count"])
+        cursor = await connection.execute(query("lock_lexical_deltas"), {"agent_id": agent_id, "limit": DELTAS_A_FOLD})
+        delta_ids = [row["delta_id"] for row in await cursor.fetchall()]
+        if delta_ids:
+            for name in FOLDING:
+                await connection.execute(query(name), {"agent_id": agent_id, "delta_ids": delta_ids})
+    return len(delta_ids)
 
 
 ROWS_TO_EXPIRE = 1_000

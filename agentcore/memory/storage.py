@@ -76,14 +76,20 @@ class JobRows(OwnedRows):
         rows = await self._rows("job_waits", lock=lock)
         return bool(rows[0]["waits"])
 
-    async def over_capacity(self, capacities: Mapping[str, int], locks: Sequence[str]) -> list[tuple[str, int]]:
+    async def over_capacity(self, capacities: Mapping[str, int], locks: Mapping[str, str]) -> list[tuple[str, int]]:
         """Returns layers above their capacity, and the capacity; omits those whose job, by its lock, is pending.
 
         The agent's own capacity overrides the one passed for a layer; 0 is unlimited.
         """
-        values = {"layers": [*capacities], "capacities": [*capacities.values()], "locks": [*locks]}
-        rows = await self._rows("layers_over_capacity", **values)
-        return [(row["layer"], row["capacity"]) for row in rows]
+        values = {"layers": [*capacities], "capacities": [*capacities.values()]}
+        over = []
+        for near in await self._rows("layers_near_capacity", **values):
+            if await self.waits(locks[near["layer"]]):
+                continue
+            [found] = await self._rows("layer_is_over_capacity", layer=near["layer"], capacity=near["capacity"])
+            if found["over"]:
+                over.append((near["layer"], near["capacity"]))
+        return over
 
     async def forget(self) -> int:
         """Deletes every job of the agent; running ones are not aborted. Returns how many."""

@@ -75,7 +75,7 @@ async def watch_capacity(
     watched = {layer: capacities.get(layer, 0) for layer in sorted(set(layers))}
     if not watched:
         return
-    locks = [job_lock(PRUNE_LAYER, layer=layer) for layer in watched]
+    locks = {layer: job_lock(PRUNE_LAYER, layer=layer) for layer in watched}
     for layer, capacity in await transaction.jobs.over_capacity(watched, locks):
         wait_seconds = min(LONGEST_WAIT_SECONDS, capacity / MEMORIES_A_SECOND)
         await transaction.jobs.enqueue(PRUNE_LAYER, layer=layer, not_before=now + timedelta(seconds=wait_seconds))

@@ -1,9 +1,9 @@
 -- name: insert_tombstones
 -- Upserts tombstones: location of the copy, digest, and the columns that filters use.
 INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, size_bytes, reason,
-                               timestamp, task_id, session_id, user_id, users, namespace, tags, archive_id)
+                               timestamp, task_id, session_id, user_id, users, namespace, tags, archive_id, archived_at)
 SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha256, t.size_bytes, t.reason,
-       t.timestamp, t.task_id, t.session_id, t.user_id, t.users, t.namespace, t.tags, t.archive_id
+       t.timestamp, t.task_id, t.session_id, t.user_id, t.users, t.namespace, t.tags, t.archive_id, now()
   FROM jsonb_populate_recordset(NULL::archived_memories, %(rows)s) AS t
  ORDER BY t.memory_id
     ON CONFLICT (agent_id, memory_id) DO UPDATE
@@ -11,7 +11,7 @@ SELECT %(agent_id)s, t.memory_id, t.version, t.memory_type, t.object_key, t.sha2
            sha256 = EXCLUDED.sha256, size_bytes = EXCLUDED.size_bytes, reason = EXCLUDED.reason,
            timestamp = EXCLUDED.timestamp, task_id = EXCLUDED.task_id, session_id = EXCLUDED.session_id,
            user_id = EXCLUDED.user_id, users = EXCLUDED.users, namespace = EXCLUDED.namespace, tags = EXCLUDED.tags,
-           archived_at = now(), archive_id = EXCLUDED.archive_id;
+           archived_at = EXCLUDED.archived_at, archive_id = EXCLUDED.archive_id;
 
 -- name: record_copies
 -- Records that this archive contains, or will contain, copies of these memories.
@@ -121,20 +121,16 @@ recorded AS (
 UPDATE archived_memories a SET archive_id = %(archive_id)s
   FROM held WHERE a.agent_id = held.agent_id AND a.memory_id = held.memory_id;
 
--- name: other_archives
--- Returns the other archives with copies and their number, counted up to a limit, with one index lookup per archive.
-WITH RECURSIVE found AS (
-    (SELECT archive_id FROM archived_copies ORDER BY archive_id LIMIT 1)
-     UNION ALL
-    SELECT (SELECT c.archive_id FROM archived_copies c
-             WHERE c.archive_id > found.archive_id ORDER BY c.archive_id LIMIT 1)
-      FROM found WHERE found.archive_id IS NOT NULL),
-counted AS (
-    SELECT f.archive_id, (SELECT count(*) FROM (SELECT FROM archived_copies c
-                                                 WHERE c.archive_id = f.archive_id LIMIT %(most)s) AS listed) AS copies
-      FROM found f
-     WHERE f.archive_id IS DISTINCT FROM %(archive_id)s::uuid AND f.archive_id IS NOT NULL)
-SELECT archive_id, copies FROM counted WHERE copies > 0 ORDER BY archive_id;
+-- name: next_archive
+-- Returns the next other archive with copies after an id, by one index lookup.
+SELECT archive_id FROM archived_copies
+ WHERE archive_id > %(after)s::uuid AND archive_id IS DISTINCT FROM %(archive_id)s::uuid
+ ORDER BY archive_id LIMIT 1;
+
+-- name: count_copies
+-- Counts the copies in an archive, up to a limit.
+SELECT count(*) AS copies
+  FROM (SELECT memory_id FROM archived_copies WHERE archive_id = %(archive_id)s::uuid LIMIT %(most)s) AS listed;
 
 -- name: own_vectors
 -- Returns the vectors that callers supplied, if the memory still has the text they belong to.

@@ -146,13 +146,11 @@ SELECT m.memory_id, m.version, m.timestamp, m.relevance_score::double precision 
    AND s.superseded_by IS NULL AND (s.expires_at IS NULL OR s.expires_at > now()) AND {free}
  ORDER BY m.timestamp, m.memory_id LIMIT %(limit)s;
 
--- name: record_archived_sources
--- Saves a summary's links to its archived sources in its history, since the links are deleted with the rows.
-INSERT INTO memory_history (agent_id, memory_id, operation, token_id, trace_id, before, after)
-SELECT %(agent_id)s, s.memory_id, 'archive_sources', %(token_id)s, %(trace_id)s,
-       jsonb_build_object('links', jsonb_agg(jsonb_build_object(
+-- name: links_to_archived_sources
+-- Returns a summary's links to its archived sources as history entries, since the links are deleted with the rows.
+SELECT s.memory_id, jsonb_build_object('links', jsonb_agg(jsonb_build_object(
            'source_id', l.source_id, 'target_id', l.target_id, 'relation', l.relation, 'weight', l.weight)
-           ORDER BY l.target_id)), '{}'
+           ORDER BY l.target_id)) AS before
   FROM memories s
   JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = s.memory_id AND l.relation = 'summarises'
  WHERE s.agent_id = %(agent_id)s AND s.kind = 'consolidation'

@@ -55,7 +55,7 @@ SELECT m.memory_id, m.memory_type, m.content, m.session_id, m.metadata, m.parent
 
 -- name: sync_expiry_of_facts
 -- Sets the expiry of extracted facts to their memory's; none if that is pinned or never expires. Excludes facts that a
--- caller pinned, reworded, or gave an expiry other than by use.
+-- caller pinned, reworded, or gave an expiry other than by use. Returns the history entries.
 WITH held AS (
     SELECT m.memory_id, m.expires_at AS before, own.expires_at AS ends, own.ttl_seconds
       FROM memories m
@@ -75,10 +75,8 @@ ended AS (
       FROM held
      WHERE m.agent_id = %(agent_id)s AND m.memory_id = held.memory_id
     RETURNING m.memory_id, m.version, held.before, m.expires_at AS after)
-INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
-SELECT %(agent_id)s, memory_id, %(operation)s, version, %(token_id)s, %(trace_id)s,
-       jsonb_build_object('expires_at', before),
-       jsonb_build_object('expires_at', after, 'with', %(memory_id)s::uuid)
+SELECT memory_id, version, jsonb_build_object('expires_at', before) AS before,
+       jsonb_build_object('expires_at', after, 'with', %(memory_id)s::uuid) AS after
   FROM ended
  ORDER BY memory_id;
 

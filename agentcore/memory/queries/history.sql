@@ -8,7 +8,8 @@ SELECT %(agent_id)s, change.memory_id, change.operation, change.version, change.
                          %(trace_ids)s::text[]),
                   jsonb_array_elements(%(befores)s), jsonb_array_elements(%(afters)s)) WITH ORDINALITY
        AS change (memory_id, operation, version, token_id, trace_id, before, after, place)
- ORDER BY change.place;
+ ORDER BY change.place
+RETURNING change_id;
 
 -- name: list_history
 -- Returns a page of a memory's changes, newest first, numbered from its first, up to max_bytes but at least one.

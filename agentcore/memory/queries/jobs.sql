@@ -14,29 +14,27 @@ SELECT forget_jobs(%(agent_id)s) AS forgotten;
 -- Waits for the transactions that found this job pending, so that it sees their writes.
 SELECT pg_advisory_xact_lock(hashtextextended(%(lock)s, 0));
 
--- name: layers_over_capacity
--- Returns the layers over capacity without a pending job. Cheap checks come first: the agent's total count is an upper
--- bound of each layer's.
+-- name: layers_near_capacity
+-- Returns the layers with a capacity below the agent's total count, a cheap upper bound of each layer's.
 SELECT asked.layer, asked.capacity
-  FROM (SELECT named.layer, named.lock,
-               coalesce((s.layers -> named.layer ->> 'capacity')::bigint, named.capacity) AS capacity
-          FROM unnest(%(layers)s::text[], %(capacities)s::bigint[], %(locks)s::text[])
-               AS named (layer, capacity, lock)
+  FROM (SELECT named.layer, coalesce((s.layers -> named.layer ->> 'capacity')::bigint, named.capacity) AS capacity
+          FROM unnest(%(layers)s::text[], %(capacities)s::bigint[]) AS named (layer, capacity)
           LEFT JOIN agent_settings s ON s.agent_id = %(agent_id)s) AS asked
  WHERE CASE
        WHEN asked.capacity = 0 THEN false
-       WHEN (SELECT coalesce(sum(held.memory_count), 0)
+       ELSE (SELECT coalesce(sum(held.memory_count), 0)
                FROM (SELECT t.memory_count FROM lexical_totals t WHERE t.agent_id = %(agent_id)s
                       UNION ALL
                      SELECT d.memory_count FROM lexical_deltas d WHERE d.agent_id = %(agent_id)s) AS held)
-            <= asked.capacity THEN false
-       WHEN job_waits(%(agent_id)s, asked.lock) THEN false
-       ELSE EXISTS (SELECT FROM memories m
-                     WHERE m.agent_id = %(agent_id)s AND m.memory_type = asked.layer
-                       AND is_live(m.expires_at, m.pinned)
-                    OFFSET asked.capacity)
+            > asked.capacity
        END
  ORDER BY asked.layer;
+
+-- name: layer_is_over_capacity
+-- Returns whether a layer has more memories than its capacity.
+SELECT EXISTS (SELECT FROM memories m
+                WHERE m.agent_id = %(agent_id)s AND m.memory_type = %(layer)s AND is_live(m.expires_at, m.pinned)
+               OFFSET %(capacity)s) AS over;
 
 -- name: agents_over_capacity
 -- Returns the layers over capacity of all agents; the agent's own capacity overrides the service's.

@@ -1,9 +1,8 @@
 -- name: reserve_llm_usage
--- Reserves a request's usage for today (0: no limit); no row if it would exceed the budget.
+-- Reserves a request's usage for today (0: no limit), which is within the budget by itself; no row if it would exceed it
+-- together with the others.
 INSERT INTO llm_usage AS u (agent_id, day, calls, tokens, cost_micros)
-SELECT %(agent_id)s, (now() AT TIME ZONE 'UTC')::date, 1, %(tokens)s::bigint, %(cost_micros)s::numeric
- WHERE (%(most_tokens)s::bigint = 0 OR %(tokens)s::bigint <= %(most_tokens)s::bigint)
-   AND (%(most_micros)s::numeric = 0 OR %(cost_micros)s::numeric <= %(most_micros)s::numeric)
+VALUES (%(agent_id)s, (now() AT TIME ZONE 'UTC')::date, 1, %(tokens)s::bigint, %(cost_micros)s::numeric)
     ON CONFLICT (agent_id, day) DO UPDATE
    SET calls = u.calls + 1, tokens = u.tokens + EXCLUDED.tokens, cost_micros = u.cost_micros + EXCLUDED.cost_micros
  WHERE (%(most_tokens)s::bigint = 0 OR u.tokens + EXCLUDED.tokens <= %(most_tokens)s::bigint)
@@ -44,26 +43,26 @@ SELECT models FROM agent_settings WHERE agent_id = %(agent_id)s;
 -- Replaces the agent's settings for models; the row is locked already.
 UPDATE agent_settings SET models = %(models)s, updated_at = now() WHERE agent_id = %(agent_id)s;
 
+-- name: rules_in_force
+-- Returns the summary rules of new memories.
+SELECT {rules} AS summaries;
+
 -- name: enqueue_for_models
--- Enqueues new memories for the work that is switched on; returns each kind of work and session. Superseded memories
--- are not enqueued for facts.
-WITH wish AS (
-    SELECT (SELECT (s.models ->> 'extract_facts')::boolean FROM agent_settings s
-             WHERE s.agent_id = %(agent_id)s) AS extract_facts, {rules} AS summaries),
-queued AS (
-    INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
-    SELECT %(agent_id)s, new.memory_id, new.work, new.session_id, new.user_turn
-      FROM unnest(%(memory_ids)s::uuid[], %(works)s::text[], %(session_ids)s::text[], %(user_turns)s::boolean[])
-           AS new (memory_id, work, session_id, user_turn)
-     CROSS JOIN wish
-     WHERE CASE new.work
-           WHEN 'facts' THEN coalesce(wish.extract_facts, %(extract_facts)s)
-                         AND EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s
-                                        AND m.memory_id = new.memory_id AND m.superseded_by IS NULL)
-           ELSE wish.summaries IS NOT NULL END
-        ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET failing_since = NULL, tries = 0
-    RETURNING work, session_id)
-SELECT DISTINCT queued.work, queued.session_id, wish.summaries FROM queued CROSS JOIN wish;
+-- Enqueues new memories for the work that is switched on; returns each work and session. Superseded memories are not
+-- enqueued for facts.
+INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn)
+SELECT %(agent_id)s, new.memory_id, new.work, new.session_id, new.user_turn
+  FROM unnest(%(memory_ids)s::uuid[], %(works)s::text[], %(session_ids)s::text[], %(user_turns)s::boolean[])
+       AS new (memory_id, work, session_id, user_turn)
+ CROSS JOIN (SELECT (SELECT (s.models ->> 'extract_facts')::boolean FROM agent_settings s
+                      WHERE s.agent_id = %(agent_id)s) AS extract_facts, {rules} AS summaries) AS wish
+ WHERE CASE new.work
+       WHEN 'facts' THEN coalesce(wish.extract_facts, %(extract_facts)s)
+                     AND EXISTS (SELECT FROM memories m WHERE m.agent_id = %(agent_id)s
+                                    AND m.memory_id = new.memory_id AND m.superseded_by IS NULL)
+       ELSE wish.summaries IS NOT NULL END
+    ON CONFLICT (agent_id, work, memory_id) DO UPDATE SET failing_since = NULL, tries = 0
+RETURNING work, session_id;
 
 -- name: lock_session
 -- Takes the advisory lock of a session's summaries. Take it before other locks, so that later reads see committed work.
@@ -156,7 +155,8 @@ WITH held AS (
      WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s
        AND q.memory_id = ANY (%(memory_ids)s::uuid[])
      ORDER BY q.memory_id FOR UPDATE)
-UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, now()), tries = q.tries + %(tries)s
+UPDATE llm_queue q SET failing_since = coalesce(q.failing_since, moment.failed_at), tries = q.tries + %(tries)s
+  FROM (SELECT now() AS failed_at) AS moment
  WHERE q.agent_id = %(agent_id)s AND q.work = %(work)s AND q.memory_id = ANY (ARRAY (SELECT memory_id FROM held));
 
 -- name: dequeue_unchanged

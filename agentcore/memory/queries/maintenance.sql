@@ -2,37 +2,38 @@
 -- Returns the agents with unfolded document frequencies, longest pending first.
 SELECT agent_id FROM lexical_deltas GROUP BY agent_id ORDER BY min(delta_id) LIMIT %(limit)s;
 
--- name: fold_lexical_deltas
--- Folds an agent's deltas into its document frequencies, in key order so that two folds cannot deadlock. Returns the
--- number of deltas, and the terms that occur in no memory now.
-WITH taken AS (
-    DELETE FROM lexical_deltas
-     WHERE agent_id = %(agent_id)s
-       AND delta_id IN (SELECT delta_id FROM lexical_deltas WHERE agent_id = %(agent_id)s
-                         ORDER BY delta_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED)
-    RETURNING *
-), totals AS (
-    INSERT INTO lexical_totals AS t (agent_id, memory_count, term_count)
-    SELECT %(agent_id)s, sum(memory_count), sum(term_count) FROM taken HAVING count(*) > 0
-        ON CONFLICT (agent_id) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count,
-                                             term_count = t.term_count + EXCLUDED.term_count
-), folded AS (
-    INSERT INTO lexical_terms AS t (agent_id, term_key, memory_count)
-    SELECT %(agent_id)s, delta.term_key, sum(delta.memories)
-      FROM taken, unnest(taken.term_keys, taken.term_memories) AS delta (term_key, memories)
-     GROUP BY delta.term_key
-    HAVING sum(delta.memories) <> 0
-     ORDER BY delta.term_key
-        ON CONFLICT (agent_id, term_key) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count
-    RETURNING t.term_key, t.memory_count
-)
-SELECT (SELECT count(*) FROM taken) AS delta_count,
-       coalesce((SELECT array_agg(term_key) FROM folded WHERE memory_count = 0), '{}') AS empty_keys;
+-- name: lock_lexical_deltas
+-- Locks an agent's oldest deltas, to be folded into its document frequencies.
+SELECT delta_id FROM lexical_deltas WHERE agent_id = %(agent_id)s
+ ORDER BY delta_id LIMIT %(limit)s FOR UPDATE SKIP LOCKED;
+
+-- name: fold_lexical_totals
+INSERT INTO lexical_totals AS t (agent_id, memory_count, term_count)
+SELECT %(agent_id)s, sum(d.memory_count), sum(d.term_count) FROM lexical_deltas d
+ WHERE d.agent_id = %(agent_id)s AND d.delta_id = ANY (%(delta_ids)s::bigint[]) HAVING count(*) > 0
+    ON CONFLICT (agent_id) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count,
+                                         term_count = t.term_count + EXCLUDED.term_count;
+
+-- name: fold_lexical_terms
+-- In key order, so that two folds cannot deadlock.
+INSERT INTO lexical_terms AS t (agent_id, term_key, memory_count)
+SELECT %(agent_id)s, delta.term_key, sum(delta.memories)
+  FROM lexical_deltas d, unnest(d.term_keys, d.term_memories) AS delta (term_key, memories)
+ WHERE d.agent_id = %(agent_id)s AND d.delta_id = ANY (%(delta_ids)s::bigint[])
+ GROUP BY delta.term_key
+HAVING sum(delta.memories) <> 0
+ ORDER BY delta.term_key
+    ON CONFLICT (agent_id, term_key) DO UPDATE SET memory_count = t.memory_count + EXCLUDED.memory_count;
+
+-- name: forget_lexical_deltas
+DELETE FROM lexical_deltas WHERE agent_id = %(agent_id)s AND delta_id = ANY (%(delta_ids)s::bigint[]);
 
 -- name: forget_empty_terms
--- Deletes terms with count zero, which equals no row.
+-- Deletes the terms of these deltas with count zero, which equals no row.
 DELETE FROM lexical_terms
- WHERE agent_id = %(agent_id)s AND term_key = ANY (%(empty_keys)s::bigint[]) AND memory_count = 0;
+ WHERE agent_id = %(agent_id)s AND memory_count = 0
+   AND term_key IN (SELECT unnest(d.term_keys) FROM lexical_deltas d
+                     WHERE d.agent_id = %(agent_id)s AND d.delta_id = ANY (%(delta_ids)s::bigint[]));
 
 -- name: forget_empty_totals
 -- Deletes the totals of an agent without memories.

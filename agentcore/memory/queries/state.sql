@@ -34,9 +34,9 @@ SELECT set_config('role', %(role)s, false), set_config('plan_cache_mode', 'force
 SELECT set_config('TimeZone', 'UTC', false);
 
 -- name: set_for_transaction
--- Sets settings of the transaction. As its first statement, it sets everything: a connection pooler may have assigned a
+-- Sets settings of the transaction, on all nodes. As its first statement, it sets everything: a connection pooler may have assigned a
 -- connection whose session was never configured.
-SELECT set_config(name, setting, true) FROM json_each_text(%(settings)s::json) AS each (name, setting);
+SELECT set_for_transaction(%(settings)s::json);
 
 -- name: take_role
 -- Sets the role of the following statements of the transaction.

@@ -35,13 +35,14 @@ RETURNING work;
 -- Enqueues restored session summaries for a refresh, and the sources of restored period summaries for their period:
 -- sources may have changed meanwhile.
 INSERT INTO llm_queue (agent_id, memory_id, work)
-SELECT m.agent_id, m.memory_id, 'refresh' FROM memories m
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.kind = 'session'
- UNION
-SELECT l.agent_id, l.target_id, 'period'
-  FROM memories m
-  JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation = 'summarises'
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.kind = 'period'
+SELECT %(agent_id)s, stale.memory_id, stale.work
+  FROM (SELECT m.memory_id, 'refresh' AS work FROM memories m
+         WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.kind = 'session'
+         UNION
+        SELECT l.target_id, 'period'
+          FROM memories m
+          JOIN memory_links l ON l.agent_id = %(agent_id)s AND l.source_id = m.memory_id AND l.relation = 'summarises'
+         WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (%(memory_ids)s::uuid[]) AND m.kind = 'period') AS stale
  ORDER BY 2, 3
     ON CONFLICT DO NOTHING
 RETURNING work;
@@ -57,27 +58,28 @@ SELECT m.agent_id, m.memory_id, 'period' FROM memories m
     ON CONFLICT DO NOTHING
 RETURNING work;
 
+-- name: end_of_page
+-- Returns the last id of a page of memories after an id; no row on the last page.
+SELECT m.memory_id FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id > %(after)s
+ ORDER BY m.memory_id OFFSET %(limit)s - 1 LIMIT 1;
+
 -- name: enqueue_page_for_period
--- The same for a page of memories after an id; `last_id`: the page's last id, null on the last page.
-WITH page AS (
-    SELECT m.memory_id FROM memories m
-     WHERE m.agent_id = %(agent_id)s AND m.memory_id > %(after)s
-     ORDER BY m.memory_id LIMIT %(limit)s),
-queued AS (
-    INSERT INTO llm_queue (agent_id, memory_id, work)
-    SELECT m.agent_id, m.memory_id, 'period'
-      FROM page JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = page.memory_id
-     WHERE (m.kind = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
-       AND m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
-     ORDER BY 2
-        ON CONFLICT DO NOTHING
-    RETURNING memory_id)
-SELECT (SELECT count(*) FROM queued) AS queued,
-       (SELECT memory_id FROM page ORDER BY memory_id OFFSET %(limit)s - 1) AS last_id;
+-- The same for the memories between two ids; without `last_id`, up to the last.
+INSERT INTO llm_queue (agent_id, memory_id, work)
+SELECT m.agent_id, m.memory_id, 'period' FROM memories m
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id > %(after)s
+   AND (%(last_id)s::uuid IS NULL OR m.memory_id <= %(last_id)s::uuid)
+   AND (m.kind = 'session' OR m.metadata -> 'compaction' ? 'until' AND m.session_id IS NOT NULL)
+   AND m.superseded_by IS NULL AND is_live(m.expires_at, m.pinned)
+ ORDER BY 2
+    ON CONFLICT DO NOTHING
+RETURNING memory_id;
 
 -- name: enqueue_again
 -- Enqueues the remaining sources of summaries that are deleted together with these memories as due now, if the agent
 -- has summary rules. All are locked already. Summaries that a caller deletes by id are not recreated.
+INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn, again)
 WITH RECURSIVE going AS ({going}),
 wish AS (SELECT {rules} AS rules),
 remaining AS (
@@ -96,7 +98,6 @@ remaining AS (
            ELSE wish.rules IS NOT NULL AND m.memory_type = 'episodic' AND m.session_id IS NOT NULL END
      ORDER BY m.memory_id
        FOR KEY SHARE OF m)
-INSERT INTO llm_queue (agent_id, memory_id, work, session_id, user_turn, again)
 SELECT DISTINCT %(agent_id)s, memory_id, CASE form WHEN 'session' THEN 'summary' ELSE 'period' END,
        CASE form WHEN 'session' THEN session_id END, form = 'session' AND user_turn, true
   FROM remaining

@@ -1,13 +1,13 @@
 -- name: claim_idempotency_keys
 -- Claims the keys that are free or expired; keys that are not returned are taken.
-INSERT INTO idempotency_keys (agent_id, idempotency_key, request_digest, memory_id, expires_at)
-SELECT %(agent_id)s, claim.key, claim.digest, claim.memory_id, now() + make_interval(secs => %(ttl_seconds)s)
+INSERT INTO idempotency_keys (agent_id, idempotency_key, request_digest, memory_id, created_at, expires_at)
+SELECT %(agent_id)s, claim.key, claim.digest, claim.memory_id, now(), now() + make_interval(secs => %(ttl_seconds)s)
   FROM unnest(%(keys)s::text[], %(digests)s::bytea[], %(memory_ids)s::uuid[]) AS claim (key, digest, memory_id)
  ORDER BY claim.key
     ON CONFLICT (agent_id, idempotency_key) DO UPDATE
        SET request_digest = EXCLUDED.request_digest, memory_id = EXCLUDED.memory_id,
-           created_at = now(), expires_at = EXCLUDED.expires_at
-     WHERE idempotency_keys.expires_at <= now()
+           created_at = EXCLUDED.created_at, expires_at = EXCLUDED.expires_at
+     WHERE idempotency_keys.expires_at <= EXCLUDED.created_at
 RETURNING idempotency_key;
 
 -- name: find_idempotency_keys
@@ -50,7 +50,8 @@ SELECT %(agent_id)s, %(memory_id)s, %(memory_type)s, %(content)s, %(summary)s, %
   FROM (SELECT nullif(coalesce(%(ttl_seconds)s::bigint,
                                (SELECT (s.layers -> %(memory_type)s::text ->> 'ttl_seconds')::bigint
                                   FROM agent_settings s WHERE s.agent_id = %(agent_id)s),
-                               %(default_ttl_seconds)s::bigint), 0) AS seconds) AS life;
+                               %(default_ttl_seconds)s::bigint), 0) AS seconds) AS life
+RETURNING memory_id;
 
 -- name: insert_links
 -- Inserts links; a duplicate (same relation) gets the new weight.
@@ -96,25 +97,25 @@ SELECT * FROM memories
 
 -- name: update_memory
 -- Updates the changeable columns of a memory and increments its version.
-UPDATE memories
+UPDATE memories m
    SET content = %(content)s, summary = %(summary)s, embedding = %(embedding)s,
        embedding_model = %(embedding_model)s,
        -- A vector of the next model belongs to the old text.
-       next_embedding = CASE WHEN content = %(content)s THEN next_embedding END,
-       next_embedding_model = CASE WHEN content = %(content)s THEN next_embedding_model END,
+       next_embedding = CASE WHEN m.content = %(content)s THEN m.next_embedding END,
+       next_embedding_model = CASE WHEN m.content = %(content)s THEN m.next_embedding_model END,
        entities = %(entities)s, entity_keys = %(entity_keys)s, facts = %(facts)s, keywords = %(keywords)s,
        tags = %(tags)s, metadata = %(metadata)s, relevance_score = %(relevance_score)s, pinned = %(pinned)s,
        ttl_seconds = CASE WHEN %(never_expires)s::boolean THEN NULL
-                          ELSE coalesce(%(ttl_seconds)s::bigint, ttl_seconds) END,
+                          ELSE coalesce(%(ttl_seconds)s::bigint, m.ttl_seconds) END,
        expires_at = CASE WHEN %(never_expires)s::boolean THEN NULL
-                         ELSE coalesce(%(expires_at)s::timestamptz,
-                                       now() + make_interval(secs => %(ttl_seconds)s::bigint), expires_at) END,
+                         ELSE coalesce(%(expires_at)s::timestamptz, moment.expires_at, m.expires_at) END,
        event_from = %(event_from)s, event_to = %(event_to)s,
        content_hash = %(content_hash)s, term_keys = %(term_keys)s, token_count = %(token_count)s,
        flagged = %(flagged)s,
-       version = version + 1, updated_at = now()
- WHERE agent_id = %(agent_id)s AND memory_id = %(memory_id)s
-RETURNING version, ttl_seconds, expires_at;
+       version = m.version + 1, updated_at = moment.updated_at
+  FROM (SELECT now() AS updated_at, now() + make_interval(secs => %(ttl_seconds)s::bigint) AS expires_at) AS moment
+ WHERE m.agent_id = %(agent_id)s AND m.memory_id = %(memory_id)s
+RETURNING m.version, m.ttl_seconds, m.expires_at;
 
 -- name: count_accesses
 -- Counts accesses of existing memories, locked in id order so that neither two flushes nor a flush and a deletion
@@ -189,7 +190,7 @@ VALUES (%(agent_id)s, %(task_id)s, clock_timestamp())
     ON CONFLICT (agent_id, task_id) DO UPDATE SET completed_at = EXCLUDED.completed_at;
 
 -- name: expire_working_rows
--- Expires the working rows of a completed task, with history entries.
+-- Expires the working rows of a completed task; returns their history entries.
 WITH ending AS (
     SELECT memory_id, expires_at FROM memories
      WHERE agent_id = %(agent_id)s AND task_id = %(task_id)s AND memory_type = 'working' AND NOT pinned
@@ -200,7 +201,7 @@ ended AS (
       FROM ending
      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ending.memory_id
     RETURNING m.memory_id, m.version, ending.expires_at AS before, m.expires_at AS after)
-INSERT INTO memory_history (agent_id, memory_id, operation, version, token_id, trace_id, before, after)
-SELECT %(agent_id)s, memory_id, 'complete_task', version, %(token_id)s, %(trace_id)s,
-       jsonb_build_object('expires_at', before), jsonb_build_object('expires_at', after)
-  FROM ended;
+SELECT memory_id, version, jsonb_build_object('expires_at', before) AS before,
+       jsonb_build_object('expires_at', after) AS after
+  FROM ended
+ ORDER BY memory_id;

@@ -19,7 +19,7 @@ from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection, query, set_
 from agentcore.memory.api import Caller
 from agentcore.memory.language.passages import Passage
 from agentcore.memory.models import JsonObject
-from agentcore.memory.rows.memory_rows import NamedOrComposed, OwnedRows, Row, RuledRows, Superseded
+from agentcore.memory.rows.memory_rows import HistoryRows, NamedOrComposed, OwnedRows, Row, RuledRows, Superseded
 from agentcore.memory.summaries.summarizing import Period
 from agentcore.summary_rules import SummaryRules
 
@@ -43,6 +43,8 @@ class LlmRows(RuledRows):
         self, tokens: int, cost_micros: Decimal, *, most_tokens: int, most_micros: Decimal
     ) -> date | None:
         """Reserves tokens and cost for today; returns the day, None if over budget (0: no limit)."""
+        if 0 < most_tokens < tokens or 0 < most_micros < cost_micros:
+            return None
         rows = await self._rows(
             "reserve_llm_usage",
             tokens=tokens,
@@ -69,7 +71,10 @@ class LlmRows(RuledRows):
 
     async def enqueue(self, waiting: Sequence[Pending], *, extract_facts: bool) -> list[Row]:
         """Returns work, session and summary rules of each; `extract_facts`: default of agents without a setting."""
-        return await self._ruled(
+        statement, rules = self._with_rules("rules_in_force")
+        # In the same round trip.
+        in_force = await self._connection.execute(statement, {"agent_id": self._agent_id, **rules})
+        queued = await self._ruled(
             "enqueue_for_models",
             memory_ids=[each.memory_id for each in waiting],
             works=[each.work for each in waiting],
@@ -77,6 +82,8 @@ class LlmRows(RuledRows):
             user_turns=[each.user_turn for each in waiting],
             extract_facts=extract_facts,
         )
+        [found] = await in_force.fetchall()
+        return [{**row, **found} for row in queued]
 
     async def lock_session(self, session_id: str) -> None:
         await self._run("lock_session", session_id=session_id)
@@ -147,13 +154,9 @@ class FactRows(OwnedRows):
         return await self._ids("unmodified_facts", memory_id=memory_id)
 
     async def sync_expiry(self, memory_id: UUID, operation: str, caller: Caller) -> None:
-        await self._run(
-            "sync_expiry_of_facts",
-            memory_id=memory_id,
-            operation=operation,
-            token_id=caller.token_id,
-            trace_id=caller.trace_id,
-        )
+        rows = await self._rows("sync_expiry_of_facts", memory_id=memory_id)
+        history = HistoryRows(self._connection, self._agent_id)
+        await history.append_rows(rows, operation, caller.token_id, caller.trace_id)
 
     async def superseded_with(self, memory_id: UUID, successor: UUID) -> list[Superseded]:
         rows = await self._rows("facts_superseded_with", memory_id=memory_id, successor=successor)
@@ -211,8 +214,10 @@ class SummaryRows(RuledRows):
 
     async def enqueue_page_for_period(self, after: UUID | None, limit: int) -> tuple[int, UUID | None]:
         """Enqueues a page of session summaries; returns the number, and the last id if there may be more."""
-        [row] = await self._rows("enqueue_page_for_period", after=after or _FIRST_ID, limit=limit)
-        return int(row["queued"]), row["last_id"]
+        page = {"after": after or _FIRST_ID}
+        last_id = next(iter(await self._ids("end_of_page", limit=limit, **page)), None)
+        queued = await self._ids("enqueue_page_for_period", last_id=last_id, **page)
+        return len(queued), last_id
 
     async def lock(
         self,
@@ -389,7 +394,10 @@ class ClusterRows(OwnedRows):
     async def record_archived_sources(
         self, memory_ids: Sequence[UUID], token_id: str | None, trace_id: str | None
     ) -> None:
-        await self._run("record_archived_sources", memory_ids=list(memory_ids), token_id=token_id, trace_id=trace_id)
+        rows = await self._rows("links_to_archived_sources", memory_ids=list(memory_ids))
+        entries = [{**row, "after": {}} for row in rows]
+        history = HistoryRows(self._connection, self._agent_id)
+        await history.append_rows(entries, "archive_sources", token_id, trace_id)
 
 
 EMBED_PASSAGES = "embed_passages"

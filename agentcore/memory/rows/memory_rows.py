@@ -107,6 +107,20 @@ class HistoryRows(OwnedRows):
             afters=Jsonb([each.after for each in changes]),
         )
 
+    async def append_rows(
+        self, rows: Sequence[Row], operation: str, token_id: str | None = None, trace_id: str | None = None
+    ) -> None:
+        """Appends an entry for each row; in a statement of its own, since Citus permits no INSERT inside WITH."""
+        if rows:
+            await self.append_all(
+                [
+                    Change(
+                        row["memory_id"], operation, row.get("version"), token_id, trace_id, row["before"], row["after"]
+                    )
+                    for row in rows
+                ]
+            )
+
     async def since(self, memory_id: UUID, version: int) -> list[Row]:
         return await self._rows("changes_since", memory_id=memory_id, version=version)
 
@@ -180,7 +194,25 @@ class RelationRows(OwnedRows):
         await self._run("forget_changes", memory_ids=list(memory_ids))
 
 
+# The parameters of end_session_rows, and the columns of ending_session_rows.
+_ENDING = {
+    "memory_ids": "memory_id",
+    "promoted": "promoted",
+    "lasting": "lasts",
+    "types": "memory_type",
+    "ttls": "ttl_seconds",
+    "expiries": "expires_at",
+    "next_types": "next_type",
+    "next_ttls": "next_ttl_seconds",
+    "next_expiries": "next_expires_at",
+}
+
+
 class LifeRows(OwnedRows):
+    def __init__(self, connection: Connection, agent_id: str) -> None:
+        super().__init__(connection, agent_id)
+        self._history = HistoryRows(connection, agent_id)
+
     async def renew(self, memory_id: UUID) -> Row | None:
         """Restarts a memory's time to live; returns its version and task, None if there is no such memory."""
         rows = await self._rows("renew_memory", memory_id=memory_id)
@@ -188,11 +220,23 @@ class LifeRows(OwnedRows):
 
     async def complete_task(self, task_id: str, token_id: str | None, trace_id: str | None) -> None:
         await self._run("complete_task", task_id=task_id)
-        await self._run("expire_working_rows", task_id=task_id, token_id=token_id, trace_id=trace_id)
+        rows = await self._rows("expire_working_rows", task_id=task_id)
+        await self._history.append_rows(rows, "complete_task", token_id, trace_id)
 
-    async def end_session(self, session_id: str, **rules: Any) -> list[Row]:
+    async def end_session(
+        self, session_id: str, *, token_id: str | None, trace_id: str | None, **rules: Any
+    ) -> list[Row]:
         """Promotes or expires a session's working memories by these rules; returns a row for each."""
-        return await self._rows("end_session_rows", session_id=session_id, **rules)
+        ending = await self._rows("ending_session_rows", session_id=session_id, **rules)
+        if not ending:
+            return []
+        rows = await self._rows(
+            "end_session_rows", **{plural: [row[column] for row in ending] for plural, column in _ENDING.items()}
+        )
+        for promoted, operation in ((True, "promote"), (False, "end_session")):
+            chosen = [row for row in rows if row["promoted"] == promoted]
+            await self._history.append_rows(chosen, operation, token_id, trace_id)
+        return rows
 
     async def count_accesses(
         self,
@@ -208,12 +252,18 @@ class LifeRows(OwnedRows):
             counts=[counts[each] for each in ids],
             moments=[moments[each] for each in ids],
         )
-        await self._run(
-            "extend_used",
+        due = await self._rows(
+            "lock_used",
             memory_ids=ids,
             moments=[moments[each] for each in ids],
             extend_after_uses=Jsonb(dict(extend_after_uses)),
         )
+        if not due:
+            return
+        extended = [row["memory_id"] for row in due]
+        await self._run("extend_expiry", memory_ids=extended, moments=[row["extended_to"] for row in due])
+        await self._run("restart_use_count", memory_ids=extended)
+        await self._history.append_rows(due, "extend")
 
 
 class RuleRows(OwnedRows):

@@ -1,0 +1,1 @@
+"""A Citus cluster on this machine, for tests and benchmarks outside CI."""
