@@ -60,6 +60,12 @@ def refuse(*arguments: object) -> None:
     raise ConnectionError("no route to the store")
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of a search is too short on a machine whose cores are all busy."""
+    monkeypatch.setattr(external_vectors, "SEARCH_SECONDS", 60.0)
+
+
 @pytest.fixture(params=NAMES)
 def chosen(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """Returns the settings of a store."""
