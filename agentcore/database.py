@@ -39,7 +39,7 @@ from agentcore.errors import (
     TransactionConflict,
     Unreachable,
 )
-from agentcore.replication import WritePositions
+from agentcore.replication import LOST, WritePositions
 
 # How long callers wait for a connection after the circuit opens: a server usually restarts in less.
 FIRST_ACQUIRE_SECONDS = 1.5
@@ -193,7 +193,8 @@ SERVICE_ROLE = "agentcore_service"
 # Role of callers whose token is bound to users.
 BOUND_ROLE = "agentcore_bound"
 OPEN_TIMEOUT_SECONDS = 15.0
-MULTI_HOST_CONNECT_SECONDS = 3
+# Limits of an attempt to connect if another host or the primary can be used instead, and of a replica's reply.
+ALTERNATIVE_CONNECT_SECONDS, REPLICA_REPLY_SECONDS = 3, 2.0
 PING_TIMEOUT_SECONDS = 2.0
 PROBE_AFTER_SECONDS = 1.0
 # Added to the statement timeout.
@@ -310,6 +311,8 @@ class Database:
         configure = self._configure_owner if name == "owner" else self._configure_service
         circuit = self._read_circuit if name == "read" else self._circuit
         reply_seconds = None if name == "owner" else self._timeout_seconds + ANSWER_GRACE_SECONDS
+        if name == "read" and reply_seconds is not None:
+            reply_seconds = min(reply_seconds, REPLICA_REPLY_SECONDS)
         gate = self._gates[name] = ConnectionGate(circuit, self._gone_reason, reply_seconds)
         return AsyncConnectionPool(
             url,
@@ -319,7 +322,7 @@ class Database:
                 "prepare_threshold": 0,
                 "autocommit": True,
                 "gate": gate,
-                "connect_timeout": self._connect_seconds(url),
+                "connect_timeout": self._connect_seconds(url, replica=name == "read"),
                 **_KEEPALIVE,
             },
             min_size=min(2, size),
@@ -334,11 +337,10 @@ class Database:
             name=name,
         )
 
-    def _connect_seconds(self, url: str) -> int:
-        """Returns the limit of one attempt to connect; with several hosts, the others must be tried in time, too."""
+    def _connect_seconds(self, url: str, *, replica: bool = False) -> int:
         limit = math.ceil(self._timeout_seconds)
-        several = "," in str(conninfo_to_dict(url).get("host", ""))
-        return min(MULTI_HOST_CONNECT_SECONDS, limit) if several else limit
+        has_alternative = replica or "," in str(conninfo_to_dict(url).get("host", ""))
+        return min(ALTERNATIVE_CONNECT_SECONDS, limit) if has_alternative else limit
 
     async def _configure_service(self, connection: Connection) -> None:
         await register_vector_async(connection)
@@ -350,18 +352,21 @@ class Database:
         await connection.execute(query("owner_session"))
 
     async def open(self) -> None:
-        """Raises StartupError if the server does not respond within 15 s. A replica may be away."""
+        """Raises StartupError if the server does not respond within 15 s. An unreachable replica is no error."""
         self._opening = True
         try:
             await asyncio.gather(
                 *(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in (self.write, self.owner))
             )
-            if self.reads_elsewhere:
+            if self._positions is not None:
+                [row] = await self.owner_rows(query("log_position"))
+                self._positions.cluster = row["cluster"]
                 await self.read.open()
         except PoolTimeout as cause:
             await self.close()
             raise StartupError(
-                "PostgreSQL did not answer within 15 s: check DATABASE_URL, and that  `agentcore migrate` has run."
+                "PostgreSQL did not answer within 15 s: check DATABASE_URL and DATABASE_SERVICE_URL, and that "
+                "`agentcore migrate` has run."
             ) from cause
         finally:
             self._opening = False
@@ -397,10 +402,10 @@ class Database:
         return self._gates[pool.name].connection(pool, timeout_seconds)
 
     @asynccontextmanager
-    async def transaction(self, agent_id: str, *, awaited: bool = True) -> AsyncIterator[Connection]:
+    async def transaction(self, agent_id: str, *, record_position: bool = True) -> AsyncIterator[Connection]:
         """Opens a transaction that sees only this agent's rows, in pipeline mode.
 
-        Later reads of the agent see it on replicas, too, unless not `awaited`.
+        `record_position`: later reads of the agent see its changes on replicas, too.
         """
         begin = self._begin_statement(agent_id)
         position = None
@@ -409,8 +414,8 @@ class Database:
                 async with connection.transaction():
                     await connection.execute(*begin)
                     yield connection
-                if awaited and self._positions is not None:
-                    position = await connection.execute(query("log_position"))
+                if record_position and self._positions is not None:
+                    position = await connection.execute(query("written_position"))
             if position is not None and self._positions is not None:
                 [row] = await position.fetchall()
                 await self._positions.record(agent_id, int(row["position"]))
@@ -453,11 +458,13 @@ class Database:
             return await self._fetch_from(self.write, statements, row_factory, row_format)
         required = await self._positions.required(agent_id)
         reason = "unknown"
-        if required is not None:
+        if required == LOST:
+            await self._start_positions(self._positions)
+        elif required is not None:
             try:
                 return await self._fetch_from(self.read, statements, row_factory, row_format, required)
             except Unreachable:
-                reason = "away"
+                reason = "unreachable"
             except ReplicaBehind:
                 reason = "behind"
             except TransactionConflict:
@@ -465,6 +472,12 @@ class Database:
                 reason = "conflict"
         self.fallbacks[reason] += 1
         return await self._fetch_from(self.write, statements, row_factory, row_format)
+
+    async def _start_positions(self, positions: WritePositions) -> None:
+        with translated_errors():
+            async with self._connection(self.write) as connection:
+                [row] = await (await connection.execute(query("written_position"))).fetchall()
+        await positions.start(int(row["position"]))
 
     async def _fetch_from(
         self, pool: Pool, statements: Sequence[Statement], row_factory: Any, row_format: Format, required: int = 0
@@ -477,8 +490,7 @@ class Database:
         with translated_errors():
             async with self._connection(pool) as connection:
                 if connection.replayed < required:
-                    [row] = await (await connection.execute(query("log_position"))).fetchall()
-                    connection.replayed = int(row["position"])
+                    connection.replayed = await self._replayed(connection)
                     if connection.replayed < required:
                         raise ReplicaBehind
                 # A pipeline is one transaction up to its sync (PostgreSQL documentation, 54.2.4).
@@ -490,6 +502,12 @@ class Database:
                         await cursor.execute(text, [values[name] for name in names])
                         cursors.append(cursor)
         return [await cursor.fetchall() for cursor in cursors[1:]]
+
+    async def _replayed(self, connection: Connection) -> int:
+        """Returns how far the server has replayed the log; 0 if it is not a replica of the primary."""
+        [row] = await (await connection.execute(query("log_position"))).fetchall()
+        is_replica = self._positions is not None and row["cluster"] == self._positions.cluster
+        return int(row["position"]) if is_replica else 0
 
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[Connection]:
@@ -540,11 +558,11 @@ class Database:
                 await connection.execute(query("little_memory"))  # so that a temporary file detects a full disk
                 cursor = await connection.execute(query("server_state"))
                 state = await cursor.fetchone() or {}
-                [log] = await (await connection.execute(query("log_position"))).fetchall()
+                position = await self._replayed(connection) if self.reads_elsewhere else None
         if state["read_only"] and not read:
             raise ReadOnlyDatabase
-        told = {"version": state["version"], "pgvector": state["pgvector"]}
-        return {**told, "log_position": log["position"]} if self.reads_elsewhere else told
+        versions = {"version": state["version"], "pgvector": state["pgvector"]}
+        return versions if position is None else {**versions, "log_position": position}
 
 
 async def _check_if_readable(connection: Connection) -> None:

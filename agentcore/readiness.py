@@ -76,6 +76,7 @@ async def check_dimensions(
 async def other_archives(connection: Connection, archive: Archive | None) -> dict[str, int]:
     """Returns the other archives that contain copies, with their number, up to 10,000."""
     own_id = None if archive is None else await stored_id(archive)
+
     async def found(name: str, **values: Any) -> list[Row]:
         return list(await (await connection.execute(query(name), values)).fetchall())
 
@@ -160,9 +161,8 @@ async def states(
     if database.reads_elsewhere:
         checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
     found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))
-    if database.reads_elsewhere and found["postgresql"]["ok"] and found["postgresql_read"]["ok"]:
-        behind = found["postgresql"]["log_position"] - found["postgresql_read"]["log_position"]
-        found["postgresql_read"]["lag_bytes"] = max(0, behind)
+    if database.reads_elsewhere:
+        _report_lag(found["postgresql"].pop("log_position", None), found["postgresql_read"])
     # Models are not called: the result of the last request is reported.
     found["embedder"] = {"ok": True, "model": "none"} if embedder is None else _model_state(embedder)
     for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter)):
@@ -172,6 +172,14 @@ async def states(
         if circuit.is_open and circuit.dependency in found:
             found[circuit.dependency]["circuit"] = "open"
     return found
+
+
+def _report_lag(written: int | None, replica: State) -> None:
+    replayed = replica.pop("log_position", None)
+    if replayed == 0:
+        replica |= {"ok": False, "problem": "It is not a replica of DATABASE_URL: reads use the primary."}
+    elif written is not None and replayed is not None:
+        replica["lag_bytes"] = max(0, written - replayed)
 
 
 async def _checked(check: Awaitable[State | None], **about: Any) -> State:

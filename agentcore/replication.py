@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Awaitable
+from typing import Any, cast
 from zlib import crc32
 
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-# Agents share positions: those of one bucket wait for each other's writes. Bounds memory for any number of agents.
+# Agents in one bucket share a position: a write of one can send reads of the others to the primary. This bounds memory.
 BUCKETS = 4_096
-KEY = "database:positions"
+# Longer than any lag that a replica may have.
+EXPIRY_SECONDS = 86_400
+FLOOR = "floor"
+LOST = -1
 
-logger = logging.getLogger(__name__)
+# KEYS[1]: the positions of a cluster; ARGV: TTL in seconds, then pairs of bucket and position. Keeps the largest.
+_RECORD = """
+for i = 2, #ARGV, 2 do
+    local known = redis.call('ZSCORE', KEYS[1], ARGV[i])
+    if not known or tonumber(known) < tonumber(ARGV[i + 1]) then redis.call('ZADD', KEYS[1], ARGV[i + 1], ARGV[i]) end
+end
+redis.call('EXPIRE', KEYS[1], ARGV[1])
+"""
+# Returns the larger of the bucket's position and the floor; nothing without a floor: positions may have been lost.
+_REQUIRED = """
+local floor = redis.call('ZSCORE', KEYS[1], 'floor')
+if not floor then return false end
+local known = redis.call('ZSCORE', KEYS[1], ARGV[1])
+if known and tonumber(known) > tonumber(floor) then return known end
+return floor
+"""
 
 
 class WritePositions:
@@ -23,31 +42,56 @@ class WritePositions:
     """
 
     def __init__(self, redis: Redis | None) -> None:
-        self._redis = redis
-        # Written before Redis is asked: correct for this process even if Redis does not answer.
+        self.cluster = ""
         self._own = [0] * BUCKETS
+        # Buckets whose position Redis did not receive.
+        self._unpublished: set[int] = set()
+        self._record = None if redis is None else redis.register_script(_RECORD)
+        self._required = None if redis is None else redis.register_script(_REQUIRED)
 
     async def record(self, agent_id: str, position: int) -> None:
-        """Records a write before its caller is answered. Without Redis other processes do not learn of it."""
+        """Records a write before its caller gets a reply. If Redis does not reply, the next call publishes it."""
         bucket = _bucket(agent_id)
         self._own[bucket] = max(self._own[bucket], position)
-        if self._redis is not None:
-            try:
-                await self._redis.zadd(KEY, {str(bucket): position}, gt=True)
-            except (RedisError, OSError) as cause:
-                logger.warning("the position of a write was not published: %s", type(cause).__name__)
+        self._unpublished.add(bucket)
+        await self._publish()
 
     async def required(self, agent_id: str) -> int | None:
-        """Returns the position a replica must have reached; None if Redis does not tell: read the primary."""
+        """Returns the position that a replica must have reached; LOST: call `start`; None: Redis does not reply."""
         bucket = _bucket(agent_id)
-        own = self._own[bucket]
-        if self._redis is None:
-            return own
+        if self._required is None:
+            return self._own[bucket]
+        if self._unpublished and not await self._publish():
+            return None
         try:
-            published = await self._redis.zscore(KEY, str(bucket))
+            known = await cast(Awaitable[Any], self._required(keys=[self._key], args=[bucket]))
         except (RedisError, OSError):
             return None
-        return max(own, int(published or 0))
+        return LOST if known is None else max(self._own[bucket], int(float(known)))
+
+    async def start(self, position: int) -> None:
+        """Declares that all earlier writes of all agents are before `position`."""
+        await self._send([FLOOR, position])
+
+    async def _publish(self) -> bool:
+        buckets = sorted(self._unpublished)
+        if not await self._send([each for bucket in buckets for each in (bucket, self._own[bucket])]):
+            return False
+        self._unpublished.difference_update(buckets)
+        return True
+
+    async def _send(self, pairs: list[str | int]) -> bool:
+        if self._record is None:
+            return True
+        try:
+            await cast(Awaitable[Any], self._record(keys=[self._key], args=[EXPIRY_SECONDS, *pairs]))
+        except (RedisError, OSError):
+            return False
+        return True
+
+    @property
+    def _key(self) -> str:
+        return f"memory:positions:{self.cluster}"
 
 
 def _bucket(agent_id: str) -> int:

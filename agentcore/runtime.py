@@ -373,8 +373,8 @@ def _register_metrics(runtime: Runtime) -> None:
     )
     metrics.register_metric(
         "replica_fallbacks",
-        "Reads of the replica that the primary answered: the replica was away or behind the agent's last write, "
-        "replay stopped the query, or Redis did not tell the last write.",
+        "Reads of the replica that the primary answered: the replica was unreachable or behind the agent's last write, "
+        "replay canceled the query, or Redis did not reply.",
         "reason",
         lambda: {reason: float(count) for reason, count in runtime.database.fallbacks.items()},
         CounterMetricFamily,

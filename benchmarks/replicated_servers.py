@@ -7,16 +7,18 @@ import os
 import shutil
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import psycopg
 
 from agentcore import migration
 from agentcore.embedded import Home
 from agentcore.embedded.home import Account, choose_account
-from agentcore.embedded.process import find_postgres, run_once
+from agentcore.embedded.process import find_postgres, processes_in, run_once
 
 HOST = "127.0.0.1"
 CATCH_UP_SECONDS = 60
@@ -83,10 +85,13 @@ class Server:
         return int(lock.read_text().split()[0]) if lock.exists() else None
 
     def kill(self) -> None:
-        """Ends it as a power failure does."""
+        """Kills the postmaster; the other processes end when they notice."""
         assert self.pid is not None
         os.kill(self.pid, signal.SIGKILL)
         (self.data / "postmaster.pid").unlink()
+
+    def processes(self) -> list[psutil.Process]:
+        return [psutil.Process(pid) for pid in processes_in(self.data, ("postgres",))]
 
     def execute(self, statement: str, database: str = "agentcore") -> list[tuple[object, ...]]:
         with psycopg.connect(self.url("postgres", database), autocommit=True) as connection:
@@ -120,6 +125,9 @@ class Replication:
         """Acknowledges a commit only when the replica has it."""
         self.primary.execute("ALTER SYSTEM SET synchronous_standby_names = 'replica'")
         self.primary.execute("SELECT pg_reload_conf()")
+        deadline = time.monotonic() + CATCH_UP_SECONDS
+        while self.primary.execute("SELECT sync_state FROM pg_stat_replication") != [("sync",)]:
+            assert time.monotonic() < deadline, "the replica did not become synchronous"
 
     async def caught_up(self) -> None:
         [[position]] = self.primary.execute("SELECT pg_current_wal_insert_lsn()::text")

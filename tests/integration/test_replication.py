@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any
 from uuid import UUID
 
@@ -13,7 +13,7 @@ from psycopg import sql
 
 from agentcore.errors import AgentCoreError
 from agentcore.memory.params.memories import DeleteParams, GetParams
-from agentcore.replication import BUCKETS, WritePositions
+from agentcore.replication import LOST, WritePositions
 from agentcore.runtime import Runtime, open_runtime
 from benchmarks.replicated_servers import Replication, replication
 from tests.fixtures.embedded_parts import eventually, until
@@ -22,6 +22,7 @@ from tests.fixtures.services import Services
 
 FERRY = "The ferry to Skye leaves at 7:15."
 CALLERS = 8
+RETRY_SECONDS = 0.05
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,7 @@ def settings_of(services: Services, cluster: Replication, **more: Any) -> Any:
 @pytest.fixture(scope="module")
 async def process(services: Services, cluster: Replication) -> AsyncIterator[Runtime]:
     async with open_runtime(settings_of(services, cluster)) as running:
+        await Agent(running).found("the first read of the service is one of the primary")
         yield running
 
 
@@ -131,13 +133,68 @@ async def test_the_lag_is_reported(process: Runtime, paused: Replication) -> Non
 
 async def test_positions_are_the_largest_of_all_processes(process: Runtime) -> None:
     one, other = WritePositions(process.redis), WritePositions(process.redis)
-    [published] = [await one.required("some agent")]
-    assert published is not None
-    await one.record("some agent", published + 200)
-    await other.record("some agent", published + 100)
-    assert await other.required("some agent") == published + 200
+    one.cluster = other.cluster = "a cluster of this test"
+    assert await one.required("some agent") == LOST
+    await one.start(1_000)
+    await one.record("some agent", 3_000)
+    await other.record("some agent", 2_000)
+    assert await other.required("some agent") == 3_000
+    assert await other.required("another agent") == 1_000
+
+
+async def test_a_position_that_redis_refused_is_published_with_the_next_call(process: Runtime) -> None:
+    writer, reader = WritePositions(process.redis), WritePositions(process.redis)
+    writer.cluster = reader.cluster = "another cluster of this test"
+    await writer.start(1_000)
     assert process.redis is not None
-    assert await process.redis.zcard("database:positions") <= BUCKETS
+    await process.redis.config_set("min-replicas-to-write", 1)
+    try:
+        await writer.record("some agent", 2_000)
+        assert await writer.required("some agent") is None
+    finally:
+        await process.redis.config_set("min-replicas-to-write", 0)
+    assert await reader.required("some agent") == 1_000
+    await writer.record("a third agent", 1_500)
+    assert await reader.required("some agent") == 2_000
+
+
+async def test_after_redis_lost_the_positions_earlier_writes_are_still_read(
+    services: Services, process: Runtime, paused: Replication
+) -> None:
+    async with open_runtime(settings_of(services, paused)) as other:
+        writer = Agent(process)
+        await writer.stored_id(FERRY)
+        assert process.redis is not None
+        assert await process.redis.delete(*[key async for key in process.redis.scan_iter(match="memory:positions:*")])
+        reader = Agent(other, writer.agent_id)
+        assert await reader.found("ferry to Skye") == [FERRY]
+        assert await reader.found("ferry to Skye") == [FERRY]
+        assert {*other.database.fallbacks} == {"unknown", "behind"}
+
+
+async def test_a_server_that_is_no_replica_of_the_primary_is_not_read(services: Services, cluster: Replication) -> None:
+    async with open_runtime(settings_of(services, cluster, database_read_url=services.database_url)) as running:
+        agent = Agent(running)
+        await agent.stored_id(FERRY)
+        assert await agent.found("ferry to Skye") == [FERRY]
+        assert (await running.readiness())["postgresql_read"]["problem"].startswith("It is not a replica")
+
+
+async def test_a_replica_that_hangs_is_replaced_by_the_primary(process: Runtime, cluster: Replication) -> None:
+    agent = Agent(process)
+    await agent.stored_id(FERRY)
+    await cluster.caught_up()
+    processes = cluster.replica.processes()
+    assert processes
+    unreachable = process.database.fallbacks["unreachable"]
+    for each in processes:
+        each.suspend()
+    try:
+        assert await agent.found("ferry to Skye") == [FERRY]
+        assert process.database.fallbacks["unreachable"] > unreachable
+    finally:
+        for each in processes:
+            each.resume()
 
 
 async def test_a_lost_replica_is_replaced_by_the_primary_and_used_again(
@@ -149,7 +206,7 @@ async def test_a_lost_replica_is_replaced_by_the_primary_and_used_again(
         await agent.stored_id(FERRY)
         await asyncio.to_thread(cluster.replica.stop, "immediate")
         assert await agent.found("ferry to Skye") == [FERRY]
-        assert running.database.fallbacks["away"] > 0
+        assert running.database.fallbacks["unreachable"] > 0
         async with open_runtime(settings_of(services, cluster)) as started_meanwhile:
             assert await Agent(started_meanwhile, agent_id).found("ferry to Skye") == [FERRY]
         await asyncio.to_thread(cluster.replica.start)
@@ -179,6 +236,8 @@ class Caller:
                 self.acknowledged.append(await self.agent.stored_id(f"Note {number} of {self.agent.agent_id}."))
             except AgentCoreError as failure:
                 self.failures.add(type(failure).__name__)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), RETRY_SECONDS)
 
 
 async def test_nothing_acknowledged_is_lost_when_the_primary_dies_and_all_callers_go_on(services: Services) -> None:
@@ -190,13 +249,22 @@ async def test_nothing_acknowledged_is_lost_when_the_primary_dies_and_all_caller
         running = await stack.enter_async_context(open_runtime(settings))
         callers = [Caller(Agent(running)) for _ in range(CALLERS)]
         stop = asyncio.Event()
-        storing = [asyncio.create_task(caller.store(stop)) for caller in callers]
-        await every(callers, 5)
-        pair.primary.kill()
-        await asyncio.to_thread(pair.replica.promote)
-        await every(callers, 1)
-        stop.set()
-        await asyncio.gather(*storing)
+        async with asyncio.TaskGroup() as storing:
+            for caller in callers:
+                storing.create_task(caller.store(stop))
+            try:
+                await every(callers, 5)
+                # From now on nothing reaches the replica, so nothing may be acknowledged.
+                [receiver] = [each for each in pair.replica.processes() if "walreceiver" in " ".join(each.cmdline())]
+                receiver.suspend()
+                waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+                await eventually(lambda: pair.primary.execute(waiting) == [(CALLERS,)])
+                pair.primary.kill()
+                receiver.resume()
+                await asyncio.to_thread(pair.replica.promote)
+                await every(callers, 1)
+            finally:
+                stop.set()
         for caller in callers:
             for memory_id in caller.acknowledged:
                 assert (await caller.agent.memory.get(GetParams(memory_id=memory_id, consistent=True))).memory
