@@ -12,7 +12,7 @@ BEGIN
     FOREACH name IN ARRAY ARRAY['memory_passages', 'memory_usage', 'memory_links', 'memory_history', 'memory_subjects',
                                 'idempotency_keys', 'completed_tasks', 'agent_settings', 'llm_queue', 'late_episodes',
                                 'llm_usage', 'lexical_terms', 'lexical_totals', 'lexical_deltas', 'archived_memories',
-                                'archived_copies'] LOOP
+                                'archived_copies', 'vector_changes'] LOOP
         PERFORM create_distributed_table(name, 'agent_id', colocate_with => 'memories');
     END LOOP;
 END

@@ -40,7 +40,7 @@ async def _latencies(url: str, calls: int) -> dict[str, float]:
     async with running_service(None, database_url=url, embedding_model="hashing", embedding_dimensions=384) as service:
         texts = [{"content": _text(number), "memory_type": "episodic"} for number in range(calls)]
         batches = [
-            {"memories": [{"content": _text(1_000 + 50 * each + n), "memory_type": "semantic"} for n in range(50)]}
+            {"items": [{"content": _text(1_000 + 50 * each + n), "memory_type": "semantic"} for n in range(50)]}
             for each in range(2 * AGENTS)
         ]
         asked = [{"query": f"Where did the {JOBS[number % 4]} of {1950 + number} move?"} for number in range(calls)]

@@ -20,9 +20,7 @@ DISTRIBUTED = frozenset(re.findall(r"'(\w+)'", (ALEMBIC / "distribute.sql").read
     "two_phase_commits",
 }
 # Over all agents, for operators: docs/citus.md states what does not run on a cluster.
-PLAIN_ONLY = {"record_archive", "enqueue_all_vectors"}
-# Other vector stores need triggers, which Citus refuses.
-PLAIN_TABLES = {"vector_changes"}
+PLAIN_ONLY = {"record_archive", "name_vector_store", "enqueue_all_vectors"}
 QUERY = "SELECT memory_id FROM memories WHERE agent_id = 'a'"
 SHAPES = {
     "going": QUERIES["going"],
@@ -30,7 +28,7 @@ SHAPES = {
     **dict.fromkeys(("partition", "table", "memories", "index"), "memories"),
     **dict.fromkeys(("columns", "column"), "memory_id"),
     **dict.fromkeys(("dimensions", "shape", "construction"), "1"),
-    **dict.fromkeys(("model", "description", "store"), "'x'"),
+    **dict.fromkeys(("model", "description"), "'x'"),
     "direction": "DESC",
     "beyond": "<",
 }
@@ -156,7 +154,7 @@ def test_a_refused_form_is_found(statement: str, form: str) -> None:
 
 def test_all_tables_of_agents_are_distributed() -> None:
     tables = re.findall(r"CREATE TABLE (\w+) \(\n    agent_id ", (ALEMBIC / "schema.sql").read_text())
-    assert {*tables} - PLAIN_TABLES == DISTRIBUTED
+    assert {*tables} == DISTRIBUTED
 
 
 def test_functions_and_policies_can_exist_on_workers() -> None:
