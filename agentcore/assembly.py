@@ -107,7 +107,9 @@ def make_redis(url: str | None, settings: Settings) -> GuardedRedis | None:
         socket_connect_timeout=settings.redis_timeout_seconds,
     )
     guarded = cast(GuardedRedis, redis)
-    guarded.circuit = CircuitBreaker("redis", "working memory and reads use the primary PostgreSQL, vectors are computed again")
+    guarded.circuit = CircuitBreaker(
+        "redis", "working memory and reads use the primary PostgreSQL, vectors are computed again"
+    )
     return guarded
 
 

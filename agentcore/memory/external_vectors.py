@@ -189,16 +189,20 @@ class ExternalVectors:
             points: dict[str, list[Point]] = defaultdict(list)
             for collection, point in _points(rows):
                 points[collection].append(point)
-            existing = await self._call(self._store.collections)
-            for collection in {*existing, *points}:
-                if upserted := points.get(collection):
-                    await self._call(self._store.upsert, collection, upserted)
-                gone = {*memory_ids} - {each.memory_id for each in points.get(collection, ())}
-                if gone and collection in existing:
-                    await self._call(self._store.delete, collection, [*gone])
+            await self._pass_on({*memory_ids}, points)
             done = [row["change_id"] for row in changes]
             await self._database.owner_rows(query("forget_vector_changes"), agent_ids=agents, change_ids=done)
         return len(changes)
+
+    async def _pass_on(self, memory_ids: set[UUID], points: Mapping[str, Sequence[Point]]) -> None:
+        existing = await self._call(self._store.collections)
+        for collection in {*existing, *points}:
+            upserted = points.get(collection, ())
+            if upserted:
+                await self._call(self._store.upsert, collection, upserted)
+            gone = memory_ids - {each.memory_id for each in upserted}
+            if gone and collection in existing:
+                await self._call(self._store.delete, collection, [*gone])
 
     async def erase(self, where: Where) -> int:
         """Deletes an agent's or a user's points, after its pending changes; returns how many there were."""

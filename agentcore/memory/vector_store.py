@@ -221,25 +221,16 @@ class PgVectorStore:
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         index, passage_index = await self._serving(agent_id, request)
+        near, degraded = await self._suggested(agent_id, request, has_index=index is not None)
+        if STORE_AWAY_WORDS in degraded:
+            request, passage_index = replace(request, vectors=None), None
         values = self._values(agent_id, request)
-        degraded: tuple[str, ...] = ()
-        near: tuple[list[UUID], bool] | None = None
-        try:
-            near = await self._near_ids(agent_id, request, values["limit"])
-        except Unreachable:
-            large = index is None and request.bm25.statistics.memory_count > MAX_EXACT_FALLBACK
-            degraded = (STORE_AWAY_WORDS if large else STORE_AWAY,)
-            if large:
-                request, passage_index = replace(request, vectors=None), None
-                values = self._values(agent_id, request)
         if near is not None:
             index, values["near_ids"] = None, near[0]
         modes = _modes(request, index, passage_index, external=near is not None)
         served = widest(index, passage_index)
         rows = await self._candidate_rows(agent_id, modes, request, values, served)
-        # A graph's scan ends after hnsw.max_scan_tuples rows; a store does not know the whole filter.
-        is_partial = near[1] if near is not None else served is not None and served.hnsw
-        if is_partial and _near(rows) < values["limit"]:
+        if _is_partial(near, served) and _near(rows) < values["limit"]:
             modes = _modes(request, None, None)
             rows = await self._candidate_rows(agent_id, modes, request, values, None)
 
@@ -256,6 +247,17 @@ class PgVectorStore:
             _found_by(rows, request),
             degraded,
         )
+
+    async def _suggested(
+        self, agent_id: str, request: SearchRequest, *, has_index: bool
+    ) -> tuple[tuple[list[UUID], bool] | None, Sequence[str]]:
+        """Returns the vector store's suggestion as `_near_ids`, and what a store that does not answer costs."""
+        try:
+            limit = self._limits.times(request.breadth).vector_candidates
+            return await self._near_ids(agent_id, request, limit), ()
+        except Unreachable:
+            is_large = request.bm25.statistics.memory_count > MAX_EXACT_FALLBACK
+            return None, (STORE_AWAY_WORDS if is_large and not has_index else STORE_AWAY,)
 
     async def _near_ids(self, agent_id: str, request: SearchRequest, limit: int) -> tuple[list[UUID], bool] | None:
         """Returns what the vector store suggests, and whether it may have more; None if it is not asked."""
@@ -490,6 +492,11 @@ def _retrievers(row: CandidateRow) -> list[str]:
         "neighbours": bool(row.beside_ids),
     }
     return [name for name, is_found in found.items() if is_found]
+
+
+def _is_partial(near: tuple[list[UUID], bool] | None, served: ServingIndex | None) -> bool:
+    """Whether more may match: a graph's scan ends after hnsw.max_scan_tuples rows, a store lacks parts of the filter."""
+    return near[1] if near is not None else served is not None and served.hnsw
 
 
 def _near(rows: Sequence[CandidateRow]) -> int:

@@ -63,11 +63,8 @@ class MemoryVectors:
 
 
 def _matches(point: Point, where: Where) -> bool:
-    return (
-        point.agent_id == where.agent_id
-        and (where.user_ids is None or point.user_id in where.user_ids)
-        and (where.session_id is None or point.session_id == where.session_id)
-        and (where.memory_types is None or point.memory_type in where.memory_types)
-        and (where.after is None or point.at >= where.after)
-        and (where.before is None or point.at < where.before)
-    )
+    sessions = None if where.session_id is None else (where.session_id,)
+    wanted = ((where.user_ids, point.user_id), (sessions, point.session_id), (where.memory_types, point.memory_type))
+    is_in_time = (where.after is None or point.at >= where.after) and (where.before is None or point.at < where.before)
+    is_selected = all(allowed is None or label in allowed for allowed, label in wanted)
+    return point.agent_id == where.agent_id and is_selected and is_in_time

@@ -116,7 +116,10 @@ async def test_a_read_that_replay_stops_is_answered_by_the_primary(process: Runt
     cluster.primary.execute("GRANT SELECT ON in_the_way TO PUBLIC")
     await cluster.caught_up()
     conflicts = process.database.fallbacks["conflict"]
-    slow = sql.SQL("SELECT number, pg_sleep(CASE WHEN pg_is_in_recovery() THEN 60 ELSE 0 END) FROM in_the_way")
+    slow = sql.SQL(
+        "SELECT number, pg_sleep_for(CASE WHEN pg_is_in_recovery() THEN '60 s' ELSE '0 s' END::interval) "
+        "FROM in_the_way"
+    )
     reading = asyncio.create_task(process.database.fetch("agent-of-the-conflict", [(slow, {})]))
     sleeping = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
     await eventually(lambda: cluster.replica.execute(sleeping) == [(1,)])
