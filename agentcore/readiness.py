@@ -76,6 +76,7 @@ async def check_dimensions(
 async def other_archives(connection: Connection, archive: Archive | None) -> dict[str, int]:
     """Returns the other archives that contain copies, with their number, up to 10,000."""
     own_id = None if archive is None else await stored_id(archive)
+
     async def found(name: str, **values: Any) -> list[Row]:
         return list(await (await connection.execute(query(name), values)).fetchall())
 
