@@ -495,7 +495,7 @@ def _retrievers(row: CandidateRow) -> list[str]:
 
 
 def _is_partial(near: tuple[list[UUID], bool] | None, served: ServingIndex | None) -> bool:
-    """Whether more may match: a graph's scan ends after hnsw.max_scan_tuples rows, a store lacks parts of the filter."""
+    """Whether more may match: a graph scan ends after hnsw.max_scan_tuples rows; a store lacks parts of the filter."""
     return near[1] if near is not None else served is not None and served.hnsw
 
 
