@@ -28,18 +28,9 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agentcore.circuit_breaker import CircuitBreaker
-from agentcore.errors import (
-    AgentCoreError,
-    DiskFull,
-    NotFound,
-    PoolExhausted,
-    ReadOnlyDatabase,
-    StartupError,
-    StatementTimeout,
-    TransactionConflict,
-    Unreachable,
-)
+from agentcore.errors import PoolExhausted, ReadOnlyDatabase, StartupError, TransactionConflict, Unreachable
 from agentcore.replication import LOST, WritePositions
+from agentcore.sql_errors import UNAVAILABLE, translated_errors
 
 # How long callers wait for a connection after the circuit opens: a server usually restarts in less.
 FIRST_ACQUIRE_SECONDS = 1.5
@@ -48,7 +39,6 @@ PROBE_ACQUIRE_SECONDS = 0.5
 RECONNECT_SECONDS = 2.0
 # Limit of a reply while the circuit is open, and of the reply to a cancel request.
 PROBE_REPLY_SECONDS, CANCEL_SECONDS = 2.0, 0.5
-UNAVAILABLE = "PostgreSQL does not answer."
 
 
 class ConnectionGate:
@@ -222,16 +212,6 @@ _KEEPALIVE: dict[str, Any] = {
     "keepalives_count": 3,
     "tcp_user_timeout": 60_000,
 }
-# By prefix of the SQLSTATE; the first match applies.
-_FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] = (
-    (("57014",), StatementTimeout, None),
-    (("40001", "40P01"), TransactionConflict, None),
-    (("23503",), NotFound, "A memory that this call refers to was deleted meanwhile."),
-    (("25006",), ReadOnlyDatabase, None),
-    (("53100", "53400"), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),
-    (("53300",), PoolExhausted, "PostgreSQL accepts no more connections: raise its max_connections."),
-    (("08", "53", "57P"), Unreachable, UNAVAILABLE),
-)
 # The pool logs each attempt to connect; without logging configured, Python would print it.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
@@ -571,27 +551,6 @@ async def _check_if_readable(connection: Connection) -> None:
     watch.register(connection.fileno(), select.POLLIN)
     if watch.poll(0):
         await AsyncConnectionPool.check_connection(connection)
-
-
-class translated_errors:
-    """Translates driver errors by SQLSTATE, and a lost connection."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        translated = _translated(error)
-        if translated is not None:
-            raise translated from error
-
-
-def _translated(error: BaseException | None) -> AgentCoreError | None:
-    sqlstate = error.sqlstate if isinstance(error, psycopg.Error) else None
-    if sqlstate is None:
-        away = isinstance(error, PoolTimeout | psycopg.OperationalError | psycopg.InterfaceError)
-        return Unreachable(UNAVAILABLE) if away else None
-    matching = (failure(message) for states, failure, message in _FAILURES if sqlstate.startswith(states))
-    return next(matching, None)
 
 
 def settings_of(agent_id: str, role: str, users: str = "", more: Mapping[str, str] | None = None) -> Statement:

@@ -228,10 +228,12 @@ BEGIN
     IF job_waits(p_agent_id, p_lock) THEN
         RETURN;
     END IF;
-    IF to_regclass('two_phase_commits') IS NOT NULL THEN
+    -- In the function's own schema: a caller's temporary table of this name could have a trigger, which would run with the
+    -- owner's rights.
+    IF to_regclass(format('%I.two_phase_commits', current_schema())) IS NOT NULL THEN
         -- Makes Citus commit in two phases: without it a worker commits before the coordinator, and a crash in between
         -- would lose the job.
-        DELETE FROM two_phase_commits;
+        EXECUTE format('DELETE FROM %I.two_phase_commits', current_schema());
     END IF;
     BEGIN
         PERFORM procrastinate_defer_jobs_v1(ARRAY[ROW(

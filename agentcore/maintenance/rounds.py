@@ -15,7 +15,7 @@ from uuid import UUID
 
 from pgvector import HalfVector
 
-from agentcore.database import Connection, Database, Row, query, translated_errors
+from agentcore.database import Connection, Database, Row, query
 from agentcore.errors import Conflict, DependencyUnavailable
 from agentcore.maintenance.index_keeper import IndexKeeper, partition_state
 from agentcore.maintenance.job_queue import JOBS, JobQueue, Work, job
@@ -51,6 +51,7 @@ from agentcore.memory.rows.derived_rows import EMBED_PASSAGES
 from agentcore.memory.storage import MemoryStorage, MemoryTransaction
 from agentcore.memory.working import WorkingMemory
 from agentcore.memory.writing.document_vectors import embed_each, embed_pending_passages
+from agentcore.sql_errors import translated_errors
 from agentcore.summary_rules import LLM_PROVIDERS, rules_in_force
 
 ROWS_TO_EMBED = 256

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import sql
 
-from agentcore.database import Connection, Database, Statement, translated_errors
+from agentcore.database import Connection, Database, Statement
 from agentcore.errors import (
     AgentCoreError,
     DependencyUnavailable,
@@ -23,6 +23,7 @@ from agentcore.errors import (
     TransactionConflict,
     Unreachable,
 )
+from agentcore.sql_errors import translated_errors
 from tests.fixtures.services import Services
 
 
