@@ -74,10 +74,11 @@ class WritePositions:
         await self._send([FLOOR, position])
 
     async def _publish(self) -> bool:
-        buckets = sorted(self._unpublished)
-        if not await self._send([each for bucket in buckets for each in (bucket, self._own[bucket])]):
+        sent = {bucket: self._own[bucket] for bucket in self._unpublished}
+        if not await self._send([each for pair in sent.items() for each in pair]):
             return False
-        self._unpublished.difference_update(buckets)
+        # A later write of the bucket may have been recorded meanwhile.
+        self._unpublished -= {bucket for bucket, position in sent.items() if self._own[bucket] == position}
         return True
 
     async def _send(self, pairs: list[str | int]) -> bool:

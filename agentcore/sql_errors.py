@@ -20,7 +20,7 @@ UNAVAILABLE = "PostgreSQL does not answer."
 # By prefix of the SQLSTATE; the first match applies.
 _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] = (
     (("57014",), StatementTimeout, None),
-    (("40001", "40P01"), TransactionConflict, None),
+    (("40001", "40P01", "55P03"), TransactionConflict, None),
     (("23503",), NotFound, "A memory that this call refers to was deleted meanwhile."),
     (("25006",), ReadOnlyDatabase, None),
     (("53100", "53400"), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),

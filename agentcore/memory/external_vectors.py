@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from psycopg import sql
 
+from agentcore.cancellation import run_to_completion
 from agentcore.circuit_breaker import CircuitBreaker, CircuitOpen
 from agentcore.database import Database, Row, query, shaped_query
 from agentcore.errors import Unreachable
@@ -162,7 +163,9 @@ class ExternalVectors:
         if state["store"] == self._identity:
             return
         if not state["exists"]:
-            await self._database.owner_rows(query("record_vector_changes"))
+            async with self._database.owner_transaction() as connection:
+                await connection.execute(query("short_lock_wait"))
+                await connection.execute(query("record_vector_changes"))
         await self._enqueue_all()
 
     async def _enqueue_all(self) -> None:
@@ -199,17 +202,17 @@ class ExternalVectors:
         for collection in {*existing, *points}:
             upserted = points.get(collection, ())
             if upserted:
-                await self._call(self._store.upsert, collection, upserted)
+                await self._write(self._store.upsert, collection, upserted)
             gone = memory_ids - {each.memory_id for each in upserted}
             if gone and collection in existing:
-                await self._call(self._store.delete, collection, [*gone])
+                await self._write(self._store.delete, collection, [*gone])
 
     async def erase(self, where: Where) -> int:
         """Deletes an agent's or a user's points, after its pending changes; returns how many there were."""
         before = await self.count(where)
         await self.drain(where.agent_id)
         async with self._alone():
-            await self._call(self._store.erase, where)
+            await self._write(self._store.erase, where)
         return before
 
     async def count(self, where: Where) -> int:
@@ -239,7 +242,7 @@ class ExternalVectors:
             agents, ids = zip(*page, strict=True)
             rows = await self._database.owner_rows(query("unknown_vectors"), agent_ids=[*agents], memory_ids=[*ids])
             if rows:
-                await self._call(self._store.delete, collection, [row["memory_id"] for row in rows])
+                await self._write(self._store.delete, collection, [row["memory_id"] for row in rows])
         return len(rows)
 
     @asynccontextmanager
@@ -253,8 +256,12 @@ class ExternalVectors:
                 raise Unreachable("Another process writes to the vector store: call again.") from cause
             yield
 
+    async def _write(self, method: Callable[..., None], *arguments: Any) -> None:
+        """Waits for the thread, whose requests have timeouts of their own: its change must not come after the lock."""
+        await run_to_completion(self._call(method, *arguments, seconds=None))
+
     async def _call(
-        self, method: Callable[..., ReturnT], *arguments: Any, seconds: float = CALL_SECONDS, force: bool = False
+        self, method: Callable[..., ReturnT], *arguments: Any, seconds: float | None = CALL_SECONDS, force: bool = False
     ) -> ReturnT:
         failures: tuple[type[Exception], ...] = (*self._store.failures, TimeoutError)
         try:
@@ -272,8 +279,10 @@ async def stop_recording(database: Database) -> None:
     [state] = await database.owner_rows(query("recorded_vectors"))
     if state["exists"]:
         async with database.owner_transaction() as connection:
+            await connection.execute(query("short_lock_wait"))
             await connection.execute(query("stop_vector_changes"))
-            await connection.execute(query("forget_all_vector_changes"))
+        # After the commit: calls wait for the lock on `memories`.
+        await database.owner_rows(query("forget_all_vector_changes"))
 
 
 def _points(rows: Sequence[Row]) -> Iterator[tuple[str, Point]]:

@@ -36,7 +36,7 @@ ROW_FUNCTIONS = {"is_live", "memory_matches", "archived_matches", "of_other_user
 CLOCKS = {"now", "clock_timestamp", "transaction_timestamp", "statement_timestamp"}
 JOB_FUNCTIONS = {"job_waits", "enqueue_job", "forget_jobs"}
 STATEMENT = re.compile(
-    r"\s*(--[^\n]*\n\s*)*(\(?SELECT|WITH|INSERT|UPDATE|DELETE|CREATE|DROP|VACUUM|ANALYZE|COMMENT|ALTER|CHECKPOINT)\b"
+    r"\s*(--[^\n]*\n\s*)*(\(?SELECT|WITH|SET|INSERT|UPDATE|DELETE|CREATE|DROP|VACUUM|ANALYZE|COMMENT|ALTER|CHECKPOINT)\b"
 )
 MODIFYING = ast.InsertStmt | ast.UpdateStmt | ast.DeleteStmt
 

@@ -22,6 +22,10 @@ CREATE TRIGGER vector_changed
 -- Names the store for which changes are recorded.
 COMMENT ON TRIGGER vector_changed ON memories IS {store};
 
+-- name: short_lock_wait
+-- Limits how long this transaction waits for a lock: all later calls queue behind it.
+SET LOCAL lock_timeout = '2s';
+
 -- name: stop_vector_changes
 -- Ends the recording.
 DROP TRIGGER IF EXISTS vector_changed ON memories;
