@@ -29,7 +29,7 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agentcore.circuit_breaker import CircuitBreaker
 from agentcore.errors import PoolExhausted, ReadOnlyDatabase, StartupError, TransactionConflict, Unreachable
-from agentcore.replication import LOST, WritePositions
+from agentcore.replication import FLOOR_MISSING, LastWriteLsns
 from agentcore.sql_errors import UNAVAILABLE, translated_errors
 
 # How long callers wait for a connection after the circuit opens: a server usually restarts in less.
@@ -120,8 +120,8 @@ class TimeoutConnection(AsyncConnection[DictRow]):
     """A connection that is closed when the server does not reply in time."""
 
     gate: ConnectionGate | None = None
-    # How far this server had replayed the write-ahead log when last asked, in bytes. A pool may use several replicas.
-    replayed = 0
+    # Replay LSN of this connection's server, in bytes, when last read. A pool may use several replicas.
+    replay_lsn = 0
 
     @classmethod
     async def connect(  # type: ignore[override]  # the pool passes its kwargs by name
@@ -269,13 +269,13 @@ class Database:
         pool_size: int = 10,
         timeout_seconds: float = 10.0,
         gone_reason: Callable[[], str | None] = lambda: None,
-        positions: WritePositions | None = None,
+        last_writes: LastWriteLsns | None = None,
     ) -> None:
-        """`positions`: where the agents' last writes are recorded, for reads of `read_url`."""
+        """`last_writes`: LSNs that replicas at `read_url` must have replayed."""
         self.url = database_url
         # Reads of the replica that the primary answered instead, by reason.
         self.fallbacks: Counter[str] = Counter()
-        self._positions = (positions or WritePositions(None)) if read_url is not None else None
+        self._last_writes = (last_writes or LastWriteLsns(None)) if read_url is not None else None
         self.users: Users = None
         self._timeout_seconds = timeout_seconds
         self._gone_reason = gone_reason
@@ -338,9 +338,9 @@ class Database:
             await asyncio.gather(
                 *(pool.open(wait=True, timeout=OPEN_TIMEOUT_SECONDS) for pool in (self.write, self.owner))
             )
-            if self._positions is not None:
-                [row] = await self.owner_rows(query("log_position"))
-                self._positions.cluster = row["cluster"]
+            if self._last_writes is not None:
+                [row] = await self.owner_rows(query("wal_lsn"))
+                self._last_writes.cluster = row["cluster"]
                 await self.read.open()
         except PoolTimeout as cause:
             await self.close()
@@ -382,23 +382,24 @@ class Database:
         return self._gates[pool.name].connection(pool, timeout_seconds)
 
     @asynccontextmanager
-    async def transaction(self, agent_id: str, *, record_position: bool = True) -> AsyncIterator[Connection]:
+    async def transaction(self, agent_id: str, *, record_lsn: bool = True) -> AsyncIterator[Connection]:
         """Opens a transaction that sees only this agent's rows, in pipeline mode.
 
-        `record_position`: later reads of the agent see its changes on replicas, too.
+        `record_lsn`: later reads of the agent see its changes on replicas, too. Raises the errors of
+        `translated_errors`; one of reading the LSN comes after the commit.
         """
         begin = self._begin_statement(agent_id)
-        position = None
+        lsn = None
         with translated_errors():
             async with self._connection(self.write) as connection, connection.pipeline():
                 async with connection.transaction():
                     await connection.execute(*begin)
                     yield connection
-                if record_position and self._positions is not None:
-                    position = await connection.execute(query("written_position"))
-            if position is not None and self._positions is not None:
-                [row] = await position.fetchall()
-                await self._positions.record(agent_id, int(row["position"]))
+                if record_lsn and self._last_writes is not None:
+                    lsn = await connection.execute(query("flushed_lsn"))
+            if lsn is not None and self._last_writes is not None:
+                [row] = await lsn.fetchall()
+                await self._last_writes.record(agent_id, int(row["lsn"]))
 
     async def fetch(
         self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, by_key: bool = False
@@ -434,15 +435,15 @@ class Database:
         *,
         primary: bool = False,
     ) -> list[list[Any]]:
-        if self._positions is None or primary:
+        if self._last_writes is None or primary:
             return await self._fetch_from(self.write, statements, row_factory, row_format)
-        required = await self._positions.required(agent_id)
+        required_lsn = await self._last_writes.required_lsn(agent_id)
         reason = "unknown"
-        if required == LOST:
-            await self._start_positions(self._positions)
-        elif required is not None:
+        if required_lsn == FLOOR_MISSING:
+            await self._set_floor(self._last_writes)
+        elif required_lsn is not None:
             try:
-                return await self._fetch_from(self.read, statements, row_factory, row_format, required)
+                return await self._fetch_from(self.read, statements, row_factory, row_format, required_lsn)
             except Unreachable:
                 reason = "unreachable"
             except ReplicaBehind:
@@ -453,25 +454,25 @@ class Database:
         self.fallbacks[reason] += 1
         return await self._fetch_from(self.write, statements, row_factory, row_format)
 
-    async def _start_positions(self, positions: WritePositions) -> None:
+    async def _set_floor(self, last_writes: LastWriteLsns) -> None:
         with translated_errors():
             async with self._connection(self.write) as connection:
-                [row] = await (await connection.execute(query("written_position"))).fetchall()
-        await positions.start(int(row["position"]))
+                [row] = await (await connection.execute(query("flushed_lsn"))).fetchall()
+        await last_writes.set_floor(int(row["lsn"]))
 
     async def _fetch_from(
-        self, pool: Pool, statements: Sequence[Statement], row_factory: Any, row_format: Format, required: int = 0
+        self, pool: Pool, statements: Sequence[Statement], row_factory: Any, row_format: Format, required_lsn: int = 0
     ) -> list[list[Any]]:
         """Returns the rows of each statement but the first, which begins the transaction.
 
-        Raises ReplicaBehind if the server has not replayed the log up to `required`.
+        Raises ReplicaBehind if the server's replay LSN is below `required_lsn`.
         """
         cursors: list[AsyncRawCursor[Any]] = []
         with translated_errors():
             async with self._connection(pool) as connection:
-                if connection.replayed < required:
-                    connection.replayed = await self._replayed(connection)
-                    if connection.replayed < required:
+                if connection.replay_lsn < required_lsn:
+                    connection.replay_lsn = await self._replay_lsn(connection)
+                    if connection.replay_lsn < required_lsn:
                         raise ReplicaBehind
                 # A pipeline is one transaction up to its sync (PostgreSQL documentation, 54.2.4).
                 async with connection.pipeline():
@@ -483,11 +484,11 @@ class Database:
                         cursors.append(cursor)
         return [await cursor.fetchall() for cursor in cursors[1:]]
 
-    async def _replayed(self, connection: Connection) -> int:
-        """Returns how far the server has replayed the log; 0 if it is not a replica of the primary."""
-        [row] = await (await connection.execute(query("log_position"))).fetchall()
-        is_replica = self._positions is not None and row["cluster"] == self._positions.cluster
-        return int(row["position"]) if is_replica else 0
+    async def _replay_lsn(self, connection: Connection) -> int:
+        """Returns the server's LSN in bytes; 0 if it belongs to another cluster."""
+        [row] = await (await connection.execute(query("wal_lsn"))).fetchall()
+        is_replica = self._last_writes is not None and row["cluster"] == self._last_writes.cluster
+        return int(row["lsn"]) if is_replica else 0
 
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[Connection]:
@@ -521,14 +522,14 @@ class Database:
 
     @property
     def circuits(self) -> list[CircuitBreaker]:
-        return [self._circuit, self._read_circuit] if self.reads_elsewhere else [self._circuit]
+        return [self._circuit, self._read_circuit] if self.has_replica else [self._circuit]
 
     @property
-    def reads_elsewhere(self) -> bool:
-        return self._positions is not None
+    def has_replica(self) -> bool:
+        return self._last_writes is not None
 
     async def ping(self, *, read: bool = False) -> dict[str, Any]:
-        """Returns the versions of the server and of pgvector, and with replicas `log_position` in bytes.
+        """Returns the versions of the server and of pgvector, and with replicas `lsn` in bytes.
 
         Raises DependencyUnavailable.
         """
@@ -538,11 +539,11 @@ class Database:
                 await connection.execute(query("little_memory"))  # so that a temporary file detects a full disk
                 cursor = await connection.execute(query("server_state"))
                 state = await cursor.fetchone() or {}
-                position = await self._replayed(connection) if self.reads_elsewhere else None
+                lsn = await self._replay_lsn(connection) if self.has_replica else None
         if state["read_only"] and not read:
             raise ReadOnlyDatabase
         versions = {"version": state["version"], "pgvector": state["pgvector"]}
-        return versions if position is None else {**versions, "log_position": position}
+        return versions if lsn is None else {**versions, "lsn": lsn}
 
 
 async def _check_if_readable(connection: Connection) -> None:

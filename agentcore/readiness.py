@@ -158,11 +158,11 @@ async def states(
     external = parts.vectors.external
     if external is not None:
         checks["vector_store"] = _checked(external.ping(), required=False, kind=external.name)
-    if database.reads_elsewhere:
+    if database.has_replica:
         checks["postgresql_read"] = _checked(database.ping(read=True), required=False)
     found = dict(zip(checks, await asyncio.gather(*checks.values()), strict=True))
-    if database.reads_elsewhere:
-        _report_lag(found["postgresql"].pop("log_position", None), found["postgresql_read"])
+    if database.has_replica:
+        _report_lag(found["postgresql"].pop("lsn", None), found["postgresql_read"])
     # Models are not called: the result of the last request is reported.
     found["embedder"] = {"ok": True, "model": "none"} if embedder is None else _model_state(embedder)
     for name, model in (("reranker", parts.reranker), ("query_rewriter", parts.rewriter)):
@@ -174,12 +174,12 @@ async def states(
     return found
 
 
-def _report_lag(written: int | None, replica: State) -> None:
-    replayed = replica.pop("log_position", None)
-    if replayed == 0:
+def _report_lag(primary_lsn: int | None, replica: State) -> None:
+    replay_lsn = replica.pop("lsn", None)
+    if replay_lsn == 0:
         replica |= {"ok": False, "problem": "It is not a replica of DATABASE_URL: reads use the primary."}
-    elif written is not None and replayed is not None:
-        replica["lag_bytes"] = max(0, written - replayed)
+    elif primary_lsn is not None and replay_lsn is not None:
+        replica["lag_bytes"] = max(0, primary_lsn - replay_lsn)
 
 
 async def _checked(check: Awaitable[State | None], **about: Any) -> State:

@@ -31,7 +31,7 @@ from agentcore.memory.query_samples import query_samples
 from agentcore.memory.rows.vector_rows import KnownModel, model_in_force
 from agentcore.model_watch import ModelWatch, restart_sentence, settings_in_force
 from agentcore.readiness import WatchedEmbedder
-from agentcore.replication import WritePositions
+from agentcore.replication import LastWriteLsns
 from agentcore.telemetry import Metrics
 
 logger = logging.getLogger(__name__)
@@ -226,7 +226,7 @@ async def _open_database(
         pool_size=settings.database_pool_size,
         timeout_seconds=settings.database_timeout_seconds,
         gone_reason=_gone_reason(home) if attach_only and settings.database_url is None else lambda: None,
-        positions=WritePositions(redis),
+        last_writes=LastWriteLsns(redis),
     )
     await database.open()
     stack.push_async_callback(database.close)

@@ -274,25 +274,6 @@ CREATE TABLE vector_changes (
 );
 CREATE INDEX vector_changes_by_age ON vector_changes (filling, change_id);
 
-CREATE FUNCTION record_vector_change() RETURNS trigger
-    LANGUAGE plpgsql SECURITY DEFINER
-    AS $$
-BEGIN
-    IF TG_OP = 'INSERT' AND NEW.embedding IS NULL AND NEW.next_embedding IS NULL THEN
-        RETURN NULL;
-    END IF;
-    IF TG_OP = 'UPDATE' AND (OLD.embedding, OLD.embedding_model, OLD.next_embedding, OLD.next_embedding_model,
-                             OLD.user_id, OLD.session_id, OLD.memory_type, OLD.timestamp) IS NOT DISTINCT FROM
-                            (NEW.embedding, NEW.embedding_model, NEW.next_embedding, NEW.next_embedding_model,
-                             NEW.user_id, NEW.session_id, NEW.memory_type, NEW.timestamp) THEN
-        RETURN NULL;
-    END IF;
-    INSERT INTO vector_changes (agent_id, memory_id)
-    VALUES (coalesce(NEW.agent_id, OLD.agent_id), coalesce(NEW.memory_id, OLD.memory_id));
-    RETURN NULL;
-END
-$$;
-
 -- What language models cost an agent on a day (UTC): reserved before a request, corrected after its answer.
 CREATE TABLE llm_usage (
     agent_id    text          NOT NULL,

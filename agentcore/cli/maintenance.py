@@ -101,12 +101,12 @@ async def _fill_vector_store() -> dict[str, int] | None:
         progress = _progress()
         bar = progress.add_task("filling", total=None)
 
-        def tell(step: str, done: int, total: int) -> None:
+        def report(step: str, done: int, total: int) -> None:
             progress.update(bar, description=step, completed=done, total=total or None)
 
         try:
             with progress:
-                return await external.rebuild(tell)
+                return await external.rebuild(report)
         finally:
             await external.close()
 
@@ -422,10 +422,10 @@ async def _reembed_all(context: typer.Context, settings: Settings) -> None:
     progress = _progress()
     bar = progress.add_task("looking", total=None)
 
-    def tell(step: str, done: int, total: int) -> None:
+    def report(step: str, done: int, total: int) -> None:
         progress.update(bar, description=step, completed=done, total=total or None)
 
-    async with _reembedding(settings, tell) as (work, target):
+    async with _reembedding(settings, report) as (work, target):
         try:
             with progress:
                 await work.run()

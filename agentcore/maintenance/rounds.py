@@ -41,7 +41,7 @@ from agentcore.memory.deriving.session_summaries import Refreshing, SessionSumma
 from agentcore.memory.deriving.summary_providers import ModelFailed
 from agentcore.memory.embeddings import Embedder, refused_by
 from agentcore.memory.encoding import embedding_text
-from agentcore.memory.external_vectors import stop_recording
+from agentcore.memory.external_vectors import disable_outbox
 from agentcore.memory.forgetting.removing import Pruning
 from agentcore.memory.models import MemoryType
 from agentcore.memory.params.agent_settings import ConsolidateParams
@@ -277,7 +277,7 @@ class Maintenance:
                 async with asyncio.TaskGroup() as loops:
                     loops.create_task(self._repeat(lead, self.round))
                     loops.create_task(self._repeat(lead, self.keep_indexes))
-                    loops.create_task(self._repeat(lead, self.pass_vectors))
+                    loops.create_task(self._repeat(lead, self.drain_outbox))
                     loops.create_task(self._repeat(lead, self.read_sizes, SIZES_SECONDS))
             except* DependencyUnavailable as lost:
                 raise DependencyUnavailable("The lead is lost.") from lost
@@ -335,16 +335,16 @@ class Maintenance:
         indexes = [index for state in states for index in state.indexes]
         self.index_recall = {index.name: index.recall for index in indexes if index.recall is not None}
 
-    async def pass_vectors(self) -> int | None:
-        """Passes changed vectors on to the vector store beside PostgreSQL; without one, ends their recording."""
-        return await self._attempt("pass vectors on", self._pass_vectors)
+    async def drain_outbox(self) -> int | None:
+        """Applies the outbox to the external vector store; without one, disables the outbox."""
+        return await self._attempt("drain vector outbox", self._drain_outbox)
 
-    async def _pass_vectors(self) -> int:
+    async def _drain_outbox(self) -> int:
         external = self._parts.vectors.external
         if external is None:
-            await stop_recording(self._database)
+            await disable_outbox(self._database)
             return 0
-        await external.record()
+        await external.enable_outbox()
         return await external.drain()
 
     async def keep_indexes(self) -> None:

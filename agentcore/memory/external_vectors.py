@@ -1,6 +1,7 @@
-"""Vector stores beside PostgreSQL, which supply ids of near memories. PostgreSQL remains the record.
+"""External vector stores, which supply candidate ids. PostgreSQL remains the source of truth.
 
-Triggers enqueue each change of a vector in the transaction of the change; a background task passes the changes on.
+A transactional outbox keeps a store in sync: a trigger enqueues each change of a vector in the transaction of the
+change, and a background task applies it.
 """
 
 from __future__ import annotations
@@ -35,13 +36,14 @@ VECTOR_STORES: Mapping[str, str] = {
 COLLECTION_PREFIX = "agentcore_"
 LOCK_KEY = 5_520_981_347_702_114_407
 SEARCH_SECONDS, CALL_SECONDS, LOCK_SECONDS = 2.0, 60.0, 10.0
-CHANGES_A_BATCH, IDS_A_PAGE = 500, 1_000
-# With more pending changes of an agent, PostgreSQL searches its memories alone.
+BATCH_SIZE, PAGE_SIZE = 500, 1_000
+# Above this number of pending changes of an agent, its searches fall back to PostgreSQL.
 MAX_PENDING = 1_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-AWAY = "The vector store does not answer."
+UNAVAILABLE = "The vector store does not answer."
 ReturnT = TypeVar("ReturnT")
-Tell = Callable[[str, int, int], None]
+# Called with a step, the number done, and the total (0: unknown).
+Report = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ class VectorStoreOptions:
 
 
 class Point(NamedTuple):
-    """A vector, and the fields by which a store filters. `at`: microseconds since 1970."""
+    """A vector, float32 (dimensions,), and the fields by which a store filters. `at`: microseconds since 1970, UTC."""
 
     memory_id: UUID
     vector: NDArray[np.float32]
@@ -66,8 +68,11 @@ class Point(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Where:
-    """Selects points of an agent; None: any. A None in `user_ids` selects points without a user."""
+class PointFilter:
+    """Selects points of an agent; a field that is None does not filter.
+
+    An element None of `user_ids` selects points without a user. `after` is inclusive, `before` exclusive.
+    """
 
     agent_id: str
     user_ids: tuple[str | None, ...] | None = None
@@ -80,9 +85,10 @@ class Where:
 class VectorStore(Protocol):
     """A vector store; `VECTOR_STORE=package.module:Class` names a class that is called with VectorStoreOptions.
 
-    Methods block and run in at most `threads` threads. The constructor sends no request. A method returns when its
-    change is visible to later searches. A collection has vectors of one model, which are compared by cosine; upsert
-    creates it. A missing collection is empty. `failures`: exceptions of a store that is away or refuses a request.
+    Methods block and run in up to `threads` threads at the same time. The constructor sends no request. A method
+    returns when its change is visible to later searches. A collection has vectors of one model, which are compared by
+    cosine and not normalized; upsert creates it. A missing collection is empty. `failures`: exceptions of a store that
+    is unavailable or refuses a request; others are defects.
     """
 
     threads: int
@@ -96,17 +102,17 @@ class VectorStore(Protocol):
     def delete(self, collection: str, ids: Sequence[UUID]) -> None: ...
 
     def search(
-        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: Where, limit: int
+        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: PointFilter, limit: int
     ) -> list[list[UUID]]:
-        """Returns for each vector the ids of the nearest points."""
+        """Returns for each vector, (dimensions,), up to `limit` ids of the nearest points."""
 
     def ids(self, collection: str, after: UUID | None, limit: int) -> list[tuple[str, UUID]]:
-        """Returns a page of agent ids and memory ids in the order of memory ids."""
+        """Returns up to `limit` pairs of agent id and memory id, in the order of memory ids, after an id."""
 
-    def erase(self, where: Where) -> None:
+    def erase(self, where: PointFilter) -> None:
         """Deletes these points from every collection."""
 
-    def count(self, where: Where) -> int:
+    def count(self, where: PointFilter) -> int:
         """Counts these points in every collection, exactly."""
 
     def ping(self) -> None: ...
@@ -123,10 +129,10 @@ def microseconds(moment: datetime) -> int:
 
 
 class ExternalVectors:
-    """Searches the store of VECTOR_STORE, and keeps it like PostgreSQL. Methods raise Unreachable if it is away."""
+    """Searches the store of VECTOR_STORE and keeps it in sync. Methods raise Unreachable if it is unavailable."""
 
     def __init__(self, database: Database, store: VectorStore, name: str, url: str | None) -> None:
-        """A store without a URL belongs to this process."""
+        """A store without a URL belongs to this process: each start fills it again."""
         self.name = name
         self.circuit = CircuitBreaker("vector_store", "searches use PostgreSQL alone, changes remain enqueued")
         self._database = database
@@ -143,48 +149,52 @@ class ExternalVectors:
         await asyncio.to_thread(self._threads.shutdown)
 
     async def nearest(
-        self, database: Database, model: str, vectors: NDArray[Any], where: Where, limit: int
+        self, database: Database, model: str, vectors: NDArray[Any], where: PointFilter, limit: int
     ) -> tuple[list[UUID], bool] | None:
-        """Returns candidates and whether there may be more; None while the store lacks too many changes."""
+        """Returns candidate ids, unordered and to be filtered again, and whether the store may have more.
+
+        `vectors`: (queries, dimensions); `limit`: for each query. None if the store is not filled, or lacks more than
+        MAX_PENDING changes of the agent.
+        """
         # Read before the store: a change that leaves the queue later is in the store.
         values = {"agent_id": where.agent_id, "limit": MAX_PENDING + 1}
         [[state]] = await database.fetch(where.agent_id, [(query("pending_vectors"), values)])
         if state["store"] != self._identity or len(state["memory_ids"]) > MAX_PENDING:
             return None
         collection = collection_of(model, vectors.shape[1])
-        asked = [*vectors.astype(np.float32)]
-        found = await self._call(self._store.search, collection, asked, where, limit, seconds=SEARCH_SECONDS)
+        queries = [*vectors.astype(np.float32)]
+        found = await self._call(self._store.search, collection, queries, where, limit, seconds=SEARCH_SECONDS)
         ids = dict.fromkeys([*state["memory_ids"], *(each for ids in found for each in ids)])
         return [*ids], any(len(each) >= limit for each in found)
 
-    async def record(self) -> None:
-        """Starts to record changes for this store, and enqueues every vector, unless that is done."""
-        [state] = await self._database.owner_rows(query("recorded_vectors"))
+    async def enable_outbox(self) -> None:
+        """Creates the trigger and enqueues every vector, unless that is done for this store."""
+        [state] = await self._database.owner_rows(query("vector_outbox"))
         if state["store"] == self._identity:
             return
         if not state["exists"]:
             async with self._database.owner_transaction() as connection:
                 await connection.execute(query("short_lock_wait"))
-                await connection.execute(query("record_vector_changes"))
-        await self._enqueue_all()
+                await connection.execute(query("enable_vector_outbox"))
+        await self._backfill()
 
-    async def _enqueue_all(self) -> None:
+    async def _backfill(self) -> None:
         async with self._database.owner_transaction() as connection:
-            await connection.execute(query("enqueue_all_vectors"))
+            await connection.execute(query("backfill_vectors"))
             await connection.execute(shaped_query("name_vector_store", store=sql.Literal(self._identity)))
 
     async def drain(self, agent_id: str | None = None) -> int:
-        """Passes on all changes, or an agent's, until none is pending; returns how many."""
+        """Applies all changes, or an agent's, until none is pending; returns how many."""
         done = 0
         while batch := await self._drain_batch(agent_id):
             done += batch
         return done
 
     async def _drain_batch(self, agent_id: str | None) -> int:
-        values = {"agent_id": agent_id, "limit": CHANGES_A_BATCH}
+        values = {"agent_id": agent_id, "limit": BATCH_SIZE}
         if not await self._database.owner_rows(query("vector_changes"), **values):
             return 0
-        async with self._alone():
+        async with self._writer_lock():
             changes = await self._database.owner_rows(query("vector_changes"), **values)
             agents = [row["agent_id"] for row in changes]
             memory_ids = [row["memory_id"] for row in changes]
@@ -192,62 +202,65 @@ class ExternalVectors:
             points: dict[str, list[Point]] = defaultdict(list)
             for collection, point in _points(rows):
                 points[collection].append(point)
-            await self._pass_on({*memory_ids}, points)
+            await self._apply({*memory_ids}, points)
             done = [row["change_id"] for row in changes]
-            await self._database.owner_rows(query("forget_vector_changes"), agent_ids=agents, change_ids=done)
+            await self._database.owner_rows(query("delete_vector_changes"), agent_ids=agents, change_ids=done)
         return len(changes)
 
-    async def _pass_on(self, memory_ids: set[UUID], points: Mapping[str, Sequence[Point]]) -> None:
+    async def _apply(self, memory_ids: set[UUID], points: Mapping[str, Sequence[Point]]) -> None:
         existing = await self._call(self._store.collections)
         for collection in {*existing, *points}:
             upserted = points.get(collection, ())
             if upserted:
                 await self._write(self._store.upsert, collection, upserted)
-            gone = memory_ids - {each.memory_id for each in upserted}
-            if gone and collection in existing:
-                await self._write(self._store.delete, collection, [*gone])
+            deleted = memory_ids - {each.memory_id for each in upserted}
+            if deleted and collection in existing:
+                await self._write(self._store.delete, collection, [*deleted])
 
-    async def erase(self, where: Where) -> int:
-        """Deletes an agent's or a user's points, after its pending changes; returns how many there were."""
+    async def erase(self, where: PointFilter) -> int:
+        """Applies the agent's pending changes, then deletes the matching points; returns how many there were before.
+
+        Call it after the rows were deleted from PostgreSQL.
+        """
         before = await self.count(where)
         await self.drain(where.agent_id)
-        async with self._alone():
+        async with self._writer_lock():
             await self._write(self._store.erase, where)
         return before
 
-    async def count(self, where: Where) -> int:
+    async def count(self, where: PointFilter) -> int:
         return await self._call(self._store.count, where)
 
-    async def rebuild(self, tell: Tell) -> dict[str, int]:
+    async def rebuild(self, report: Report) -> dict[str, int]:
         """Fills the store from PostgreSQL, and deletes what PostgreSQL does not have. Resumes what was interrupted."""
-        await self.record()
+        await self.enable_outbox()
         [state] = await self._database.owner_rows(query("count_vector_changes"))
         if not state["filling"]:
-            await self._enqueue_all()
+            await self._backfill()
             [state] = await self._database.owner_rows(query("count_vector_changes"))
-        passed, removed = 0, 0
+        applied, removed = 0, 0
         while batch := await self._drain_batch(None):
-            passed += batch
-            tell("filling", passed, max(passed, state["changes"]))
+            applied += batch
+            report("filling", applied, max(applied, state["changes"]))
         for collection in await self._call(self._store.collections):
             after: UUID | None = None
-            while page := await self._call(self._store.ids, collection, after, IDS_A_PAGE):
+            while page := await self._call(self._store.ids, collection, after, PAGE_SIZE):
                 after = page[-1][1]
-                removed += await self._remove_unknown(collection, page)
-                tell("removing unknown vectors", removed, 0)
-        return {"passed_on": passed, "removed": removed}
+                removed += await self._remove_orphans(collection, page)
+                report("removing orphaned vectors", removed, 0)
+        return {"passed_on": applied, "removed": removed}
 
-    async def _remove_unknown(self, collection: str, page: Sequence[tuple[str, UUID]]) -> int:
-        async with self._alone():
+    async def _remove_orphans(self, collection: str, page: Sequence[tuple[str, UUID]]) -> int:
+        async with self._writer_lock():
             agents, ids = zip(*page, strict=True)
-            rows = await self._database.owner_rows(query("unknown_vectors"), agent_ids=[*agents], memory_ids=[*ids])
+            rows = await self._database.owner_rows(query("orphaned_points"), agent_ids=[*agents], memory_ids=[*ids])
             if rows:
                 await self._write(self._store.delete, collection, [row["memory_id"] for row in rows])
         return len(rows)
 
     @asynccontextmanager
-    async def _alone(self) -> AsyncIterator[None]:
-        """Excludes other writers: an older state of a memory must not replace a newer one."""
+    async def _writer_lock(self) -> AsyncIterator[None]:
+        """Holds an advisory lock of its own connection: an older state of a memory must not replace a newer one."""
         async with self._database.owner_autocommit() as connection:
             try:
                 async with asyncio.timeout(LOCK_SECONDS + CALL_SECONDS):
@@ -269,20 +282,20 @@ class ExternalVectors:
                 running = asyncio.get_running_loop().run_in_executor(self._threads, partial(method, *arguments))
                 return await asyncio.wait_for(running, seconds)
         except CircuitOpen as cause:
-            raise Unreachable(AWAY) from cause
+            raise Unreachable(UNAVAILABLE) from cause
         except failures as cause:
-            raise Unreachable(AWAY) from cause
+            raise Unreachable(UNAVAILABLE) from cause
 
 
-async def stop_recording(database: Database) -> None:
-    """Ends the recording of changes, if no store uses them any more."""
-    [state] = await database.owner_rows(query("recorded_vectors"))
+async def disable_outbox(database: Database) -> None:
+    """Drops the trigger and empties the outbox, if there is one."""
+    [state] = await database.owner_rows(query("vector_outbox"))
     if state["exists"]:
         async with database.owner_transaction() as connection:
             await connection.execute(query("short_lock_wait"))
-            await connection.execute(query("stop_vector_changes"))
+            await connection.execute(query("disable_vector_outbox"))
         # After the commit: calls wait for the lock on `memories`.
-        await database.owner_rows(query("forget_all_vector_changes"))
+        await database.owner_rows(query("empty_vector_outbox"))
 
 
 def _points(rows: Sequence[Row]) -> Iterator[tuple[str, Point]]:

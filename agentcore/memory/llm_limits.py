@@ -179,7 +179,7 @@ class LlmMeter:
     async def _reserve(self, agent_id: str, work: str, text: str, output_tokens: int) -> _Reserved:
         options = self.options
         input_tokens = math.ceil(SAFETY * self._count_tokens(text)) + FORM_TOKENS
-        async with self._storage.transaction(agent_id, record_position=False) as transaction:
+        async with self._storage.transaction(agent_id, record_lsn=False) as transaction:
             day = await transaction.llm.reserve(
                 input_tokens + output_tokens,
                 options.micros(input_tokens, output_tokens),
@@ -207,7 +207,7 @@ class LlmMeter:
         cost_micros = self.options.micros(input_tokens, output_tokens) - self.options.micros(
             reserved.input_tokens, reserved.output_tokens
         )
-        async with self._storage.transaction(agent_id, record_position=False) as transaction:
+        async with self._storage.transaction(agent_id, record_lsn=False) as transaction:
             await transaction.llm.settle(reserved.day, more, cost_micros)
 
     def _count(self, work: str, outcome: str) -> None:

@@ -82,7 +82,7 @@ class AccessQueue:
                 # An erasure or another flush took them while this one wrote those of other agents.
                 continue
             try:
-                async with storage.transaction(agent_id, record_position=False) as transaction:
+                async with storage.transaction(agent_id, record_lsn=False) as transaction:
                     await transaction.life.count_accesses(counts, moments, extend_after_uses or {})
             except BaseException:
                 self._counts.setdefault(agent_id, Counter()).update(counts)

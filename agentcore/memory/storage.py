@@ -314,9 +314,9 @@ class MemoryStorage:
         return bound
 
     @asynccontextmanager
-    async def transaction(self, agent_id: str, *, record_position: bool = True) -> AsyncIterator[MemoryTransaction]:
-        """Opens a transaction of the agent; `record_position`: its later reads see it on replicas, too."""
-        async with self._database.transaction(agent_id, record_position=record_position) as connection:
+    async def transaction(self, agent_id: str, *, record_lsn: bool = True) -> AsyncIterator[MemoryTransaction]:
+        """Opens a transaction of the agent; `record_lsn`: its later reads see it on replicas, too."""
+        async with self._database.transaction(agent_id, record_lsn=record_lsn) as connection:
             bound = self._database.users is not None
             transaction = MemoryTransaction(connection, agent_id, self.service_rules, bound=bound)
             yield transaction

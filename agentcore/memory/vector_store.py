@@ -27,7 +27,7 @@ from agentcore.database import (
     shaped_query,
 )
 from agentcore.errors import Unreachable
-from agentcore.memory.external_vectors import ExternalVectors, Where, microseconds
+from agentcore.memory.external_vectors import ExternalVectors, PointFilter, microseconds
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
@@ -272,13 +272,13 @@ class PgVectorStore:
         where = self._where(agent_id, request.conditions)
         return await self.external.nearest(self._database, request.model, request.vectors, where, more * limit)
 
-    def _where(self, agent_id: str, conditions: Conditions) -> Where:
+    def _where(self, agent_id: str, conditions: Conditions) -> PointFilter:
         users = conditions.get("user_id")
         if users is None and self._database.users is not None:
             users = {*self._database.users, None}
         types = conditions.get("memory_types")
         times = {name: conditions.get(name) for name in ("after", "before")}
-        return Where(
+        return PointFilter(
             agent_id,
             (users,) if isinstance(users, str) else users and tuple(users),
             conditions.get("session_id"),

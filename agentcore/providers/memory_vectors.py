@@ -8,7 +8,7 @@ from uuid import UUID
 import numpy as np
 from numpy.typing import NDArray
 
-from agentcore.memory.external_vectors import Point, VectorStoreOptions, Where
+from agentcore.memory.external_vectors import Point, PointFilter, VectorStoreOptions
 
 
 class MemoryVectors:
@@ -29,7 +29,7 @@ class MemoryVectors:
             self._points.get(collection, {}).pop(each, None)
 
     def search(
-        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: Where, limit: int
+        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: PointFilter, limit: int
     ) -> list[list[UUID]]:
         points = [each for each in self._points.get(collection, {}).values() if _matches(each, where)]
         if not points:
@@ -44,11 +44,11 @@ class MemoryVectors:
         ids = sorted(each for each in points if after is None or each > after)
         return [(points[each].agent_id, each) for each in ids[:limit]]
 
-    def erase(self, where: Where) -> None:
+    def erase(self, where: PointFilter) -> None:
         for collection, point in [*self._selected(where)]:
             self.delete(collection, [point.memory_id])
 
-    def count(self, where: Where) -> int:
+    def count(self, where: PointFilter) -> int:
         return sum(1 for _ in self._selected(where))
 
     def ping(self) -> None:
@@ -57,12 +57,12 @@ class MemoryVectors:
     def close(self) -> None:
         self._points.clear()
 
-    def _selected(self, where: Where) -> Iterator[tuple[str, Point]]:
+    def _selected(self, where: PointFilter) -> Iterator[tuple[str, Point]]:
         for collection, points in self._points.items():
             yield from ((collection, each) for each in points.values() if _matches(each, where))
 
 
-def _matches(point: Point, where: Where) -> bool:
+def _matches(point: Point, where: PointFilter) -> bool:
     sessions = None if where.session_id is None else (where.session_id,)
     wanted = ((where.user_ids, point.user_id), (sessions, point.session_id), (where.memory_types, point.memory_type))
     is_in_time = (where.after is None or point.at >= where.after) and (where.before is None or point.at < where.before)

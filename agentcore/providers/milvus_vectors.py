@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pymilvus import DataType, MilvusClient, MilvusException
 
 from agentcore.errors import ConfigurationError
-from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, VectorStoreOptions, Where
+from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, PointFilter, VectorStoreOptions
 
 # Bytes of the longest agent id.
 AGENT_ID_BYTES = 1_024
@@ -65,7 +65,7 @@ class MilvusVectors:
         self._client.delete(collection, ids=[str(each) for each in ids])
 
     def search(
-        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: Where, limit: int
+        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: PointFilter, limit: int
     ) -> list[list[UUID]]:
         if collection not in self._known and collection not in self.collections():
             return [[] for _ in vectors]
@@ -94,11 +94,11 @@ class MilvusVectors:
         finally:
             pages.close()
 
-    def erase(self, where: Where) -> None:
+    def erase(self, where: PointFilter) -> None:
         for collection in self.collections():
             self._client.delete(collection, filter=_expression(where))
 
-    def count(self, where: Where) -> int:
+    def count(self, where: PointFilter) -> int:
         return sum(self._count(collection, _expression(where)) for collection in self.collections())
 
     def _count(self, collection: str, expression: str) -> int:
@@ -131,7 +131,7 @@ def _row(point: Point) -> dict[str, Any]:
     }
 
 
-def _expression(where: Where) -> str:
+def _expression(where: PointFilter) -> str:
     conditions = [f'agent == "{_digest(where.agent_id)}"']
     if where.user_ids is not None:
         conditions.append(_one_of("person", map(_digest, where.user_ids)))

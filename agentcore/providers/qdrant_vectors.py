@@ -12,7 +12,7 @@ from qdrant_client import QdrantClient, models
 from qdrant_client.http.exceptions import ApiException
 
 from agentcore.errors import ConfigurationError
-from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, VectorStoreOptions, Where
+from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, PointFilter, VectorStoreOptions
 
 INDEXED_FIELDS: Mapping[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
     # Qdrant keeps the points of one agent together: a search reads no others.
@@ -69,7 +69,7 @@ class QdrantVectors:
         self._client.delete(collection, [str(each) for each in ids], wait=True)
 
     def search(
-        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: Where, limit: int
+        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: PointFilter, limit: int
     ) -> list[list[UUID]]:
         if collection not in self._known and collection not in self.collections():
             return [[] for _ in vectors]
@@ -88,11 +88,11 @@ class QdrantVectors:
         page = [((point.payload or {})["agent_id"], UUID(str(point.id))) for point in points]
         return [each for each in page if each[1] != after][:limit]
 
-    def erase(self, where: Where) -> None:
+    def erase(self, where: PointFilter) -> None:
         for collection in self.collections():
             self._client.delete(collection, models.FilterSelector(filter=_filter(where)), wait=True)
 
-    def count(self, where: Where) -> int:
+    def count(self, where: PointFilter) -> int:
         return sum(
             self._client.count(collection, count_filter=_filter(where), exact=True).count
             for collection in self.collections()
@@ -111,7 +111,7 @@ def _point(point: Point) -> models.PointStruct:
     return models.PointStruct(id=str(point.memory_id), vector=point.vector.tolist(), payload=payload)
 
 
-def _filter(where: Where) -> models.Filter:
+def _filter(where: PointFilter) -> models.Filter:
     conditions: list[models.Condition] = [_one_of("agent_id", [where.agent_id])]
     if where.user_ids is not None:
         users: list[models.Condition] = [_one_of("user_id", [each for each in where.user_ids if each is not None])]

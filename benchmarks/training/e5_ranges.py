@@ -16,9 +16,9 @@ from onnx import TensorProto, helper
 
 from agentcore.providers import e5
 from agentcore.providers.bert_graphs import E5Graph
+from agentcore.providers.e5 import Optimization, open_session, weight_layout
 from agentcore.providers.e5_file import HIDDEN, E5File, dequantized
 from agentcore.providers.local_models import E5
-from agentcore.providers.onnx_models import Optimization, open_session, weight_layout
 
 LIVES = Path(__file__).resolve().parent.parent / "data" / "lives" / "learning"
 TEXTS, SEED = 240, 20_261_127

@@ -20,7 +20,7 @@ DISTRIBUTED = frozenset(re.findall(r"'(\w+)'", (ALEMBIC / "distribute.sql").read
     "two_phase_commits",
 }
 # Over all agents, for operators: docs/citus.md states what does not run on a cluster.
-PLAIN_ONLY = {"record_archive", "name_vector_store", "enqueue_all_vectors"}
+PLAIN_ONLY = {"record_archive", "name_vector_store", "backfill_vectors"}
 QUERY = "SELECT memory_id FROM memories WHERE agent_id = 'a'"
 SHAPES = {
     "going": QUERIES["going"],

@@ -23,7 +23,14 @@ from agentcore.maintenance import reembedding
 from agentcore.maintenance.reembedding import Reembedding
 from agentcore.memory import external_vectors, vector_store
 from agentcore.memory.api import Caller
-from agentcore.memory.external_vectors import ExternalVectors, Point, VectorStore, Where, collection_of, microseconds
+from agentcore.memory.external_vectors import (
+    ExternalVectors,
+    Point,
+    PointFilter,
+    VectorStore,
+    collection_of,
+    microseconds,
+)
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.archived import EraseParams
 from agentcore.memory.params.changes import UpdateParams
@@ -98,7 +105,7 @@ async def serving(services: Services, own: OwnDatabase, **settings: Any) -> Asyn
 @pytest.fixture
 async def ada(services: Services, own: OwnDatabase, chosen: dict[str, Any]) -> AsyncIterator[Agent]:
     async with serving(services, own, **chosen) as runtime:
-        await runtime.maintenance.pass_vectors()
+        await runtime.maintenance.drain_outbox()
         yield Agent(runtime, "ada")
 
 
@@ -114,7 +121,7 @@ async def pending(agent: Agent) -> int:
 
 
 async def held(agent: Agent, user_id: str | None = None) -> int:
-    return await external(agent).count(Where(agent.agent_id, None if user_id is None else (user_id,)))
+    return await external(agent).count(PointFilter(agent.agent_id, None if user_id is None else (user_id,)))
 
 
 def by_postgresql(agent: Agent) -> MemoryManager:
@@ -129,13 +136,13 @@ def point(number: int, agent_id: str = "ada", user_id: str | None = None, **fiel
     return Point(UUID(int=number), vector, agent_id, user_id, **values)
 
 
-def nearest(store: VectorStore, where: Where, limit: int = 10) -> list[int]:
+def nearest(store: VectorStore, where: PointFilter, limit: int = 10) -> list[int]:
     [ids] = store.search(COLLECTION, [np.array([1, 0, 0, 0], np.float32)], where, limit)
     return [each.int for each in ids]
 
 
 def test_an_adapter_searches_the_points_that_match_nearest_first(store: VectorStore) -> None:
-    assert nearest(store, Where("ada")) == []
+    assert nearest(store, PointFilter("ada")) == []
     store.upsert(
         COLLECTION,
         [
@@ -145,40 +152,40 @@ def test_an_adapter_searches_the_points_that_match_nearest_first(store: VectorSt
             point(1, agent_id="bo"),
         ],
     )
-    assert nearest(store, Where("ada")) == [2, 3, 4]
-    assert nearest(store, Where("ada"), limit=2) == [2, 3]
-    assert nearest(store, Where("bo")) == [1]
-    assert nearest(store, Where("ada", user_ids=("u1",))) == [4]
-    assert nearest(store, Where("ada", user_ids=('u"2', None))) == [2, 3]
-    assert nearest(store, Where("ada", user_ids=(None,))) == [2]
-    assert nearest(store, Where("ada", session_id="s1")) == [4]
-    assert nearest(store, Where("ada", memory_types=("semantic", "working"))) == [3]
+    assert nearest(store, PointFilter("ada")) == [2, 3, 4]
+    assert nearest(store, PointFilter("ada"), limit=2) == [2, 3]
+    assert nearest(store, PointFilter("bo")) == [1]
+    assert nearest(store, PointFilter("ada", user_ids=("u1",))) == [4]
+    assert nearest(store, PointFilter("ada", user_ids=('u"2', None))) == [2, 3]
+    assert nearest(store, PointFilter("ada", user_ids=(None,))) == [2]
+    assert nearest(store, PointFilter("ada", session_id="s1")) == [4]
+    assert nearest(store, PointFilter("ada", memory_types=("semantic", "working"))) == [3]
     start = microseconds(DAY)
-    assert nearest(store, Where("ada", after=start + 3)) == [3, 4]
-    assert nearest(store, Where("ada", after=start + 2, before=start + 4)) == [2, 3]
-    several = store.search(COLLECTION, [point(2).vector, point(40).vector], Where("ada"), 1)
+    assert nearest(store, PointFilter("ada", after=start + 3)) == [3, 4]
+    assert nearest(store, PointFilter("ada", after=start + 2, before=start + 4)) == [2, 3]
+    several = store.search(COLLECTION, [point(2).vector, point(40).vector], PointFilter("ada"), 1)
     assert [[each.int for each in ids] for ids in several] == [[2], [4]]
 
 
 def test_an_adapter_replaces_deletes_counts_and_erases_at_once(store: VectorStore) -> None:
     assert list(store.collections()) == []
-    assert store.count(Where("ada")) == 0
+    assert store.count(PointFilter("ada")) == 0
     store.upsert(COLLECTION, [point(number, user_id="u1" if number % 2 else None) for number in range(1, 8)])
     other = collection_of(NEW, 4)
     store.upsert(other, [point(1, user_id="u1")])
     assert set(store.collections()) == {COLLECTION, other}
-    assert store.count(Where("ada")) == 8
-    assert store.count(Where("ada", user_ids=("u1",))) == 5
+    assert store.count(PointFilter("ada")) == 8
+    assert store.count(PointFilter("ada", user_ids=("u1",))) == 5
     store.upsert(COLLECTION, [point(1, user_id="u2")._replace(vector=point(9).vector)])
-    assert nearest(store, Where("ada"), limit=1) == [2]
-    assert store.count(Where("ada")) == 8
+    assert nearest(store, PointFilter("ada"), limit=1) == [2]
+    assert store.count(PointFilter("ada")) == 8
     store.delete(COLLECTION, [UUID(int=2), UUID(int=99)])
-    assert 2 not in nearest(store, Where("ada"))
-    store.erase(Where("ada", user_ids=("u1",)))
-    assert store.count(Where("ada", user_ids=("u1",))) == 0
-    assert sorted(nearest(store, Where("ada"))) == [1, 4, 6]
-    store.erase(Where("ada"))
-    assert store.count(Where("ada")) == 0
+    assert 2 not in nearest(store, PointFilter("ada"))
+    store.erase(PointFilter("ada", user_ids=("u1",)))
+    assert store.count(PointFilter("ada", user_ids=("u1",))) == 0
+    assert sorted(nearest(store, PointFilter("ada"))) == [1, 4, 6]
+    store.erase(PointFilter("ada"))
+    assert store.count(PointFilter("ada")) == 0
 
 
 def test_an_adapter_lists_its_points_in_pages_in_the_order_of_ids(store: VectorStore) -> None:
@@ -219,20 +226,20 @@ async def test_stores_updates_and_deletes_are_visible_before_they_are_passed_on(
     first, second = await ada.stored_id("The boiler is inspected on Monday."), await ada.stored_id("Cats sleep a lot.")
     assert "The boiler is inspected on Monday." in await ada.found("When is the boiler inspected?")
     assert await pending(ada) == 2
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     assert (await pending(ada), await held(ada)) == (0, 2)
     await ada.memory.delete(DeleteParams(memory_ids=[first]))
     await ada.memory.update(UpdateParams.model_validate({"memory_id": second, "updates": {"content": "A lamp glows."}}))
     assert await ada.found("When is the boiler inspected?", min_fit=0) == ["A lamp glows."]
     assert await held(ada) == 2
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     assert (await pending(ada), await held(ada)) == (0, 1)
     assert set(searches(ada.runtime.metrics)) == {"external"}
 
 
 async def test_changes_of_other_columns_are_not_passed_on(ada: Agent) -> None:
     memory_id = await ada.stored_id("The boiler is inspected on Monday.")
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     await ada.memory.update(UpdateParams.model_validate({"memory_id": memory_id, "updates": {"tags": ["heating"]}}))
     assert await pending(ada) == 0
 
@@ -241,10 +248,10 @@ async def test_changes_of_other_columns_are_not_passed_on(ada: Agent) -> None:
 async def test_erasing_proves_that_the_store_has_nothing_left(ada: Agent, whose: dict[str, Any]) -> None:
     await fill(ada, 10, user_id="u1")
     await fill(ada, 5, user_id="u2", force=True)
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     # One that is deleted in PostgreSQL only.
     [gone] = await fill(ada, 1, user_id="u1", force=True)
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     await ada.memory.delete(DeleteParams(memory_ids=[gone]))
     erased = await ada.memory.erase(EraseParams(confirm=True, **whose))
     assert erased.verified
@@ -256,7 +263,7 @@ async def test_erasing_proves_that_the_store_has_nothing_left(ada: Agent, whose:
 
 async def test_a_rebuild_restores_what_is_missing_and_removes_what_is_unknown(ada: Agent) -> None:
     await fill(ada, 12)
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     assert await pending(ada) == 0
     inner = external(ada)._store
     collection = collection_of(OLD, 64)
@@ -272,9 +279,9 @@ async def test_a_rebuild_restores_what_is_missing_and_removes_what_is_unknown(ad
 
 
 async def test_an_interrupted_rebuild_resumes(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external_vectors, "CHANGES_A_BATCH", 5)
+    monkeypatch.setattr(external_vectors, "BATCH_SIZE", 5)
     await fill(ada, 12)
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
 
     def stop(step: str, done: int, total: int) -> None:
         raise KeyError(step)
@@ -289,7 +296,7 @@ async def test_re_embedding_fills_a_collection_of_the_new_model(ada: Agent, monk
     monkeypatch.setattr(reembedding, "SETTLE_SECONDS", 0.2)
     monkeypatch.setattr(model_watch, "WATCH_SECONDS", 0.02)
     await fill(ada, 30)
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     embedder = make_embedder(ada.runtime.settings.model_copy(update={"embedding_dimensions": 96}))
     assert embedder is not None
     target = KnownModel(embedder.model, "hashing", None, 96, "filling")
@@ -299,7 +306,7 @@ async def test_re_embedding_fills_a_collection_of_the_new_model(ada: Agent, monk
             await model_in_force(ada.runtime.database)
     fresh = Agent(ada.runtime, "ada")
     assert (await fresh.found("Note 17: " + QUERY))[0].startswith("Note 17:")
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     assert await held(ada) == 30
     inner = external(ada)._store
     assert len(await external(ada)._call(inner.ids, collection_of(NEW, 96), None, 100)) == 30
@@ -310,7 +317,7 @@ async def test_re_embedding_fills_a_collection_of_the_new_model(ada: Agent, monk
 async def test_a_token_of_a_user_finds_that_users_memories(ada: Agent) -> None:
     await fill(ada, 30, user_id="u1")
     await fill(ada, 5, user_id="u2", force=True)
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     bound = ada.runtime.manager_for(Caller("ada", users=frozenset({"u2"})))
     found = await bound.retrieve(RetrieveParams(query=QUERY, k=50, distinct=False, min_fit=0))
     assert {each.user_id for each in found.memories} == {"u2"}
@@ -321,7 +328,7 @@ async def test_a_store_that_is_far_behind_is_not_asked(ada: Agent, monkeypatch: 
     monkeypatch.setattr(external_vectors, "MAX_PENDING", 9)
     await fill(ada, 10)
     assert (await ada.found("Note 7: the reading of meter 7"))[0].startswith("Note 7:")
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
     assert (await ada.found("Note 7: the reading of meter 7"))[0].startswith("Note 7:")
     assert searches(ada.runtime.metrics) == {"exact": 1, "external": 1}
 
@@ -331,20 +338,22 @@ async def test_too_few_candidates_of_the_store_are_completed_by_postgresql(ada: 
     for start in range(0, 300, 100):
         await fill(ada, 100, session_id=f"s{start}", force=True)
     rare = await ada.stored_id("Snow fell in Ostend.", tags=["rare"], force=True)
-    await ada.runtime.maintenance.pass_vectors()
+    await ada.runtime.maintenance.drain_outbox()
+    await ada.found(QUERY)
+    assert searches(ada.runtime.metrics) == {"external": 1}
     result = await ada.memory.retrieve(RetrieveParams(query=QUERY, tags=["rare"], min_fit=0))
     assert [each.memory_id for each in result.memories] == [rare]
-    assert searches(ada.runtime.metrics) == {"exact": 1}
+    assert searches(ada.runtime.metrics) == {"external": 1, "exact": 1}
 
 
 async def test_the_way_back_ends_the_recording(services: Services, own: OwnDatabase) -> None:
     async with serving(services, own, vector_store="memory") as runtime:
-        await runtime.maintenance.pass_vectors()
+        await runtime.maintenance.drain_outbox()
         await fill(Agent(runtime, "ada"), 3)
     async with serving(services, own) as runtime:
         ada = Agent(runtime, "ada")
         assert await pending(ada) == 3
-        await runtime.maintenance.pass_vectors()
+        await runtime.maintenance.drain_outbox()
         await ada.store("The boiler is inspected on Monday.")
         assert await pending(ada) == 0
         assert (await ada.found("boiler inspection"))[0].startswith("The boiler")
@@ -353,13 +362,13 @@ async def test_the_way_back_ends_the_recording(services: Services, own: OwnDatab
 
 async def test_another_store_is_not_asked_until_it_is_filled(services: Services, own: OwnDatabase) -> None:
     async with serving(services, own, vector_store="memory") as runtime:
-        await runtime.maintenance.pass_vectors()
+        await runtime.maintenance.drain_outbox()
         await fill(Agent(runtime, "ada"), 3)
-        await runtime.maintenance.pass_vectors()
+        await runtime.maintenance.drain_outbox()
     async with serving(services, own, vector_store="memory") as runtime:
         ada = Agent(runtime, "ada")
         assert len(await ada.found(QUERY, min_fit=0)) == 3
-        await runtime.maintenance.pass_vectors()
+        await runtime.maintenance.drain_outbox()
         assert await held(ada) == 3
         assert len(await ada.found(QUERY, min_fit=0)) == 3
         assert searches(runtime.metrics) == {"exact": 1, "external": 1}
@@ -369,7 +378,7 @@ async def test_another_store_is_not_asked_until_it_is_filled(services: Services,
 async def moving(services: Services, own: OwnDatabase) -> AsyncIterator[Agent]:
     name = f"{__name__}:MovableVectors"
     async with serving(services, own, vector_store=name, vector_store_url="third://party") as runtime:
-        await runtime.maintenance.pass_vectors()
+        await runtime.maintenance.drain_outbox()
         yield Agent(runtime, "ada")
     MovableVectors.is_away = False
 
@@ -382,7 +391,7 @@ async def test_without_the_store_searches_use_postgresql(
 ) -> None:
     monkeypatch.setattr(vector_store, "MAX_EXACT_FALLBACK", most)
     await fill(moving, 20)
-    await moving.runtime.maintenance.pass_vectors()
+    await moving.runtime.maintenance.drain_outbox()
     MovableVectors.is_away = True
     for _ in range(2):
         result = await moving.memory.retrieve(RetrieveParams(query="Note 7: the reading of meter 7"))
@@ -397,17 +406,17 @@ async def test_without_the_store_searches_use_postgresql(
 async def test_changes_remain_enqueued_while_the_store_is_away(moving: Agent) -> None:
     MovableVectors.is_away = True
     await fill(moving, 4)
-    assert await moving.runtime.maintenance.pass_vectors() is None
+    assert await moving.runtime.maintenance.drain_outbox() is None
     assert await pending(moving) == 4
     MovableVectors.is_away = False
     assert (await moving.runtime.readiness())["vector_store"]["ok"]
-    assert await moving.runtime.maintenance.pass_vectors() == 4
+    assert await moving.runtime.maintenance.drain_outbox() == 4
     assert await held(moving) == 4
 
 
 async def test_an_erasure_without_the_store_fails_and_a_later_one_completes_it(moving: Agent) -> None:
     await fill(moving, 4)
-    await moving.runtime.maintenance.pass_vectors()
+    await moving.runtime.maintenance.drain_outbox()
     MovableVectors.is_away = True
     with pytest.raises(DependencyUnavailable, match="vector store"):
         await moving.memory.erase(EraseParams(all=True, confirm=True))

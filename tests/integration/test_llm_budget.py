@@ -169,10 +169,10 @@ async def test_whoever_waits_for_an_answer_does_not_wait_for_room_or_an_account_
 ) -> None:
     class Slow(MemoryStorage):
         @asynccontextmanager
-        async def transaction(self, agent_id: str, *, record_position: bool = True) -> AsyncIterator[Any]:
+        async def transaction(self, agent_id: str, *, record_lsn: bool = True) -> AsyncIterator[Any]:
             if kept == "account":
                 await asyncio.Event().wait()
-            async with super().transaction(agent_id, record_position=record_position) as transaction:
+            async with super().transaction(agent_id, record_lsn=record_lsn) as transaction:
                 yield transaction
 
     metrics, parts = Metrics(), runtime.parts
@@ -191,10 +191,10 @@ async def test_whoever_has_the_answer_does_not_wait_for_the_account_for_long(run
         stuck = False
 
         @asynccontextmanager
-        async def transaction(self, agent_id: str, *, record_position: bool = True) -> AsyncIterator[Any]:
+        async def transaction(self, agent_id: str, *, record_lsn: bool = True) -> AsyncIterator[Any]:
             if self.stuck:
                 await asyncio.Event().wait()
-            async with super().transaction(agent_id, record_position=record_position) as transaction:
+            async with super().transaction(agent_id, record_lsn=record_lsn) as transaction:
                 yield transaction
             self.stuck = True
 
@@ -206,7 +206,7 @@ async def test_whoever_has_the_answer_does_not_wait_for_the_account_for_long(run
 async def test_an_account_that_cannot_be_read_lets_nothing_through(runtime: Runtime, agent: Agent) -> None:
     class Away(MemoryStorage):
         @asynccontextmanager
-        async def transaction(self, agent_id: str, *, record_position: bool = True) -> AsyncIterator[Any]:
+        async def transaction(self, agent_id: str, *, record_lsn: bool = True) -> AsyncIterator[Any]:
             raise DependencyUnavailable("PostgreSQL does not answer.")
             yield
 
@@ -220,10 +220,10 @@ async def test_a_cost_that_cannot_be_put_right_stays_as_it_was_reserved(runtime:
         left = False
 
         @asynccontextmanager
-        async def transaction(self, agent_id: str, *, record_position: bool = True) -> AsyncIterator[Any]:
+        async def transaction(self, agent_id: str, *, record_lsn: bool = True) -> AsyncIterator[Any]:
             if self.left:
                 raise DependencyUnavailable("PostgreSQL does not answer.")
-            async with super().transaction(agent_id, record_position=record_position) as transaction:
+            async with super().transaction(agent_id, record_lsn=record_lsn) as transaction:
                 yield transaction
             self.left = True
 

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from agentcore.errors import AgentCoreError
 from agentcore.memory.params.memories import DeleteParams, GetParams
-from agentcore.replication import LOST, WritePositions
+from agentcore.replication import FLOOR_MISSING, LastWriteLsns
 from agentcore.runtime import Runtime, open_runtime
 from benchmarks.replicated_servers import Replication, replication
 from tests.fixtures.embedded_parts import eventually, until
@@ -106,9 +106,9 @@ async def test_counts_of_uses_do_not_send_reads_to_the_primary(process: Runtime,
     await agent.stored_id(FERRY)
     await cluster.caught_up()
     await agent.found("ferry to Skye")
-    required = await WritePositions(process.redis).required(agent.agent_id)
+    required = await LastWriteLsns(process.redis).required_lsn(agent.agent_id)
     assert await process.parts.accesses.flush(process.parts.storage) >= 1
-    assert await WritePositions(process.redis).required(agent.agent_id) == required
+    assert await LastWriteLsns(process.redis).required_lsn(agent.agent_id) == required
 
 
 async def test_a_read_that_replay_stops_is_answered_by_the_primary(process: Runtime, cluster: Replication) -> None:
@@ -135,30 +135,30 @@ async def test_the_lag_is_reported(process: Runtime, paused: Replication) -> Non
 
 
 async def test_positions_are_the_largest_of_all_processes(process: Runtime) -> None:
-    one, other = WritePositions(process.redis), WritePositions(process.redis)
+    one, other = LastWriteLsns(process.redis), LastWriteLsns(process.redis)
     one.cluster = other.cluster = "a cluster of this test"
-    assert await one.required("some agent") == LOST
-    await one.start(1_000)
+    assert await one.required_lsn("some agent") == FLOOR_MISSING
+    await one.set_floor(1_000)
     await one.record("some agent", 3_000)
     await other.record("some agent", 2_000)
-    assert await other.required("some agent") == 3_000
-    assert await other.required("another agent") == 1_000
+    assert await other.required_lsn("some agent") == 3_000
+    assert await other.required_lsn("another agent") == 1_000
 
 
 async def test_a_position_that_redis_refused_is_published_with_the_next_call(process: Runtime) -> None:
-    writer, reader = WritePositions(process.redis), WritePositions(process.redis)
+    writer, reader = LastWriteLsns(process.redis), LastWriteLsns(process.redis)
     writer.cluster = reader.cluster = "another cluster of this test"
-    await writer.start(1_000)
+    await writer.set_floor(1_000)
     assert process.redis is not None
     await process.redis.config_set("min-replicas-to-write", 1)
     try:
         await writer.record("some agent", 2_000)
-        assert await writer.required("some agent") is None
+        assert await writer.required_lsn("some agent") is None
     finally:
         await process.redis.config_set("min-replicas-to-write", 0)
-    assert await reader.required("some agent") == 1_000
+    assert await reader.required_lsn("some agent") == 1_000
     await writer.record("a third agent", 1_500)
-    assert await reader.required("some agent") == 2_000
+    assert await reader.required_lsn("some agent") == 2_000
 
 
 async def test_after_redis_lost_the_positions_earlier_writes_are_still_read(

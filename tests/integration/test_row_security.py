@@ -17,6 +17,7 @@ from psycopg import errors, sql
 from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection
 from agentcore.memory.forgetting.inventory import TABLES, OwnedTable
 from agentcore.runtime import Runtime, open_runtime
+from tests.fixtures.databases import migrated_database
 from tests.fixtures.estates import settle
 from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.places import Holdings, holdings
@@ -443,3 +444,15 @@ async def test_a_transaction_bound_to_users_cannot_write_for_others(walled: Wall
                 "content_hash, user_id) VALUES (%s, gen_random_uuid(), 'episodic', 'x', 'x', now(), '', 'b')",
                 (walled.own,),
             )
+
+
+async def test_a_temporary_table_of_the_caller_is_not_changed_with_the_owners_rights(services: Services) -> None:
+    with migrated_database(services) as own:
+        async with await psycopg.AsyncConnection.connect(own.url) as connection:
+            await connection.execute(sql.SQL("SET ROLE {}").format(sql.Identifier(SERVICE_ROLE)))
+            await connection.execute("SELECT set_config('agentcore.agent_id', 'ada', true)")
+            await connection.execute("CREATE TEMPORARY TABLE two_phase_commits AS SELECT 1 AS row_id")
+            await connection.execute("GRANT ALL ON two_phase_commits TO PUBLIC")
+            await connection.execute("SELECT enqueue_job('ada', 'embed_passages', '{}', 'lock', now())")
+            cursor = await connection.execute("SELECT row_id FROM two_phase_commits")
+            assert await cursor.fetchall() == [(1,)]

@@ -19,7 +19,7 @@ from agentcore.failpoints import failpoint
 from agentcore.memory.api import Caller
 from agentcore.memory.archival import READS_AT_ONCE, Archive, archive_id, memory_of, object_key, read_stray
 from agentcore.memory.embedding_cache import AgentEmbedder
-from agentcore.memory.external_vectors import Where
+from agentcore.memory.external_vectors import PointFilter
 from agentcore.memory.forgetting.erase_receipt import key_id_of, read_receipt, sign_receipt
 from agentcore.memory.forgetting.inventory import ARCHIVE, JOBS, REMAINS, TABLES, VECTOR_STORE, WORKING_MEMORY
 from agentcore.memory.forgetting.removing import Deadline
@@ -374,8 +374,8 @@ class Erasing:
         erased[WORKING_MEMORY.name] = len(copies)
         self._done.erased += erased
 
-    def _where(self) -> Where:
-        return Where(self._agent_id, None if self._user_id is None else (self._user_id,))
+    def _where(self) -> PointFilter:
+        return PointFilter(self._agent_id, None if self._user_id is None else (self._user_id,))
 
     async def _stale_copies(self) -> list[bytes]:
         """Returns copies in working memory: the agent's, or a user's without a row.

@@ -6,14 +6,14 @@ SELECT current_setting('server_version') AS version,
        pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only,
        (SELECT count(*) FROM generate_series(1, 20000)) AS written;
 
--- name: written_position
--- Returns how many bytes of write-ahead log this primary has flushed.
-SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint AS position;
+-- name: flushed_lsn
+-- Returns the primary's flush LSN in bytes.
+SELECT (pg_current_wal_flush_lsn() - '0/0')::bigint AS lsn;
 
--- name: log_position
--- Returns how many bytes of write-ahead log this server has flushed, or replayed as a replica, and its cluster.
+-- name: wal_lsn
+-- Returns the flush LSN of a primary or the replay LSN of a replica, in bytes, and its cluster.
 SELECT (CASE WHEN pg_is_in_recovery() THEN coalesce(pg_last_wal_replay_lsn(), '0/0') ELSE pg_current_wal_flush_lsn() END
-        - '0/0')::bigint AS position,
+        - '0/0')::bigint AS lsn,
        c.system_identifier::text AS cluster
   FROM pg_control_system() c;
 

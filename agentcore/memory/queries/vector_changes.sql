@@ -5,14 +5,14 @@ SELECT (SELECT obj_description(t.oid, 'pg_trigger') FROM pg_trigger t
        ARRAY(SELECT c.memory_id FROM vector_changes c WHERE c.agent_id = %(agent_id)s
               ORDER BY c.change_id DESC LIMIT %(limit)s) AS memory_ids;
 
--- name: recorded_vectors
--- Returns whether changes are recorded, and for which store.
+-- name: vector_outbox
+-- Returns whether the outbox is enabled, and for which store.
 SELECT t.oid IS NOT NULL AS exists, obj_description(t.oid, 'pg_trigger') AS store
   FROM (SELECT) AS one
   LEFT JOIN pg_trigger t ON t.tgrelid = 'memories'::regclass AND t.tgname = 'vector_changed';
 
--- name: record_vector_changes
--- Records changes from now on.
+-- name: enable_vector_outbox
+-- Enables the outbox.
 CREATE TRIGGER vector_changed
     AFTER INSERT OR DELETE OR UPDATE OF embedding, embedding_model, next_embedding, next_embedding_model, user_id,
                                         session_id, memory_type, timestamp
@@ -26,15 +26,15 @@ COMMENT ON TRIGGER vector_changed ON memories IS {store};
 -- Limits how long this transaction waits for a lock: all later calls queue behind it.
 SET LOCAL lock_timeout = '2s';
 
--- name: stop_vector_changes
--- Ends the recording.
+-- name: disable_vector_outbox
+-- Disables the outbox.
 DROP TRIGGER IF EXISTS vector_changed ON memories;
 
--- name: forget_all_vector_changes
--- Empties the queue.
+-- name: empty_vector_outbox
+-- Empties the outbox.
 DELETE FROM vector_changes;
 
--- name: enqueue_all_vectors
+-- name: backfill_vectors
 -- Enqueues every memory with a vector, after what is enqueued already.
 INSERT INTO vector_changes (agent_id, memory_id, filling)
 SELECT m.agent_id, m.memory_id, true FROM memories m WHERE m.embedding IS NOT NULL OR m.next_embedding IS NOT NULL;
@@ -56,13 +56,13 @@ SELECT m.agent_id, m.memory_id, m.user_id, m.session_id, m.memory_type, m.timest
   FROM (SELECT DISTINCT * FROM unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[]) AS each (agent_id, memory_id)) AS changed
   JOIN memories m USING (agent_id, memory_id);
 
--- name: forget_vector_changes
--- Removes changes that were passed on.
+-- name: delete_vector_changes
+-- Deletes changes that were applied.
 DELETE FROM vector_changes c
  USING unnest(%(agent_ids)s::text[], %(change_ids)s::bigint[]) AS done (agent_id, change_id)
  WHERE c.agent_id = done.agent_id AND c.change_id = done.change_id;
 
--- name: unknown_vectors
+-- name: orphaned_points
 -- Returns those of a store's ids that are no memory.
 SELECT stored.memory_id
   FROM unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[]) AS stored (agent_id, memory_id)
