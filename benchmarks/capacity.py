@@ -1,8 +1,9 @@
-"""Processor time and bytes for each search, store and memory as one agent grows; a model fitted to it and checked.
+"""Processor time and bytes of one node by memories of an agent and by agents; a model fitted to it and checked.
 
-One agent grows through --sizes. At each size: processor time of the service (with and without embedding) and of
-PostgreSQL for a search and a store, searches a second with ten callers, and bytes. The model is fitted to every second
-size, the others are predicted. Texts and vectors are those of `scale`.
+Agents of --sizes memories and --agents small ones are stored in one home. Then each round measures every size, in
+random order: processor time of the embedding, of the service and of PostgreSQL for a search and a store, and searches
+a second with ten callers. The median over the rounds counts, so that a change of the machine's speed meets all sizes
+alike. The model is fitted to every second size and predicts the others. Texts and vectors are those of `scale`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import asyncio
 import math
 import random
+import statistics
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -20,16 +22,19 @@ from typing import Any
 
 import numpy as np
 import psutil
-from rich.progress import Progress
+from psycopg import sql
+from rich.progress import Progress, track
 
 from agentcore.embedded.process import processes_in
 from benchmarks.corpus import question, sentence
 from benchmarks.ledger import append
 from benchmarks.retrieval_latency import settle
-from benchmarks.scale import EXTRA, LARGE, fill, sizes, vectors_of
+from benchmarks.scale import EXTRA, Vectors, fill, vectors_of
 from benchmarks.service import Service, run, running_service
 
 CALLERS = 10
+SMALL_MEMORIES = 10
+DATABASE_BYTES = sql.SQL("SELECT pg_database_size(current_database()) AS bytes")
 Row = dict[str, Any]
 
 
@@ -55,46 +60,93 @@ class ProcessorTime:
 
 async def repeated(times: ProcessorTime, count: int, call: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
     """Returns the processor time of one call, in the service and in PostgreSQL."""
-    for _ in range(20):
-        await call()
     times.lap()
     for _ in range(count):
         await call()
     service, server = times.lap()
-    return round(service / count, 2), round(server / count, 2)
+    return service / count, server / count
 
 
-async def searches_a_second(service: Service, count: int, chance: random.Random) -> float:
+def agent_of(memories: int) -> str:
+    return f"capacity-{memories}"
+
+
+async def search(service: Service, agent_id: str, chance: random.Random) -> None:
+    await service.call(agent_id, "memory.retrieve", {"query": question(chance), "k": 5})
+
+
+async def store(service: Service, agent_id: str, chance: random.Random) -> None:
+    await service.call(agent_id, "memory.store", {"content": sentence(chance), "user_id": EXTRA})
+
+
+async def searches_per_second(service: Service, agent_id: str, count: int, chance: random.Random) -> float:
     began = time.perf_counter()
 
     async def caller() -> None:
         for _ in range(count):
-            await search(service, chance)
+            await search(service, agent_id, chance)
 
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
-    return round(CALLERS * count / (time.perf_counter() - began), 1)
+    return CALLERS * count / (time.perf_counter() - began)
 
 
-async def search(service: Service, chance: random.Random) -> None:
-    await service.call(LARGE, "memory.retrieve", {"query": question(chance), "k": 5})
-
-
-async def store(service: Service, chance: random.Random) -> None:
-    await service.call(LARGE, "memory.store", {"content": sentence(chance), "user_id": EXTRA})
-
-
-async def point(service: Service, memories: int, queries: int) -> Row:
-    """Measures one size."""
-    chance, times, embedder = random.Random(time.time_ns()), ProcessorTime(service), service.runtime.parts.embedder
+async def sample(service: Service, agent_id: str, queries: int, chance: random.Random) -> Row:
+    """Measures one agent once; times are milliseconds of processor time of one call."""
+    times, embedder = ProcessorTime(service), service.runtime.parts.embedder
     assert embedder is not None
+    for _ in range(10):
+        await search(service, agent_id, chance)
     embedding, _ = await repeated(times, queries, lambda: embedder.embed([question(chance)], "query"))
-    figures: Row = {"memories": memories, "embedding_ms": embedding}
-    for name, call in (("search", search), ("store", store)):
-        calls = queries if name == "search" else queries // 4
-        python, server = await repeated(times, calls, lambda call=call: call(service, chance))  # type: ignore[misc]
-        figures |= {f"{name}_service_ms": round(max(0.0, python - embedding), 2), f"{name}_postgresql_ms": server}
-    figures["searches_per_second"] = await searches_a_second(service, queries // CALLERS, chance)
-    return figures | {"mib": sum((await sizes(service)).values())}
+    python, server = await repeated(times, queries, lambda: search(service, agent_id, chance))
+    stored = await repeated(times, queries // 4, lambda: store(service, agent_id, chance))
+    return {
+        "embedding_ms": embedding,
+        "search_service_ms": python - embedding,
+        "search_postgresql_ms": server,
+        "store_ms": sum(stored) - embedding,
+        "searches_per_second": await searches_per_second(service, agent_id, queries // CALLERS, chance),
+    }
+
+
+async def database_bytes(service: Service) -> int:
+    rows = await service.runtime.database.owner_rows(DATABASE_BYTES)
+    return int(rows[0]["bytes"])
+
+
+async def maintenance_ms(service: Service) -> Row:
+    """Returns the wall time and PostgreSQL's processor time of a round of the leader in which nothing is due."""
+    times, began = ProcessorTime(service), time.perf_counter()
+    await service.runtime.maintenance.round()
+    wall = (time.perf_counter() - began) * 1_000
+    return {"wall_ms": round(wall, 1), "postgresql_ms": round(times.lap()[1], 1)}
+
+
+async def fill_agents(service: Service, wanted: list[int], vectors: Vectors) -> list[tuple[int, int]]:
+    """Stores the agents of the sizes; returns the memories and the bytes of the database after each."""
+    totals, total = [], 0
+    for memories in wanted:
+        with Progress() as progress:
+            task = progress.add_task(f"storing {memories:,}", total=memories)
+            await fill(service, agent_of(memories), memories, vectors, lambda done, t=task: progress.advance(t, done))  # type: ignore[misc]
+        await settle(service)
+        total += memories
+        totals.append((total, await database_bytes(service)))
+    return totals
+
+
+async def fill_small(service: Service, agents: int, vectors: Vectors) -> Row:
+    """Stores the small agents; returns what an agent and its memories cost."""
+    before, idle = await database_bytes(service), await maintenance_ms(service)
+    for number in track(range(agents), "storing small agents"):
+        await fill(service, f"small-{number}", SMALL_MEMORIES, vectors, lambda done: None)
+    await settle(service)
+    added = await database_bytes(service) - before
+    return {
+        "agents": agents,
+        "bytes_of_agent": round(added / agents),
+        "maintenance_before": idle,
+        "maintenance_after": await maintenance_ms(service),
+    }
 
 
 @dataclass(frozen=True)
@@ -105,79 +157,90 @@ class Model:
     search_ms: tuple[float, float]
     bytes_each: tuple[float, float]
     store_ms: float
+    cores: float
 
     def search(self, memories: int) -> float:
         """Returns milliseconds of processor time for a search, embedding included."""
         base, each_doubling = self.search_ms
         return self.embedding_ms + base + each_doubling * math.log2(memories / 1_000)
 
-    def searches_per_second(self, memories: int, cores: float) -> float:
-        return cores * 1_000 / self.search(memories)
+    def searches_per_second(self, memories: int) -> float:
+        return self.cores * 1_000 / self.search(memories)
 
     def bytes(self, memories: int) -> float:
         base, each = self.bytes_each
         return base + each * memories
 
 
-def fitted(points: list[Row]) -> Model:
+def whole_search(point: Row) -> float:
+    return float(point["embedding_ms"] + point["search_service_ms"] + point["search_postgresql_ms"])
+
+
+def fitted(points: list[Row], totals: list[tuple[int, int]]) -> Model:
     """Least squares; the smallest relative error would favor small sizes."""
-    sizes_ = np.array([each["memories"] for each in points], float)
-    costs = np.array([each["search_service_ms"] + each["search_postgresql_ms"] for each in points])
-    slope, base = np.polyfit(np.log2(sizes_ / 1_000), costs, 1)
-    each, start = np.polyfit(sizes_, np.array([row["mib"] * 2**20 for row in points]), 1)
-    stores = [each["store_service_ms"] + each["store_postgresql_ms"] for each in points]
+    costs = [whole_search(each) - each["embedding_ms"] for each in points]
+    slope, base = np.polyfit(np.log2([each["memories"] / 1_000 for each in points]), costs, 1)
+    each_byte, start = np.polyfit([memories for memories, _ in totals], [size for _, size in totals], 1)
     return Model(
         float(np.mean([each["embedding_ms"] for each in points])),
         (float(base), float(slope)),
-        (float(start), float(each)),
-        float(np.mean(stores)),
+        (float(start), float(each_byte)),
+        float(np.mean([each["store_ms"] for each in points])),
+        # Ten callers do not use two cores whole: how much they use is learned, too.
+        float(np.mean([each["searches_per_second"] * whole_search(each) / 1_000 for each in points])),
     )
 
 
-def checked(model: Model, measured: Row, cores: float) -> Row:
-    """Returns measured values beside predicted ones, and the relative errors in percent."""
-    memories = measured["memories"]
-    both = {
-        "search_ms": (
-            measured["embedding_ms"] + measured["search_service_ms"] + measured["search_postgresql_ms"],
-            model.search(memories),
-        ),
-        "searches_per_second": (measured["searches_per_second"], model.searches_per_second(memories, cores)),
-        "mib": (measured["mib"], model.bytes(memories) / 2**20),
-    }
-    return {"memories": memories} | {
-        name: {"measured": round(seen, 1), "predicted": round(told, 1), "error_percent": round(100 * (told / seen - 1))}
-        for name, (seen, told) in both.items()
-    }
+def checked(measured: float, predicted: float) -> Row:
+    error = round(100 * (predicted / measured - 1), 1)
+    return {"measured": round(measured, 1), "predicted": round(predicted, 1), "error_percent": error}
+
+
+def held_out(model: Model, points: list[Row], totals: list[tuple[int, int]]) -> list[Row]:
+    """Returns measured beside predicted values of sizes that the model has not seen."""
+    return [
+        {
+            "memories": point["memories"],
+            "search_ms": checked(whole_search(point), model.search(point["memories"])),
+            "searches_per_second": checked(point["searches_per_second"], model.searches_per_second(point["memories"])),
+            "memories_stored": total,
+            "mib": checked(size / 2**20, model.bytes(total) / 2**20),
+        }
+        for point, (total, size) in zip(points, totals, strict=True)
+    ]
 
 
 async def measure(options: argparse.Namespace) -> Row:
     options.home.mkdir(parents=True, exist_ok=True)
     wanted = sorted(options.sizes)
     vectors = await vectors_of(options.vectors or options.home / "vectors.f16", wanted[-1])
-    points = []
+    chance = random.Random(time.time_ns())
+    samples: dict[int, list[Row]] = {memories: [] for memories in (SMALL_MEMORIES, *wanted)}
+    agents = {memories: agent_of(memories) for memories in wanted} | {SMALL_MEMORIES: "small-0"}
     async with running_service(options.home / "home", embedding_model="local", maintenance_in_server=False) as service:
-        for memories in wanted:
-            with Progress() as progress:
-                task = progress.add_task(f"storing up to {memories:,}", total=memories)
-                await fill(service, LARGE, memories, vectors, lambda done, task=task: progress.advance(task, done))  # type: ignore[misc]
-            await settle(service)
-            points.append(await point(service, memories, options.queries))
-            print(points[-1])
-    learned, held_out = points[::2], points[1::2]
-    model = fitted(learned)
-    # Searches a second at the learned sizes tell how many cores ten callers really use.
-    cores = float(np.mean([each["searches_per_second"] * model.search(each["memories"]) / 1_000 for each in learned]))
+        totals = await fill_agents(service, wanted, vectors)
+        small = await fill_small(service, options.agents, vectors)
+        for _ in track(range(options.rounds), "measuring"):
+            for memories in chance.sample(list(samples), len(samples)):
+                samples[memories].append(await sample(service, agents[memories], options.queries, chance))
+    points = [
+        {"memories": memories} | {name: round(statistics.median(each[name] for each in rows), 2) for name in rows[0]}
+        for memories, rows in samples.items()
+    ]
+    smallest, points = points[0], points[1:]
+    model = fitted(points[::2], totals[::2])
     return {
         "points": points,
+        "small_agents": small | smallest,
+        "bytes": totals,
         "model": {
             "embedding_ms": round(model.embedding_ms, 2),
             "search_ms": [round(each, 3) for each in model.search_ms],
             "store_ms": round(model.store_ms, 2),
             "bytes_each": round(model.bytes_each[1]),
-            "cores_used": round(cores, 2),
+            "cores_used": round(model.cores, 2),
         },
-        "held_out": [checked(model, each, cores) for each in held_out],
+        "held_out": held_out(model, points[1::2], totals[1::2]),
     }
 
 
@@ -186,10 +249,12 @@ def main() -> int:
     parser.add_argument("--home", type=Path, required=True, help="a directory for the home and the vectors, kept")
     parser.add_argument("--vectors", type=Path, help="the file of the vectors; default: in the directory")
     parser.add_argument("--sizes", type=int, nargs="+", default=[6_250, 12_500, 25_000, 50_000, 100_000])
-    parser.add_argument("--queries", type=int, default=300)
+    parser.add_argument("--agents", type=int, default=5_000, help=f"small agents, {SMALL_MEMORIES} memories each")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--queries", type=int, default=100, help="of each size in a round")
     options = parser.parse_args()
     figures = run(measure(options))
-    for name in ("model", "held_out"):
-        print(name, figures[name])
+    for name, value in figures.items():
+        print(name, value)
     append("capacity", {key: value for key, value in vars(options).items() if key not in {"home", "vectors"}}, figures)
     return 0
