@@ -6,9 +6,11 @@ Alembic is imported only to upgrade an existing database: it takes a fifth of a 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,10 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 FIRST_REVISION = "0033"
 LOCK_KEY = 4_205_913_847_102_611_329
 LOCK_TIMEOUT_SECONDS = 60
+# For each lock on a table: calls queue behind a migration that waits. Longer than deadlock_timeout, after which
+# PostgreSQL cancels an autovacuum that holds the lock.
+TABLE_LOCK_TIMEOUT_SECONDS = 3
+ATTEMPTS, PAUSE_SECONDS = 10, 0.5
 NOT_A_URL = "DATABASE_URL is not a PostgreSQL URL (postgresql://user:password@host:5432/database)."
 NO_CITUS = (
     "The database has no Citus: install it on every node, add the nodes, and run CREATE EXTENSION citus on each as an "
@@ -32,9 +38,21 @@ NOT_DISTRIBUTABLE = (
     "The database already has tables that are not distributed. Create an empty database, run `agentcore migrate "
     "--distribute` there, and move each agent with `agentcore export` and `agentcore import`."
 )
+TABLES_LOCKED = (
+    "Other sessions held locks on tables that the migration changes: run `agentcore migrate` again. If it fails again, "
+    "end the long transactions that pg_stat_activity lists."
+)
 RUNNER = "agentcore.migration_runner"
 # In this order.
-SCHEMA_FILES = ("procrastinate.sql", "schema.sql", "functions.sql")
+SCHEMA_FILES = ("procrastinate.sql", "schema.sql")
+# The tables of agents in the order of locks: archive records, memories, the others.
+_TABLES = """
+SELECT string_agg(t.oid::regclass::text, ', '
+                  ORDER BY t.relname <> 'archived_memories', t.relname <> 'memories', t.relname)
+  FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'agent_id'
+ WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+"""
+_BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 _REFUSALS = (
     (
         ("28",),
@@ -95,21 +113,46 @@ def upgrade(database_url: str, *, distribute: bool = False) -> str:
     """Creates or upgrades the schema, one process at a time; returns the new revision.
 
     `distribute`: creates the tables distributed over the nodes of a Citus cluster. Raises StartupError for a newer
-    database, and if it cannot be distributed; DependencyUnavailable.
+    database, if it cannot be distributed, and if other sessions lock its tables; DependencyUnavailable.
     """
-    with _connected(database_url) as connection:
-        _lock(connection)
+    attempts = ATTEMPTS
+    while True:
+        try:
+            return _upgrade(database_url, distribute)
+        except StartupError as refused:
+            attempts -= 1
+            if not attempts or not isinstance(refused.__cause__, _BUSY):
+                raise
+        time.sleep(PAUSE_SECONDS)
+
+
+def _upgrade(database_url: str, distribute: bool) -> str:
+    with locked(database_url) as connection:
         found, head = _revision_of(connection), head_revision()
         if distribute:
             _check_distributable(connection, found)
         if found is None:
             _create(connection, head, distribute)
+        elif found == head:
+            refresh_functions(connection)
         elif found not in revisions():
             raise StartupError(_unknown(found, head))
         connection.commit()
         if found not in (None, head):
             import_module(RUNNER).upgrade(connection, SCRIPTS, "head")
         return head
+
+
+def refresh_functions(connection: Connection, *, after_revision: bool = False) -> None:
+    """Executes functions.sql after a revision, or if the database has the functions of another version of the file."""
+    functions = (SCRIPTS / "functions.sql").read_bytes()
+    digest = f"functions.sql: {sha256(functions).hexdigest()}"
+    [(found,)] = connection.execute("SELECT obj_description('alembic_version'::regclass, 'pg_class')")
+    if after_revision or found != digest:
+        [(tables,)] = connection.execute(_TABLES)
+        connection.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE".encode())
+        connection.execute(functions)
+        connection.execute(f"COMMENT ON TABLE alembic_version IS '{digest}'".encode())
 
 
 def _check_distributable(connection: Connection, found: str | None) -> None:
@@ -123,16 +166,15 @@ def _check_distributable(connection: Connection, found: str | None) -> None:
 
 
 def _create(connection: Connection, revision: str, distribute: bool) -> None:
-    if distribute:
-        # Shards instead of partitions.
-        connection.execute(schema().replace(b") PARTITION BY HASH (agent_id);", b");"))
-        connection.execute((SCRIPTS / "distribute.sql").read_bytes())
-    else:
-        connection.execute(schema())
+    # Distributed tables have shards instead of partitions.
+    connection.execute(schema().replace(b") PARTITION BY HASH (agent_id);", b");") if distribute else schema())
     connection.execute(
         "CREATE TABLE alembic_version (version_num varchar(32) CONSTRAINT alembic_version_pkc PRIMARY KEY)"
     )
     connection.execute("INSERT INTO alembic_version VALUES (%s)", (revision,))
+    refresh_functions(connection)
+    if distribute:
+        connection.execute((SCRIPTS / "distribute.sql").read_bytes())
 
 
 def _revision_of(connection: Connection) -> str | None:
@@ -154,15 +196,21 @@ def _unknown(found: str, head: str) -> str:
     )
 
 
-def _lock(connection: Connection) -> None:
-    connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'".encode())
-    try:
-        connection.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
-    except psycopg.errors.LockNotAvailable as cause:
-        raise StartupError(
-            "Another process is migrating this database and did not end within "
-            f"{LOCK_TIMEOUT_SECONDS} s: wait for it, then start again."
-        ) from cause
+@contextmanager
+def locked(database_url: str) -> Iterator[Connection]:
+    """Connects and waits until no other process migrates. Raises StartupError and DependencyUnavailable."""
+    with _connected(database_url) as connection:
+        connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'".encode())
+        try:
+            connection.execute("SELECT pg_advisory_lock(%s)", (LOCK_KEY,))
+        except psycopg.errors.LockNotAvailable:
+            raise StartupError(
+                "Another process is migrating this database and did not end within "
+                f"{LOCK_TIMEOUT_SECONDS} s: wait for it, then start again."
+            ) from None
+        connection.execute(f"SET lock_timeout = '{TABLE_LOCK_TIMEOUT_SECONDS}s'".encode())
+        connection.commit()
+        yield connection
 
 
 @contextmanager
@@ -181,6 +229,8 @@ def _connected(database_url: str) -> Iterator[Connection]:
         yield connection
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.FeatureNotSupported) as cause:
         raise StartupError(f"The migration is not possible here: {_explained(cause)}") from cause
+    except _BUSY as cause:
+        raise StartupError(TABLES_LOCKED) from cause
     except psycopg.OperationalError as cause:
         raise _refusal(cause) from cause
     finally:

@@ -10,11 +10,12 @@ from typing import Any
 import psycopg
 from alembic import command, op
 from alembic.config import Config
+from sqlalchemy import Connection as SqlConnection
 from sqlalchemy import create_engine
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-__all__ = ["run_schema", "upgrade"]
+__all__ = ["bound", "run_schema", "upgrade"]
 
 
 def run_schema(sql: bytes) -> None:
@@ -24,20 +25,21 @@ def run_schema(sql: bytes) -> None:
 
 def upgrade(connection: psycopg.Connection[Any], scripts: Path, revision: str) -> None:
     """Upgrades the schema to `revision` ("head": the newest) and closes the connection. Raises the driver's errors."""
-    with _config(connection, scripts) as config:
+    with bound(connection) as made:
+        config = Config()
+        config.set_main_option("script_location", str(scripts).replace("%", "%%"))
+        config.attributes["connection"] = made
         command.upgrade(config, revision)
 
 
 @contextmanager
-def _config(connection: psycopg.Connection[Any], scripts: Path) -> Iterator[Config]:
+def bound(connection: psycopg.Connection[Any]) -> Iterator[SqlConnection]:
+    """Returns the connection for SQLAlchemy, commits, and closes it. Raises the driver's errors."""
     engine = create_engine("postgresql+psycopg://", creator=lambda: connection, poolclass=NullPool)
     try:
-        with engine.connect() as bound:
-            config = Config()
-            config.set_main_option("script_location", str(scripts).replace("%", "%%"))
-            config.attributes["connection"] = bound
-            yield config
-            bound.commit()
+        with engine.connect() as made:
+            yield made
+            made.commit()
     except DBAPIError as cause:
         if isinstance(cause.orig, psycopg.Error):
             raise cause.orig from cause

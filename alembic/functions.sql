@@ -1,4 +1,6 @@
--- Functions, and which rows each role sees. A migration runs this file again as a whole.
+-- Functions, and which rows each role sees. `agentcore migrate` and `alembic upgrade head` execute this file as a whole
+-- after the newest revision, in its transaction; `agentcore migrate` also if only the file has changed. A revision only
+-- drops what CREATE OR REPLACE cannot replace.
 --
 -- Functions that run with their owner's rights (SECURITY DEFINER) check the agent themselves and have a fixed search_path.
 

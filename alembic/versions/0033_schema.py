@@ -1,6 +1,7 @@
 """The schema as a whole; earlier revisions were never released.
 
-Later migrations also change `schema.sql`, so they must do nothing in a database made of it (`IF NOT EXISTS`).
+Later migrations also change `schema.sql`, so they must do nothing in a database made of it (`IF NOT EXISTS`). None
+executes functions.sql: it runs once, in the transaction of the newest revision.
 """
 
 from agentcore.migration import schema

@@ -1,4 +1,4 @@
-"""The outbox of external vector stores; its function and policies come with functions.sql (0039)."""
+"""The outbox of external vector stores; its function and policies come with functions.sql."""
 
 from alembic import op
 
@@ -19,15 +19,5 @@ def upgrade() -> None:
             PRIMARY KEY (agent_id, change_id)
         );
         CREATE INDEX IF NOT EXISTS vector_changes_by_age ON vector_changes (filling, change_id);
-        """
-    )
-
-
-def downgrade() -> None:
-    op.execute(
-        """
-        DROP TRIGGER IF EXISTS vector_changed ON memories;
-        DROP FUNCTION IF EXISTS record_vector_change;
-        DROP TABLE vector_changes;
         """
     )

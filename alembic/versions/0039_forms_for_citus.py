@@ -1,13 +1,10 @@
 """Filters that accept any row type, and one policy for each role: the forms that Citus needs.
 
 A function of a table's row type could not exist on the workers of a cluster, and restrictive policies became permissive
-there. Safe while the old version runs.
+there. functions.sql creates the new ones in the same transaction. Safe while the old version runs.
 """
 
 from alembic import op
-
-from agentcore.migration import SCRIPTS
-from agentcore.migration_runner import run_schema
 
 revision = "0039"
 down_revision = "0038"
@@ -18,4 +15,3 @@ depends_on = None
 def upgrade() -> None:
     op.execute("DROP FUNCTION IF EXISTS memory_matches(memories, jsonb)")
     op.execute("DROP FUNCTION IF EXISTS archived_matches(archived_memories, jsonb)")
-    run_schema((SCRIPTS / "functions.sql").read_bytes())

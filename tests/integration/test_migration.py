@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -17,7 +19,14 @@ from psycopg import sql
 
 from agentcore import migration, migration_runner
 from agentcore.errors import DependencyUnavailable, StartupError
-from tests.fixtures.databases import own_database
+from agentcore.memory.models import MemoryType
+from agentcore.memory.params.archived import ArchivedParams, RestoreParams
+from agentcore.memory.params.changes import HistoryParams, UpdateParams
+from agentcore.memory.params.memories import PruneParams
+from agentcore.runtime import open_runtime
+from tests.fixtures.databases import migrated_database, own_database
+from tests.fixtures.embedded_parts import eventually
+from tests.fixtures.memory import Agent, settings_for
 from tests.fixtures.services import Services
 
 CATALOG = """
@@ -55,6 +64,16 @@ SELECT 'trigger', tgrelid::regclass || '.' || tgname, pg_get_triggerdef(oid)
  UNION ALL
 SELECT 'value', t.typname || '.' || e.enumlabel, e.enumsortorder::text
   FROM pg_enum e JOIN pg_type t ON t.oid = e.enumtypid"""
+
+# Tables of agents with their columns, in an order that foreign keys allow.
+COLUMNS = """
+SELECT t.relname, array_agg(a.attname::text)
+  FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum > 0 AND a.attgenerated = ''
+ WHERE t.relnamespace = 'public'::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition
+   AND EXISTS (SELECT FROM pg_attribute k WHERE k.attrelid = t.oid AND k.attname = 'agent_id')
+ GROUP BY t.relname ORDER BY t.relname <> 'memories'"""
+ROOT = Path(__file__).resolve().parents[2]
+OLD_SCHEMA = ROOT / "tests" / "data" / "schema_0033.sql"
 
 
 @pytest.fixture
@@ -114,15 +133,126 @@ async def test_two_processes_that_migrate_at_once_both_end_well(empty_database: 
     assert await asyncio.gather(*upgrades) == [migration.head_revision()] * 2
 
 
+@pytest.fixture
+def old_database(empty_database: str) -> str:
+    """A database as the version of the first revision created it."""
+    with psycopg.connect(empty_database) as connection:
+        connection.execute(OLD_SCHEMA.read_bytes())
+        connection.execute("CREATE TABLE alembic_version (version_num varchar(32) PRIMARY KEY)")
+        connection.execute("INSERT INTO alembic_version VALUES (%s)", [migration.FIRST_REVISION])
+    return empty_database
+
+
+def copy_agent(source: str, target: str) -> dict[str, int]:
+    """Copies the rows of all agents; returns the number of rows by table."""
+    copied = {}
+    with psycopg.connect(source) as here, psycopg.connect(target) as there:
+        for table, columns in there.execute(COLUMNS).fetchall():
+            name, names = sql.Identifier(table), sql.SQL(", ").join(map(sql.Identifier, columns))
+            rows = here.execute(sql.SQL("SELECT jsonb_agg(to_jsonb(t))::text FROM {} t").format(name)).fetchone()
+            insert = sql.SQL(
+                "INSERT INTO {name} ({names}) OVERRIDING SYSTEM VALUE "
+                "SELECT {names} FROM jsonb_populate_recordset(NULL::{name}, %s)"
+            ).format(name=name, names=names)
+            copied[table] = there.execute(insert, rows).rowcount
+    return copied
+
+
 @pytest.mark.shows("issue2-3-migrations")
-def test_a_database_of_the_first_revision_gets_the_schema_of_a_new_one(empty_database: str) -> None:
+async def test_an_old_database_gets_the_schema_of_a_new_one_and_keeps_its_rows(
+    old_database: str, services: Services
+) -> None:
+    with migrated_database(services) as new:
+        async with open_runtime(settings_for(services, database_url=new.url)) as running:
+            agent = Agent(running)
+            archived = await agent.stored_id("Ada keeps bees on the roof.")
+            await agent.memory.prune(PruneParams(memory_layer=MemoryType.EPISODIC, strategy="oldest_first", target=1.0))
+            kept = await agent.stored_id("The ferry leaves at 7.")
+            changed = {"memory_id": kept, "updates": {"content": "The ferry to Skye leaves at 7:15."}}
+            await agent.memory.update(UpdateParams.model_validate(changed))
+            await agent.stored_id("Mira learns the cello.")
+        copied = copy_agent(new.url, old_database)
+        assert copied["memories"] == 2
+        assert copied["archived_memories"] == copied["archived_copies"] == 1
+        assert copied["memory_history"] >= 4
+        assert migration.upgrade(old_database) == migration.head_revision()
+        assert catalog(old_database) == catalog(new.url)
+    async with open_runtime(settings_for(services, database_url=old_database)) as running:
+        agent = Agent(running, agent.agent_id)
+        assert (await agent.found("When does the ferry to Skye leave?"))[0] == "The ferry to Skye leaves at 7:15."
+        assert [each.version for each in (await agent.memory.history(HistoryParams(memory_id=kept))).changes]
+        assert [each.memory_id for each in (await agent.memory.archived(ArchivedParams())).memories] == [archived]
+        assert (await agent.memory.restore(RestoreParams(memory_ids=[archived]))).restored_count == 1
+        assert (await agent.get(archived)).content == "Ada keeps bees on the roof."
+        await agent.stored_id("The heron comes to the pond at dusk.")
+        assert "The heron comes to the pond at dusk." in await agent.found("heron at the pond")
+
+
+def test_the_command_of_alembic_ends_with_the_same_schema(old_database: str, services: Services) -> None:
+    with migrated_database(services) as new:
+        expected = catalog(new.url)
+    environment = {**os.environ, "DATABASE_URL": old_database}
+    for revision in ("0038", "head", "head"):
+        command = [sys.executable, "-m", "alembic", "upgrade", revision]
+        subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=True)
+    assert migration.current_revision(old_database) == migration.head_revision()
+    assert catalog(old_database) == expected
+
+
+def test_a_current_database_gets_the_functions_of_this_version_once(empty_database: str) -> None:
     migration.upgrade(empty_database)
     expected = catalog(empty_database)
-    with psycopg.connect(empty_database) as connection:
-        connection.execute("DROP INDEX memories_by_user")
-        connection.execute("UPDATE alembic_version SET version_num = %s", [migration.FIRST_REVISION])
-    assert migration.upgrade(empty_database) == migration.head_revision()
+    broken = "CREATE OR REPLACE FUNCTION json_texts(value jsonb) RETURNS text[] LANGUAGE sql IMMUTABLE RETURN '{}'"
+    with psycopg.connect(empty_database, autocommit=True) as connection:
+        connection.execute(broken)
+        connection.execute("COMMENT ON TABLE alembic_version IS 'functions.sql: of another version'")
+    migration.upgrade(empty_database)
     assert catalog(empty_database) == expected
+    # Without a lock on any table: other processes may serve.
+    with psycopg.connect(empty_database) as reading:
+        reading.execute("SELECT FROM memories")
+        migration.upgrade(empty_database)
+
+
+async def test_an_upgrade_locks_tables_in_the_order_of_an_erasure(old_database: str) -> None:
+    with psycopg.connect(old_database) as erasing, psycopg.connect(old_database, autocommit=True) as looking:
+        erasing.execute("SELECT FROM archived_memories FOR UPDATE")
+        upgrade = asyncio.create_task(asyncio.to_thread(migration.upgrade, old_database))
+        blocked = "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
+        await eventually(lambda: looking.execute(blocked, [erasing.info.backend_pid]).fetchone() == (1,))
+        # Would deadlock if the upgrade had locked a later table first.
+        for table in ("memories", "memory_links", "memory_history", "archived_copies", "lexical_deltas"):
+            erasing.execute(sql.SQL("DELETE FROM {}").format(sql.Identifier(table)))
+        erasing.commit()
+        assert await upgrade == migration.head_revision()
+
+
+def test_locks_of_other_sessions_are_named_and_change_nothing(
+    old_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migration, "TABLE_LOCK_TIMEOUT_SECONDS", 1)
+    monkeypatch.setattr(migration, "ATTEMPTS", 2)
+    with psycopg.connect(old_database) as reading:
+        reading.execute("SELECT FROM memories")
+        with pytest.raises(StartupError, match=r"Other sessions held locks.*run `agentcore migrate` again"):
+            migration.upgrade(old_database)
+    assert migration.current_revision(old_database) == migration.revisions()[-2]
+    assert migration.upgrade(old_database) == migration.head_revision()
+
+
+def test_tombstones_without_an_archive_stop_the_upgrade_with_their_repair(old_database: str) -> None:
+    with psycopg.connect(old_database) as connection:
+        connection.execute(
+            "INSERT INTO archived_memories (agent_id, memory_id, version, memory_type, object_key, sha256, size_bytes, "
+            "reason) VALUES ('ada', gen_random_uuid(), 1, 'episodic', 'key', '', 0, 'test')"
+        )
+    with pytest.raises(StartupError, match=r"^1 archived memories .*`agentcore archive verify --adopt`") as refused:
+        migration.upgrade(old_database)
+    assert migration.current_revision(old_database) == "0036"
+    [repair] = [each for each in str(refused.value).split(": ") if each.startswith("DELETE")]
+    with psycopg.connect(old_database) as connection:
+        connection.execute(repair.partition(". Then")[0].encode())
+    assert migration.upgrade(old_database) == migration.head_revision()
 
 
 def test_a_database_that_is_behind_is_told_how_to_catch_up(empty_database: str) -> None:
