@@ -28,7 +28,14 @@ from psycopg.rows import DictRow, dict_row, tuple_row
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
 from agentcore.circuit_breaker import CircuitBreaker
-from agentcore.errors import PoolExhausted, ReadOnlyDatabase, StartupError, TransactionConflict, Unreachable
+from agentcore.errors import (
+    AgentCoreError,
+    PoolExhausted,
+    ReadOnlyDatabase,
+    StartupError,
+    TransactionConflict,
+    Unreachable,
+)
 from agentcore.replication import FLOOR_MISSING, LastWriteLsns
 from agentcore.sql_errors import UNAVAILABLE, translated_errors
 
@@ -214,6 +221,7 @@ _KEEPALIVE: dict[str, Any] = {
 }
 # The pool logs each attempt to connect; without logging configured, Python would print it.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
+logger = logging.getLogger(__name__)
 _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
@@ -386,20 +394,32 @@ class Database:
         """Opens a transaction that sees only this agent's rows, in pipeline mode.
 
         `record_lsn`: later reads of the agent see its changes on replicas, too. Raises the errors of
-        `translated_errors`; one of reading the LSN comes after the commit.
+        `translated_errors`, none after the commit.
         """
         begin = self._begin_statement(agent_id)
-        lsn = None
-        with translated_errors():
-            async with self._connection(self.write) as connection, connection.pipeline():
-                async with connection.transaction():
-                    await connection.execute(*begin)
-                    yield connection
-                if record_lsn and self._last_writes is not None:
-                    lsn = await connection.execute(query("flushed_lsn"))
-            if lsn is not None and self._last_writes is not None:
-                [row] = await lsn.fetchall()
-                await self._last_writes.record(agent_id, int(row["lsn"]))
+        committed, lsn, last_writes = False, None, self._last_writes if record_lsn else None
+        try:
+            with translated_errors():
+                async with self._connection(self.write) as connection, connection.pipeline():
+                    async with connection.transaction():
+                        await connection.execute(*begin)
+                        yield connection
+                    committed = True
+                    if last_writes is not None:
+                        reading = await connection.execute(query("flushed_lsn"))
+                if last_writes is not None:
+                    [row] = await reading.fetchall()
+                    lsn = int(row["lsn"])
+        except (AgentCoreError, psycopg.Error) as cause:
+            if not committed:
+                raise
+            logger.warning("after a commit the connection failed: %s", cause, extra={"agent_id": agent_id})
+        finally:
+            # Also after a cancellation.
+            if committed and last_writes is not None and lsn is None:
+                last_writes.lose(agent_id)
+        if last_writes is not None and lsn is not None:
+            await last_writes.record(agent_id, lsn)
 
     async def fetch(
         self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, by_key: bool = False
@@ -407,7 +427,8 @@ class Database:
         """Returns each statement's rows, in one transaction and round trip.
 
         `primary`: for rows on which a write or a copy is based, as a replica may lag. `by_key`: they read by at most
-        MAX_LOOKUP_KEYS keys; uses one generic plan per connection, except for bound tokens.
+        MAX_LOOKUP_KEYS keys; uses one generic plan per connection, except for bound tokens. Raises the errors of
+        `translated_errors`, and psycopg.Error for a statement that is wrong.
         """
         by_key = by_key and self.users is None
         begin = self._begin_statement(agent_id, KEY_LOOKUP if by_key else None)
@@ -420,7 +441,7 @@ class Database:
     ) -> list[RowT]:
         """Returns a statement's rows, each converted by `make`; `settings` apply to its transaction.
 
-        The binary format returns a `real` as its nearest double.
+        The binary format returns a `real` as its nearest double. Raises the errors of `fetch`.
         """
         statements = [self._begin_statement(agent_id, settings), statement]
         [rows] = await self._fetch(agent_id, statements, tuple_row, Format.BINARY)
@@ -440,7 +461,7 @@ class Database:
         required_lsn = await self._last_writes.required_lsn(agent_id)
         reason = "unknown"
         if required_lsn == FLOOR_MISSING:
-            await self._set_floor(self._last_writes)
+            await self._last_writes.set_floor(self._flushed_lsn)
         elif required_lsn is not None:
             try:
                 return await self._fetch_from(self.read, statements, row_factory, row_format, required_lsn)
@@ -454,11 +475,11 @@ class Database:
         self.fallbacks[reason] += 1
         return await self._fetch_from(self.write, statements, row_factory, row_format)
 
-    async def _set_floor(self, last_writes: LastWriteLsns) -> None:
+    async def _flushed_lsn(self) -> int:
         with translated_errors():
             async with self._connection(self.write) as connection:
                 [row] = await (await connection.execute(query("flushed_lsn"))).fetchall()
-        await last_writes.set_floor(int(row["lsn"]))
+        return int(row["lsn"])
 
     async def _fetch_from(
         self, pool: Pool, statements: Sequence[Statement], row_factory: Any, row_format: Format, required_lsn: int = 0
@@ -492,20 +513,20 @@ class Database:
 
     @asynccontextmanager
     async def owner_transaction(self) -> AsyncIterator[Connection]:
-        """Opens a transaction over all agents: only for maintenance."""
+        """Opens a transaction over all agents: only for maintenance. Raises the errors of `translated_errors`."""
         with translated_errors():
             async with self._connection(self.owner) as connection, connection.transaction():
                 yield connection
 
     async def owner_rows(self, statement: sql.SQL | sql.Composed, **values: Any) -> list[Row]:
-        """Executes one statement in a transaction of the owner; returns its rows, none if it returns no rows."""
+        """Executes one statement in an owner transaction; returns its rows, if any. Raises the errors of `fetch`."""
         async with self.owner_transaction() as connection:
             cursor = await connection.execute(statement, values)
             return [*await cursor.fetchall()] if cursor.description else []
 
     @asynccontextmanager
     async def owner_autocommit(self) -> AsyncIterator[Connection]:
-        """For statements that cannot run in a transaction."""
+        """For statements that cannot run in a transaction. Raises the errors of `translated_errors`."""
         with translated_errors():
             connection = await TimeoutConnection.connect(
                 self.url,

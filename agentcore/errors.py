@@ -30,6 +30,7 @@ __all__ = [
     "PoolExhausted",
     "RateLimited",
     "ReadOnlyDatabase",
+    "ServerLimit",
     "StartupError",
     "StatementTimeout",
     "TooLarge",
@@ -162,6 +163,13 @@ class DiskFull(DependencyUnavailable):
     """A disk of the service is full: free space, or make it larger."""
 
     cause = "disk_full"
+    retryable = False
+
+
+class ServerLimit(DependencyUnavailable):
+    """A limit in PostgreSQL's configuration was reached, usually temp_file_limit: raise it."""
+
+    cause = "server_limit"
     retryable = False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 from zlib import crc32
 
@@ -38,7 +38,8 @@ class LastWriteLsns:
     """The LSN after each agent's last write, in bytes, in this process and, for other processes, in Redis.
 
     As the score of a sorted set an LSN is exact up to 2**53, 9 PB of log. Without Redis the guarantee is that of one
-    process. While Redis refuses an LSN, other processes may read a replica that lacks the write, until the next call.
+    process. While an LSN is unknown or Redis refuses it, other processes may read a replica that lacks the write, until
+    the next call.
     """
 
     def __init__(self, redis: Redis | None) -> None:
@@ -47,6 +48,8 @@ class LastWriteLsns:
         self._own = [0] * BUCKETS
         # Buckets whose LSN Redis did not receive.
         self._unpublished: set[int] = set()
+        # Buckets of committed writes whose LSN could not be read, with a mark of the last one.
+        self._unknown: dict[int, object] = {}
         self._record_script = None if redis is None else redis.register_script(_RECORD)
         self._required_script = None if redis is None else redis.register_script(_REQUIRED)
 
@@ -57,12 +60,18 @@ class LastWriteLsns:
         self._unpublished.add(bucket)
         await self._publish()
 
+    def lose(self, agent_id: str) -> None:
+        """Records a committed write whose LSN is unknown: FLOOR_MISSING is returned until `set_floor`."""
+        self._unknown[_bucket(agent_id)] = object()
+
     async def required_lsn(self, agent_id: str) -> int | None:
         """Returns the LSN that a replica must have replayed; None if Redis does not reply.
 
-        FLOOR_MISSING: Redis may have lost LSNs; read the primary and call `set_floor`.
+        FLOOR_MISSING: an LSN is unknown, or Redis may have lost some; read the primary and call `set_floor`.
         """
         bucket = _bucket(agent_id)
+        if bucket in self._unknown:
+            return FLOOR_MISSING
         if self._required_script is None:
             return self._own[bucket]
         if self._unpublished and not await self._publish():
@@ -73,8 +82,16 @@ class LastWriteLsns:
             return None
         return FLOOR_MISSING if known is None else max(self._own[bucket], int(float(known)))
 
-    async def set_floor(self, lsn: int) -> None:
-        """Declares that all earlier writes of all agents are at or before `lsn`."""
+    async def set_floor(self, read_lsn: Callable[[], Awaitable[int]]) -> None:
+        """Declares that all earlier writes of all agents are at or before the LSN that `read_lsn` returns."""
+        unknown = dict(self._unknown)
+        lsn = await read_lsn()
+        for bucket, mark in unknown.items():
+            self._own[bucket] = max(self._own[bucket], lsn)
+            self._unpublished.add(bucket)
+            # Another write may have been committed meanwhile.
+            if self._unknown.get(bucket) is mark:
+                del self._unknown[bucket]
         await self._send([FLOOR, lsn])
 
     async def _publish(self) -> bool:

@@ -11,6 +11,7 @@ from agentcore.errors import (
     NotFound,
     PoolExhausted,
     ReadOnlyDatabase,
+    ServerLimit,
     StatementTimeout,
     TransactionConflict,
     Unreachable,
@@ -23,14 +24,15 @@ _FAILURES: tuple[tuple[tuple[str, ...], type[AgentCoreError], str | None], ...] 
     (("40001", "40P01", "55P03"), TransactionConflict, None),
     (("23503",), NotFound, "A memory that this call refers to was deleted meanwhile."),
     (("25006",), ReadOnlyDatabase, None),
-    (("53100", "53400"), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),
+    (("53100",), DiskFull, "PostgreSQL has no room on its disk: free some, or make it larger."),
+    (("53400",), ServerLimit, None),
     (("53300",), PoolExhausted, "PostgreSQL accepts no more connections: raise its max_connections."),
     (("08", "53", "57P"), Unreachable, UNAVAILABLE),
 )
 
 
 class translated_errors:
-    """Translates driver errors by SQLSTATE, and a lost connection."""
+    """Translates driver errors by SQLSTATE, and a lost connection; other errors pass."""
 
     def __enter__(self) -> None:
         return None

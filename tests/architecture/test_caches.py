@@ -142,6 +142,7 @@ PENDING = {
     "agentcore.memory.embeddings:_Lane._running",
     "agentcore.memory.embeddings:_Lane._waiting",
     "agentcore.database:ConnectionGate._acquiring",
+    "agentcore.replication:LastWriteLsns._unknown",
     "agentcore.replication:LastWriteLsns._unpublished",
 }
 # Safe to share between agents: pure functions of one word or name, and a hit saves microseconds only.

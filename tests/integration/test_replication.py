@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, suppress
 from typing import Any
 from uuid import UUID
@@ -85,6 +85,19 @@ async def test_another_process_reads_the_write_too(services: Services, process: 
         assert other.database.fallbacks["behind"] > 0
 
 
+async def test_a_write_whose_position_is_unknown_succeeds_and_is_read_from_the_primary(
+    process: Runtime, paused: Replication
+) -> None:
+    agent, wal_lsn = Agent(process), "pg_current_wal_flush_lsn()"
+    await agent.found("the service knows the agent")
+    paused.primary.execute(f"REVOKE EXECUTE ON FUNCTION {wal_lsn} FROM PUBLIC")
+    try:
+        await agent.stored_id(FERRY)
+    finally:
+        paused.primary.execute(f"GRANT EXECUTE ON FUNCTION {wal_lsn} TO PUBLIC")
+    assert await agent.found("ferry to Skye") == [FERRY]
+
+
 async def test_without_redis_the_primary_answers(services: Services, process: Runtime, paused: Replication) -> None:
     nowhere = settings_of(services, paused, redis_url="redis://127.0.0.1:1/0", redis_timeout_seconds=0.5)
     async with open_runtime(nowhere) as other:
@@ -134,11 +147,18 @@ async def test_the_lag_is_reported(process: Runtime, paused: Replication) -> Non
     assert (await process.readiness())["postgresql_read"]["lag_bytes"] > 0
 
 
+def _at(lsn: int) -> Callable[[], Awaitable[int]]:
+    async def read() -> int:
+        return lsn
+
+    return read
+
+
 async def test_positions_are_the_largest_of_all_processes(process: Runtime) -> None:
     one, other = LastWriteLsns(process.redis), LastWriteLsns(process.redis)
     one.cluster = other.cluster = "a cluster of this test"
     assert await one.required_lsn("some agent") == FLOOR_MISSING
-    await one.set_floor(1_000)
+    await one.set_floor(_at(1_000))
     await one.record("some agent", 3_000)
     await other.record("some agent", 2_000)
     assert await other.required_lsn("some agent") == 3_000
@@ -148,7 +168,7 @@ async def test_positions_are_the_largest_of_all_processes(process: Runtime) -> N
 async def test_a_position_that_redis_refused_is_published_with_the_next_call(process: Runtime) -> None:
     writer, reader = LastWriteLsns(process.redis), LastWriteLsns(process.redis)
     writer.cluster = reader.cluster = "another cluster of this test"
-    await writer.set_floor(1_000)
+    await writer.set_floor(_at(1_000))
     assert process.redis is not None
     await process.redis.config_set("min-replicas-to-write", 1)
     try:

@@ -28,6 +28,7 @@ from agentcore.errors import (
     PoolExhausted,
     RateLimited,
     ReadOnlyDatabase,
+    ServerLimit,
     StatementTimeout,
     TooLarge,
     TransactionConflict,
@@ -233,6 +234,7 @@ async def test_what_might_happen_twice_is_not_tried_again(
         ("statement_timeout", StatementTimeout, 2),
         ("disk_full", DiskFull, 1),
         ("read_only", ReadOnlyDatabase, 1),
+        ("server_limit", ServerLimit, 1),
         ("of a later version", Exception, 2),
     ],
 )

@@ -105,6 +105,7 @@ EXPORTED = [
     "RevertParams",
     "RevertResult",
     "ScoreTerm",
+    "ServerLimit",
     "SettingsParams",
     "SettingsResult",
     "StartupError",

@@ -110,6 +110,13 @@ export class DiskFull extends DependencyUnavailable {
   static said = "A disk of the service is full: free space, or make it larger.";
 }
 
+export class ServerLimit extends DependencyUnavailable {
+  static code = -32005;
+  static cause = "server_limit";
+  static retryable = false;
+  static said = "A limit in PostgreSQL's configuration was reached, usually temp_file_limit: raise it.";
+}
+
 export class ReadOnlyDatabase extends DependencyUnavailable {
   static code = -32005;
   static cause = "read_only";
@@ -157,6 +164,7 @@ const BY_CAUSE = new Map([
   TransactionConflict,
   StatementTimeout,
   DiskFull,
+  ServerLimit,
   ReadOnlyDatabase,
 ].map((each) => [each.cause, each]));
 

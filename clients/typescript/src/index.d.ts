@@ -1324,6 +1324,12 @@ export declare class DiskFull extends DependencyUnavailable {
   readonly code: -32005;
 }
 
+/** A limit in PostgreSQL's configuration was reached, usually temp_file_limit: raise it. */
+export declare class ServerLimit extends DependencyUnavailable {
+  static readonly code: -32005;
+  readonly code: -32005;
+}
+
 /** PostgreSQL accepts no changes: this server is a standby. Set DATABASE_URL to the primary. */
 export declare class ReadOnlyDatabase extends DependencyUnavailable {
   static readonly code: -32005;
