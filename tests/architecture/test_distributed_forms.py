@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from pglast import ast, parse_sql
+from pglast import ast, parse_plpgsql, parse_sql, split
 from pglast.enums import SetOperation
 
 from agentcore.database import QUERIES, with_numbered_parameters
@@ -99,7 +100,7 @@ def _of_recursion(node: ast.WithClause) -> Iterator[str]:
         yield "WITH RECURSIVE without the distribution column"
 
 
-def refused_forms(tree: ast.Node | None) -> set[str]:
+def refused_forms(tree: object) -> set[str]:
     """Returns what Citus refuses in a statement."""
     found: set[str] = set()
     if not DISTRIBUTED & {each.relname for each in walk(tree) if isinstance(each, ast.RangeVar)}:
@@ -118,6 +119,57 @@ def refused_forms(tree: ast.Node | None) -> set[str]:
     if names(tree) & JOB_FUNCTIONS:
         found.add("a function of jobs beside a distributed table: it must not run on a worker")
     return found
+
+
+def _expressions(tree: Any) -> Iterator[Any]:
+    for key, each in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
+        if key == "PLpgSQL_expr":
+            yield each
+        yield from _expressions(each)
+
+
+def body_statements(text: str) -> Iterator[object]:
+    """Parses the statements in the body of a function or of a DO block, without those that EXECUTE composes."""
+    statement = parse_sql(text)[0].stmt
+    if not isinstance(statement, ast.CreateFunctionStmt | ast.DoStmt):
+        return
+    listed = statement.args if isinstance(statement, ast.DoStmt) else statement.options
+    options: dict[Any, Any] = {each.defname: each.arg for each in listed or ()}
+    if isinstance(statement, ast.DoStmt) or options["language"].sval == "plpgsql":
+        for each in _expressions(parse_plpgsql(text)):
+            # A statement, an expression, or an assignment (PostgreSQL's RawParseMode).
+            expression = each["query"] if each["parseMode"] < 3 else re.sub(r"^[^=]*?:?=", "", each["query"])
+            yield parse_sql(each["query"] if each["parseMode"] == 0 else f"SELECT {expression}")[0].stmt
+    elif statement.sql_body is not None:
+        yield statement.sql_body
+    else:
+        yield from (each.stmt for each in parse_sql(options["as"][0].sval))
+
+
+@pytest.mark.parametrize("text", split((ALEMBIC / "functions.sql").read_text()))
+def test_the_body_of_a_function_has_forms_that_citus_accepts(text: str) -> None:
+    assert [form for each in body_statements(text) for form in refused_forms(each)] == []
+
+
+@pytest.mark.parametrize(
+    ("body", "form"),
+    [
+        (
+            "LANGUAGE sql AS $$ SELECT 1; DELETE FROM memories m WHERE NOT is_live(m.expires_at, m.pinned) $$",
+            "of the row",
+        ),
+        ("LANGUAGE sql BEGIN ATOMIC UPDATE memories SET expires_at = coalesce(expires_at, now()); END", "a time with"),
+        ("LANGUAGE plpgsql AS $$ BEGIN IF true THEN INSERT INTO llm_queue SELECT 1; END IF; END $$", "without FROM"),
+        (
+            "LANGUAGE plpgsql AS $$ DECLARE n int; BEGIN n := (SELECT job_waits('a', 'x') FROM memories); END $$",
+            "of jobs",
+        ),
+        ("LANGUAGE plpgsql AS $$ BEGIN RETURN (SELECT job_waits('a', 'x') FROM memories); END $$", "of jobs"),
+    ],
+)
+def test_a_refused_form_in_a_body_is_found(body: str, form: str) -> None:
+    [*statements] = body_statements(f"CREATE FUNCTION f() RETURNS int {body}")
+    assert any(form in each for statement in statements for each in refused_forms(statement))
 
 
 @pytest.mark.parametrize("name", sorted(QUERIES.keys() - PLAIN_ONLY))
