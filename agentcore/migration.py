@@ -45,13 +45,6 @@ TABLES_LOCKED = (
 RUNNER = "agentcore.migration_runner"
 # In this order.
 SCHEMA_FILES = ("procrastinate.sql", "schema.sql")
-# The tables of agents in the order of locks: archive records, memories, the others.
-_TABLES = """
-SELECT string_agg(t.oid::regclass::text, ', '
-                  ORDER BY t.relname <> 'archived_memories', t.relname <> 'memories', t.relname)
-  FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'agent_id'
- WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p') AND NOT t.relispartition
-"""
 _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 _REFUSALS = (
     (
@@ -149,8 +142,6 @@ def refresh_functions(connection: Connection, *, after_revision: bool = False) -
     digest = f"functions.sql: {sha256(functions).hexdigest()}"
     [(found,)] = connection.execute("SELECT obj_description('alembic_version'::regclass, 'pg_class')")
     if after_revision or found != digest:
-        [(tables,)] = connection.execute(_TABLES)
-        connection.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE".encode())
         connection.execute(functions)
         connection.execute(f"COMMENT ON TABLE alembic_version IS '{digest}'".encode())
 

@@ -4,6 +4,19 @@
 --
 -- Functions that run with their owner's rights (SECURITY DEFINER) check the agent themselves and have a fixed search_path.
 
+-- All tables of agents in one statement, in the order of an erasure: archive records, memories, the others. The policies
+-- below would lock them one by one.
+DO $$
+BEGIN
+    EXECUTE (SELECT format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', string_agg(
+                        t.oid::regclass::text, ', '
+                        ORDER BY t.relname <> 'archived_memories', t.relname <> 'memories', t.relname))
+               FROM pg_class t JOIN pg_attribute a ON a.attrelid = t.oid AND a.attname = 'agent_id'
+              WHERE t.relnamespace = current_schema()::regnamespace AND t.relkind IN ('r', 'p')
+                AND NOT t.relispartition);
+END
+$$;
+
 -- --- filters ----------------------------------------------------------------------------------------------------------
 
 CREATE OR REPLACE FUNCTION json_texts(value jsonb) RETURNS text[]

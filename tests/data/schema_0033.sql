@@ -1,6 +1,6 @@
--- The schema of revision 0033, the oldest that can be upgraded, without comments. Never change it.
---
--- The schema of procrastinate 3.10.0, from its sql/schema.sql without comments, under its license:
+-- The schema of revision 0033, the oldest that can be upgraded. Never change it.
+
+-- The schema of procrastinate 3.10.0, word for word from its sql/schema.sql, under its license:
 --
 -- MIT License
 --
@@ -25,11 +25,18 @@
 -- OR OTHERWISE, ARISING FROM, OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR
 -- OTHER DEALINGS IN THE SOFTWARE.
 
+-- Procrastinate Schema
+
 DO $$
 BEGIN
     CREATE EXTENSION IF NOT EXISTS plpgsql WITH SCHEMA pg_catalog;
 EXCEPTION
     WHEN OTHERS THEN
+        -- On managed PostgreSQL services (e.g. Azure Database for PostgreSQL, Amazon RDS,
+        -- Google Cloud SQL), CREATE EXTENSION may fail with various error codes:
+        -- insufficient_privilege, feature_not_supported, or provider-specific errors.
+        -- Before ignoring, verify the extension actually exists — if it does not exist
+        -- and cannot be created, re-raise so the failure is explicit.
         IF EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'plpgsql') THEN
             RAISE NOTICE 'plpgsql extension already exists, skipping creation.';
         ELSE
@@ -38,28 +45,32 @@ EXCEPTION
 END;
 $$;
 
+-- Enums
+
 CREATE TYPE procrastinate_job_status AS ENUM (
-    'todo',
-    'doing',
-    'succeeded',
-    'failed',
-    'cancelled',
-    'aborting',
-    'aborted'
+    'todo',  -- The job is queued
+    'doing',  -- The job has been fetched by a worker
+    'succeeded',  -- The job ended successfully
+    'failed',  -- The job ended with an error
+    'cancelled', -- The job was cancelled
+    'aborting',  -- legacy, not used anymore since v3.0.0
+    'aborted'  -- The job was aborted
 );
 
 CREATE TYPE procrastinate_job_event_type AS ENUM (
-    'deferred',
-    'started',
-    'deferred_for_retry',
-    'failed',
-    'succeeded',
-    'cancelled',
-    'abort_requested',
-    'aborted',
-    'scheduled',
-    'retried'
+    'deferred',  -- Job created, in todo
+    'started',  -- todo -> doing
+    'deferred_for_retry',  -- doing -> todo
+    'failed',  -- doing -> failed
+    'succeeded',  -- doing -> succeeded
+    'cancelled', -- todo -> cancelled
+    'abort_requested', -- not a state transition, but set in a separate field
+    'aborted', -- doing -> aborted (only allowed when abort_requested field is set)
+    'scheduled', -- not a state transition, but recording when a task is scheduled for
+    'retried' -- Manually retried failed job
 );
+
+-- Composite Types
 
 CREATE TYPE procrastinate_job_to_defer_v1 AS (
     queue_name character varying,
@@ -70,6 +81,8 @@ CREATE TYPE procrastinate_job_to_defer_v1 AS (
     args jsonb,
     scheduled_at timestamp with time zone
 );
+
+-- Tables
 
 CREATE TABLE procrastinate_workers(
     id bigint PRIMARY KEY GENERATED ALWAYS AS IDENTITY,
@@ -108,9 +121,14 @@ CREATE TABLE procrastinate_events (
     at timestamp with time zone DEFAULT NOW() NULL
 );
 
+-- Constraints & Indices
+
+-- this prevents from having several jobs with the same queueing lock in the "todo" state
 CREATE UNIQUE INDEX procrastinate_jobs_queueing_lock_idx_v1 ON procrastinate_jobs (queueing_lock) WHERE status = 'todo';
+-- this prevents from having several jobs with the same lock in the "doing" state
 CREATE UNIQUE INDEX procrastinate_jobs_lock_idx_v1 ON procrastinate_jobs (lock) WHERE status = 'doing';
 
+-- Index for select_stalled_jobs_by_heartbeat query
 CREATE INDEX idx_procrastinate_jobs_worker_not_null ON procrastinate_jobs(worker_id) WHERE worker_id IS NOT NULL AND status = 'doing'::procrastinate_job_status;
 
 CREATE INDEX procrastinate_jobs_queue_name_idx_v1 ON procrastinate_jobs(queue_name);
@@ -123,6 +141,7 @@ CREATE INDEX procrastinate_periodic_defers_job_id_fkey_v1 ON procrastinate_perio
 
 CREATE INDEX idx_procrastinate_workers_last_heartbeat ON procrastinate_workers(last_heartbeat);
 
+-- Functions
 CREATE FUNCTION procrastinate_defer_jobs_v1(
     jobs procrastinate_job_to_defer_v1[]
 )
@@ -229,6 +248,7 @@ BEGIN
         SELECT jobs.*
             FROM procrastinate_jobs AS jobs
             WHERE
+                -- reject the job if its lock has earlier or higher priority jobs
                 NOT EXISTS (
                     SELECT 1
                         FROM procrastinate_jobs AS other_jobs
@@ -236,8 +256,10 @@ BEGIN
                             jobs.lock IS NOT NULL
                             AND other_jobs.lock = jobs.lock
                             AND (
+                                -- job with same lock is already running
                                 other_jobs.status = 'doing'
                                 OR
+                                -- job with same lock is waiting and has higher priority (or same priority but was queued first)
                                 (
                                     other_jobs.status = 'todo'
                                     AND (
@@ -566,6 +588,8 @@ BEGIN
     RETURNING procrastinate_workers.id;
 END;
 $$;
+
+-- Triggers
 
 CREATE TRIGGER procrastinate_jobs_notify_queue_job_inserted_v1
     AFTER INSERT ON procrastinate_jobs
