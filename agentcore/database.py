@@ -397,7 +397,8 @@ class Database:
         `translated_errors`, none after the commit.
         """
         begin = self._begin_statement(agent_id)
-        committed, lsn, last_writes = False, None, self._last_writes if record_lsn else None
+        committed, reading, lsn = False, None, None
+        last_writes = self._last_writes if record_lsn else None
         try:
             with translated_errors():
                 async with self._connection(self.write) as connection, connection.pipeline():
@@ -407,19 +408,16 @@ class Database:
                     committed = True
                     if last_writes is not None:
                         reading = await connection.execute(query("flushed_lsn"))
-                if last_writes is not None:
-                    [row] = await reading.fetchall()
-                    lsn = int(row["lsn"])
+                if reading is not None:
+                    lsn = int((await reading.fetchall())[0]["lsn"])
         except (AgentCoreError, psycopg.Error) as cause:
             if not committed:
                 raise
             logger.warning("after a commit the connection failed: %s", cause, extra={"agent_id": agent_id})
         finally:
             # Also after a cancellation.
-            if committed and last_writes is not None and lsn is None:
-                last_writes.lose(agent_id)
-        if last_writes is not None and lsn is not None:
-            await last_writes.record(agent_id, lsn)
+            if committed and last_writes is not None:
+                await last_writes.record(agent_id, lsn)
 
     async def fetch(
         self, agent_id: str, statements: Sequence[Statement], *, primary: bool = False, by_key: bool = False

@@ -43,8 +43,6 @@ TABLES_LOCKED = (
     "end the long transactions that pg_stat_activity lists."
 )
 RUNNER = "agentcore.migration_runner"
-# In this order.
-SCHEMA_FILES = ("procrastinate.sql", "schema.sql")
 _BUSY = (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected)
 _REFUSALS = (
     (
@@ -67,7 +65,7 @@ SCRIPTS = _CHECKOUT if (_CHECKOUT / "env.py").exists() else _PACKAGE / "_migrati
 
 
 def schema() -> bytes:
-    return b"\n".join((SCRIPTS / name).read_bytes() for name in SCHEMA_FILES)
+    return b"\n".join((SCRIPTS / name).read_bytes() for name in ("procrastinate.sql", "schema.sql"))
 
 
 @cache

@@ -53,16 +53,18 @@ class LastWriteLsns:
         self._record_script = None if redis is None else redis.register_script(_RECORD)
         self._required_script = None if redis is None else redis.register_script(_REQUIRED)
 
-    async def record(self, agent_id: str, lsn: int) -> None:
-        """Records a write before its caller gets a reply. If Redis does not reply, the next call publishes it."""
+    async def record(self, agent_id: str, lsn: int | None) -> None:
+        """Records a write before its caller gets a reply. If Redis does not reply, the next call publishes it.
+
+        `lsn`: None if it is unknown; then `required_lsn` returns FLOOR_MISSING until `set_floor`.
+        """
         bucket = _bucket(agent_id)
+        if lsn is None:
+            self._unknown[bucket] = object()
+            return
         self._own[bucket] = max(self._own[bucket], lsn)
         self._unpublished.add(bucket)
         await self._publish()
-
-    def lose(self, agent_id: str) -> None:
-        """Records a committed write whose LSN is unknown: FLOOR_MISSING is returned until `set_floor`."""
-        self._unknown[_bucket(agent_id)] = object()
 
     async def required_lsn(self, agent_id: str) -> int | None:
         """Returns the LSN that a replica must have replayed; None if Redis does not reply.
