@@ -25,8 +25,8 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 FIRST_REVISION = "0033"
 LOCK_KEY = 4_205_913_847_102_611_329
 LOCK_TIMEOUT_SECONDS = 60
-# For each lock on a table: calls queue behind a migration that waits. Longer than deadlock_timeout, after which
-# PostgreSQL cancels an autovacuum that holds the lock.
+# For each lock on a table; calls are queued meanwhile. Longer than deadlock_timeout, after which PostgreSQL cancels a
+# conflicting autovacuum.
 TABLE_LOCK_TIMEOUT_SECONDS = 3
 ATTEMPTS, PAUSE_SECONDS = 10, 0.5
 NOT_A_URL = "DATABASE_URL is not a PostgreSQL URL (postgresql://user:password@host:5432/database)."
@@ -187,7 +187,7 @@ def _unknown(found: str, head: str) -> str:
 
 @contextmanager
 def locked(database_url: str) -> Iterator[Connection]:
-    """Connects and waits until no other process migrates. Raises StartupError and DependencyUnavailable."""
+    """Connects and takes the lock of migrations. Raises StartupError and DependencyUnavailable."""
     with _connected(database_url) as connection:
         connection.execute(f"SET lock_timeout = '{LOCK_TIMEOUT_SECONDS}s'".encode())
         try:

@@ -314,17 +314,17 @@ async def test_a_late_reply_of_a_server_that_accepts_a_cancel_request_opens_no_c
 
 @pytest.mark.shows("A14-readyz-writes")
 async def test_a_full_disk_of_postgresql_makes_the_service_not_ready(services: Services) -> None:
-    """Uses a file size limit in place of a full disk: the check writes a file."""
+    """Uses a limit of temporary files in place of a full disk: the check writes a file."""
     with migrated_database(services) as own:
         async with open_runtime(settings_for(services, database_url=own.url)) as running:
             assert (await running.readiness())["postgresql"]["ok"]
         own.as_administrator(f"ALTER DATABASE {own.name} SET temp_file_limit = 0")
         database = Database(own.url, pool_size=1)
         await database.open()
-        with pytest.raises(DependencyUnavailable, match="no room on its disk") as caught:
+        with pytest.raises(DependencyUnavailable, match="temp_file_limit") as caught:
             await database.ping()
         await database.close()
-        assert (caught.value.data["cause"], caught.value.retryable) == ("disk_full", False)
+        assert (caught.value.data["cause"], caught.value.retryable) == ("server_limit", False)
 
 
 @pytest.mark.shows("A14-readyz-writes")

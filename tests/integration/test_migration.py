@@ -74,6 +74,7 @@ SELECT t.relname, array_agg(a.attname::text)
    AND EXISTS (SELECT FROM pg_attribute k WHERE k.attrelid = t.oid AND k.attname = 'agent_id')
  GROUP BY t.relname ORDER BY t.relname <> 'memories'"""
 ROOT = Path(__file__).resolve().parents[2]
+OUTDATED = "COMMENT ON TABLE alembic_version IS 'functions.sql: of another version'"
 OLD_SCHEMA = ROOT / "tests" / "data" / "schema_0033.sql"
 
 
@@ -206,7 +207,7 @@ def test_a_current_database_gets_the_functions_of_this_version_once(empty_databa
     )
     with psycopg.connect(empty_database, autocommit=True) as connection:
         connection.execute(broken)
-        connection.execute("COMMENT ON TABLE alembic_version IS 'functions.sql: of another version'")
+        connection.execute(OUTDATED)
     migration.upgrade(empty_database)
     assert catalog(empty_database) == expected
     # Without a lock on any table: other processes may serve.
@@ -215,10 +216,15 @@ def test_a_current_database_gets_the_functions_of_this_version_once(empty_databa
         migration.upgrade(empty_database)
 
 
-async def test_an_upgrade_locks_tables_in_the_order_of_an_erasure(old_database: str) -> None:
-    with psycopg.connect(old_database) as erasing, psycopg.connect(old_database, autocommit=True) as looking:
+async def test_an_upgrade_locks_tables_in_the_order_of_an_erasure(
+    empty_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    migration.upgrade(empty_database)
+    monkeypatch.setattr(migration, "ATTEMPTS", 1)
+    with psycopg.connect(empty_database) as erasing, psycopg.connect(empty_database, autocommit=True) as looking:
+        looking.execute(OUTDATED)
         erasing.execute("SELECT FROM archived_memories FOR UPDATE")
-        upgrade = asyncio.create_task(asyncio.to_thread(migration.upgrade, old_database))
+        upgrade = asyncio.create_task(asyncio.to_thread(migration.upgrade, empty_database))
         blocked = "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"
         await eventually(lambda: looking.execute(blocked, [erasing.info.backend_pid]).fetchone() == (1,))
         # Would deadlock if the upgrade had locked a later table first.

@@ -11,6 +11,7 @@ from uuid import UUID
 import pytest
 from psycopg import sql
 
+from agentcore.database import Database
 from agentcore.errors import AgentCoreError
 from agentcore.memory.params.memories import DeleteParams, GetParams
 from agentcore.replication import FLOOR_MISSING, LastWriteLsns
@@ -88,14 +89,26 @@ async def test_another_process_reads_the_write_too(services: Services, process: 
 async def test_a_write_whose_position_is_unknown_succeeds_and_is_read_from_the_primary(
     process: Runtime, paused: Replication
 ) -> None:
-    agent, wal_lsn = Agent(process), "pg_current_wal_flush_lsn()"
-    await agent.found("the service knows the agent")
-    paused.primary.execute(f"REVOKE EXECUTE ON FUNCTION {wal_lsn} FROM PUBLIC")
+    paused.primary.execute("CREATE SCHEMA broken")
+    paused.primary.execute("GRANT USAGE ON SCHEMA broken TO PUBLIC")
+    paused.primary.execute("CREATE FUNCTION broken.pg_current_wal_flush_lsn() RETURNS int LANGUAGE sql RETURN 1 / 0")
+    lsns = LastWriteLsns(process.redis)
+    database = Database(paused.primary.url(), read_url=paused.replica.url(), pool_size=1, last_writes=lsns)
+    await database.open()
     try:
-        await agent.stored_id(FERRY)
+        await lsns.set_floor(_at(1))
+        async with database.transaction("one agent") as connection:
+            await connection.execute("INSERT INTO completed_tasks VALUES ('one agent', 'task', now())")
+            await connection.execute("SET search_path = broken, pg_catalog, public")
+        async with database.write.connection() as connection:
+            await connection.execute("RESET search_path")
+        assert await lsns.required_lsn("one agent") == FLOOR_MISSING
+        count = sql.SQL("SELECT count(*) AS count FROM completed_tasks WHERE agent_id = 'one agent'")
+        for _ in range(2):
+            assert await database.fetch("one agent", [(count, {})]) == [[{"count": 1}]]
     finally:
-        paused.primary.execute(f"GRANT EXECUTE ON FUNCTION {wal_lsn} TO PUBLIC")
-    assert await agent.found("ferry to Skye") == [FERRY]
+        await database.close()
+    assert (database.fallbacks["unknown"], database.fallbacks["behind"]) == (1, 1)
 
 
 async def test_without_redis_the_primary_answers(services: Services, process: Runtime, paused: Replication) -> None:
