@@ -38,8 +38,9 @@ SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interact
  ORDER BY sized.place;
 
 -- name: search_hits
--- Returns search hits by id. Those beyond max_bytes have no content; the first always has. The ids are repeated as a
--- condition: without it, a generic plan for a small agent reads all of its memories.
+-- Returns search hits by id. Those beyond max_bytes have no content; the first always has. A generic plan knows the
+-- average agent, and would read all memories of a large one. So each lookup is a subquery (OFFSET 0 keeps it one) whose
+-- order only the primary key has.
 WITH sized AS (
     SELECT each.*, sum(each.bytes) OVER (ORDER BY each.place ROWS UNBOUNDED PRECEDING) AS running
       FROM (SELECT m.memory_id, wanted.place,
@@ -47,18 +48,19 @@ WITH sized AS (
                    + octet_length(m.entities::text) + octet_length(m.keywords::text) + octet_length(m.tags::text)
                    + coalesce(octet_length((m.provenance -> 'sources')::text), 0) AS bytes
               FROM unnest(%(memory_ids)s::uuid[]) WITH ORDINALITY AS wanted (memory_id, place)
-              JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = wanted.memory_id
-                             AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-             WHERE is_live(m.expires_at, m.pinned)) AS each)
+             CROSS JOIN LATERAL (SELECT m.* FROM memories m
+                                  WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY[wanted.memory_id])
+                                    AND is_live(m.expires_at, m.pinned) ORDER BY m.memory_id OFFSET 0) AS m) AS each)
 SELECT sized.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.relevance_score, m.speaker, m.task_id,
        m.session_id, m.user_id, m.namespace, m.external_id, m.parent_memory_id, m.entities, m.keywords, m.tags, m.metadata, m.flagged,
        CASE WHEN m.kind IN ('consolidation', 'session', 'period') THEN m.provenance -> 'sources' END AS sources,
        m.superseded_by, CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS valid_from,
        CASE WHEN m.superseded_by IS NOT NULL THEN m.valid_to END AS valid_to
   FROM sized
-  LEFT JOIN memories m ON m.agent_id = %(agent_id)s AND m.memory_id = sized.memory_id
-                      AND m.memory_id = ANY (%(memory_ids)s::uuid[])
-                      AND (sized.running <= %(max_bytes)s OR sized.running = sized.bytes);
+  LEFT JOIN LATERAL (SELECT m.* FROM memories m
+                      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY[sized.memory_id])
+                      ORDER BY m.memory_id OFFSET 0) AS m
+         ON sized.running <= %(max_bytes)s OR sized.running = sized.bytes;
 
 -- name: get_contents
 -- Returns content from an offset and the speaker of each memory, for a reranker.

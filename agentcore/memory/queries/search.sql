@@ -100,7 +100,10 @@ SELECT NULL::uuid AS memory_id, 0::bigint AS place WHERE false;
 -- name: beside_foremost
 -- Returns the messages directly before and after each top hit in its session.
 SELECT f.memory_id AS found_id, near.memory_id
-  FROM {memories} f
+  FROM foremost
+ CROSS JOIN LATERAL (SELECT f.* FROM {memories} f
+                      WHERE f.agent_id = %(agent_id)s AND f.memory_id = ANY (ARRAY[foremost.memory_id])
+                      ORDER BY f.memory_id OFFSET 0) AS f
  CROSS JOIN LATERAL (
        (SELECT m.memory_id FROM {memories} m
          WHERE m.agent_id = %(agent_id)s AND m.session_id = f.session_id
@@ -112,8 +115,7 @@ SELECT f.memory_id AS found_id, near.memory_id
            AND (m.timestamp, m.memory_id) > (f.timestamp, f.memory_id) AND {matches}
          ORDER BY m.timestamp, m.memory_id LIMIT 1)
        ) AS near
- WHERE f.agent_id = %(agent_id)s AND f.session_id IS NOT NULL
-   AND f.memory_id = ANY (ARRAY(SELECT memory_id FROM foremost));
+ WHERE f.session_id IS NOT NULL;
 
 -- name: temporal_retriever
 -- Returns memories about or from one of these time spans, nearest to the query first. Per span, the latest rows are
@@ -185,7 +187,7 @@ SELECT m.memory_id, memory_matches(m, %(filter)s) AS matches, m.superseded_by,
 -- name: candidates
 -- Returns the candidates of all retrievers with what ranking needs: vector hits, lexical hits, memories linked to the
 -- top hits of both (strongest links and best hits first), their neighbors in the session, and memories of the time
--- spans. Each retriever applies the filter.
+-- spans. Each retriever applies the filter. Memories are looked up as in `search_hits`.
 WITH nearest AS MATERIALIZED ({nearest}),
      lexical AS MATERIALIZED ({lexical}),
      foremost AS MATERIALIZED (
@@ -248,10 +250,10 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
             THEN coalesce(best.embedding, {stored}) END AS vector,
        found.is_near, found.is_lexical, found.is_linked, found.is_timely,
        ties.target_ids, ties.weights, ties.relations, found.beside_ids
-  FROM {memories} m
-  JOIN found ON found.memory_id = m.memory_id
+  FROM found
+ CROSS JOIN LATERAL (SELECT m.* FROM {memories} m
+                      WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY[found.memory_id]) AND {then}
+                      ORDER BY m.memory_id OFFSET 0) AS m
   LEFT JOIN memory_usage u ON u.agent_id = %(agent_id)s AND u.memory_id = m.memory_id
   LEFT JOIN ties ON ties.source_id = m.memory_id
-  LEFT JOIN LATERAL ({best}) AS best ON true
- WHERE m.agent_id = %(agent_id)s AND m.memory_id = ANY (ARRAY(SELECT memory_id FROM found))
-   AND {then};
+  LEFT JOIN LATERAL ({best}) AS best ON true;
