@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from agentcore import model_watch
 from agentcore.assembly import make_embedder, make_vector_store
@@ -40,6 +41,7 @@ from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.rows.vector_rows import KnownModel, model_in_force
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.providers.memory_vectors import MemoryVectors
+from agentcore.providers.milvus_vectors import MilvusVectors
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, fill, searches, settings_for
@@ -53,14 +55,39 @@ NAMES = ("memory", "qdrant", "milvus")
 
 
 class MovableVectors(MemoryVectors):
-    """A store of a third party, which can be away."""
+    """A store of a third party, which can be away, and refuses the vectors of an agent `mallory`."""
 
-    failures = (ConnectionError,)
+    failures = (ConnectionError, ValueError)
     is_away = False
+
+    def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        if any(each.agent_id == "mallory" for each in points):
+            raise ValueError("no space for mallory")
+        super().upsert(collection, points)
+
+    def search(
+        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: PointFilter, limit: int
+    ) -> list[list[UUID]]:
+        if where.agent_id == "mallory":
+            raise ValueError("no access for mallory")
+        return super().search(collection, vectors, where, limit)
+
+    def is_refusal(self, failure: Exception) -> bool:
+        return isinstance(failure, ValueError)
 
     def __getattribute__(self, name: str) -> Any:
         found = super().__getattribute__(name)
         return refuse if callable(found) and MovableVectors.is_away else found
+
+
+def drop(store: Any, collection: str) -> None:
+    """As an operator or a failure of the server would."""
+    if isinstance(store, MemoryVectors):
+        del store._points[collection]
+    elif isinstance(store, MilvusVectors):
+        store._client.drop_collection(collection)
+    else:
+        store._client.delete_collection(collection)
 
 
 def refuse(*arguments: object) -> None:
@@ -186,6 +213,20 @@ def test_an_adapter_replaces_deletes_counts_and_erases_at_once(store: VectorStor
     assert sorted(nearest(store, PointFilter("ada"))) == [1, 4, 6]
     store.erase(PointFilter("ada"))
     assert store.count(PointFilter("ada")) == 0
+
+
+def test_an_adapter_tells_a_refusal_from_an_absence(store: VectorStore) -> None:
+    assert not store.is_refusal(ConnectionError("no route"))
+    store.upsert(COLLECTION, [point(1)])
+    assert store.count(None) == 1
+    drop(store, COLLECTION)
+    assert nearest(store, PointFilter("ada")) == []
+    store.upsert(COLLECTION, [point(2)])
+    assert nearest(store, PointFilter("ada")) == [2]
+    if not isinstance(store, MemoryVectors):
+        with pytest.raises(store.failures) as caught:
+            store.upsert(COLLECTION, [point(3)._replace(vector=np.ones(3, np.float32))])
+        assert store.is_refusal(caught.value)
 
 
 def test_an_adapter_lists_its_points_in_pages_in_the_order_of_ids(store: VectorStore) -> None:
@@ -333,6 +374,74 @@ async def test_a_store_that_is_far_behind_is_not_asked(ada: Agent, monkeypatch: 
     assert searches(ada.runtime.metrics) == {"exact": 1, "external": 1}
 
 
+async def test_a_large_agent_is_searched_by_the_store_and_by_words_while_changes_are_pending(
+    ada: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external_vectors, "MAX_PENDING", 2)
+    monkeypatch.setattr(vector_store, "MAX_EXACT_FALLBACK", 10)
+    await fill(ada, 20)
+    await ada.runtime.maintenance.drain_outbox()
+    await fill(ada, 5, user_id="u1", session_id="new", force=True)
+    query = RetrieveParams(query="Note 17: the reading of meter 17")
+    result = await ada.memory.retrieve(query)
+    assert result.memories[0].content.startswith("Note 17:")
+    assert vector_store.STORE_LAGS in result.receipt.degraded
+    assert searches(ada.runtime.metrics) == {"external": 1}
+    await ada.runtime.maintenance.drain_outbox()
+    assert (await ada.memory.retrieve(query)).receipt.degraded == []
+
+
+async def test_a_large_agent_is_searched_by_words_until_the_store_is_filled(
+    services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_store, "MAX_EXACT_FALLBACK", 10)
+    async with serving(services, own) as runtime:
+        await fill(Agent(runtime, "ada"), 20)
+    async with serving(services, own, vector_store="memory") as runtime:
+        result = await Agent(runtime, "ada").memory.retrieve(RetrieveParams(query="Note 7: the reading of meter 7"))
+        assert result.memories[0].content.startswith("Note 7:")
+        assert external_vectors.LAGS + vector_store.BY_WORDS in result.receipt.degraded
+        assert searches(runtime.metrics) == {"words": 1}
+
+
+async def test_a_dropped_collection_is_empty_and_a_rebuild_fills_it(ada: Agent) -> None:
+    await fill(ada, 6)
+    await ada.runtime.maintenance.drain_outbox()
+    assert len(await ada.found(QUERY, min_fit=0)) == 6
+    await external(ada)._call(drop, external(ada)._store, collection_of(OLD, 64))
+    result = await ada.memory.retrieve(RetrieveParams(query=QUERY, min_fit=0))
+    assert result.receipt.degraded == []
+    assert not external(ada).circuit.is_open
+    assert (await external(ada).rebuild(lambda *step: None))["passed_on"] == 6
+    assert await held(ada) == 6
+
+
+async def test_what_is_stored_during_an_erasure_remains_in_the_store(ada: Agent) -> None:
+    # As if they were stored, and passed on, after the rows of the user were deleted.
+    await fill(ada, 3, user_id="u1")
+    await ada.runtime.maintenance.drain_outbox()
+    assert await external(ada).erase(PointFilter("ada", ("u1",))) == 3
+    assert (await held(ada), await pending(ada)) == (0, 3)
+    await ada.runtime.maintenance.drain_outbox()
+    assert await held(ada, "u1") == 3
+
+
+async def test_an_upsert_is_split_by_its_size(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external_vectors, "MAX_FLOATS", 3 * 64)
+    sizes: list[int] = []
+    upsert = external(ada)._store.upsert
+
+    def counted(collection: str, points: Sequence[Point]) -> None:
+        sizes.append(len(points))
+        upsert(collection, points)
+
+    monkeypatch.setattr(external(ada)._store, "upsert", counted)
+    await fill(ada, 7)
+    assert await ada.runtime.maintenance.drain_outbox() == 7
+    assert sizes == [3, 3, 1]
+    assert await held(ada) == 7
+
+
 async def test_too_few_candidates_of_the_store_are_completed_by_postgresql(ada: Agent) -> None:
     # No field of the payload names the tag, and 300 memories without it are nearer.
     for start in range(0, 300, 100):
@@ -384,7 +493,7 @@ async def moving(services: Services, own: OwnDatabase) -> AsyncIterator[Agent]:
 
 
 @pytest.mark.parametrize(
-    ("most", "mode", "note"), [(50_000, "exact", vector_store.STORE_AWAY), (10, "words", vector_store.STORE_AWAY_WORDS)]
+    ("most", "mode", "note"), [(50_000, "exact", vector_store.IN_POSTGRESQL), (10, "words", vector_store.BY_WORDS)]
 )
 async def test_without_the_store_searches_use_postgresql(
     moving: Agent, monkeypatch: pytest.MonkeyPatch, most: int, mode: str, note: str
@@ -396,11 +505,25 @@ async def test_without_the_store_searches_use_postgresql(
     for _ in range(2):
         result = await moving.memory.retrieve(RetrieveParams(query="Note 7: the reading of meter 7"))
         assert result.memories[0].content.startswith("Note 7:")
-        assert note in result.receipt.degraded
+        assert external_vectors.AWAY + note in result.receipt.degraded
     assert searches(moving.runtime.metrics) == {mode: 2}
     state = (await moving.runtime.readiness())["vector_store"]
     assert (state["ok"], state["required"], state["circuit"]) == (False, False, "open")
     assert b'agentcore_circuit_open{dependency="vector_store"} 1.0' in moving.runtime.metrics.exposition()
+
+
+async def test_a_refusal_is_reported_and_delays_no_other_agent(moving: Agent, caplog: pytest.LogCaptureFixture) -> None:
+    mallory = Agent(moving.runtime, "mallory")
+    await fill(mallory, 3)
+    await fill(moving, 4)
+    assert await moving.runtime.maintenance.drain_outbox() is None
+    assert (await held(moving), await held(mallory), await pending(moving)) == (4, 0, 3)
+    assert "upsert refused: ValueError: no space for mallory" in caplog.text
+    assert moving.runtime.maintenance._failing["drain vector outbox"] == external_vectors.REFUSED
+    result = await mallory.memory.retrieve(RetrieveParams(query="Note 1: the reading of meter 1"))
+    assert result.memories[0].content.startswith("Note 1:")
+    assert external_vectors.REFUSED + vector_store.IN_POSTGRESQL in result.receipt.degraded
+    assert not external(moving).circuit.is_open
 
 
 async def test_changes_remain_enqueued_while_the_store_is_away(moving: Agent) -> None:
