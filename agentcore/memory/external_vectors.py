@@ -347,16 +347,18 @@ class ExternalVectors:
 
 
 async def disable_outbox(database: Database) -> None:
-    """Drops the trigger, if there is one, and empties the outbox."""
+    """Empties the outbox and drops the trigger, if there is one."""
     [state] = await database.owner_rows(query("vector_outbox"))
-    if state["exists"]:
-        async with database.owner_transaction() as connection:
-            await connection.execute(query("short_lock_wait"))
-            await connection.execute(query("disable_vector_outbox"))
-    # After the commit: calls wait for the lock on `memories`. In batches, and again after an interruption.
+    if not state["exists"]:
+        return
     values = {"agent_id": None, "refused": [], "limit": DELETED_ROWS}
-    while state["pending"] and (changes := await database.owner_rows(query("vector_changes"), **values)):
+    while changes := await database.owner_rows(query("vector_changes"), **values):
         await _delete_changes(database, changes)
+    async with database.owner_transaction() as connection:
+        await connection.execute(query("short_lock_wait"))
+        await connection.execute(query("disable_vector_outbox"))
+        # Few: calls wait for the lock on `memories`.
+        await connection.execute(query("empty_vector_outbox"))
 
 
 async def _delete_changes(database: Database, changes: Sequence[Row]) -> None:

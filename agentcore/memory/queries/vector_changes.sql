@@ -6,9 +6,8 @@ SELECT (SELECT obj_description(t.oid, 'pg_trigger') FROM pg_trigger t
               ORDER BY c.change_id DESC LIMIT %(limit)s) AS memory_ids;
 
 -- name: vector_outbox
--- Returns whether the outbox is enabled, for which store, and whether changes are pending.
-SELECT t.oid IS NOT NULL AS exists, obj_description(t.oid, 'pg_trigger') AS store,
-       EXISTS (SELECT FROM vector_changes) AS pending
+-- Returns whether the outbox is enabled, and for which store.
+SELECT t.oid IS NOT NULL AS exists, obj_description(t.oid, 'pg_trigger') AS store
   FROM (SELECT) AS one
   LEFT JOIN pg_trigger t ON t.tgrelid = 'memories'::regclass AND t.tgname = 'vector_changed';
 
@@ -30,6 +29,10 @@ SET LOCAL lock_timeout = '2s';
 -- name: disable_vector_outbox
 -- Disables the outbox.
 DROP TRIGGER IF EXISTS vector_changed ON memories;
+
+-- name: empty_vector_outbox
+-- Empties the outbox.
+DELETE FROM vector_changes;
 
 -- name: backfill_vectors
 -- Enqueues every memory with a vector, or those of an agent or its users, after what is enqueued already.
