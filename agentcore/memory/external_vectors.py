@@ -38,11 +38,11 @@ COLLECTION_PREFIX = "agentcore_"
 LOCK_KEY = 5_520_981_347_702_114_407
 SEARCH_SECONDS, CALL_SECONDS, LOCK_SECONDS = 2.0, 60.0, 10.0
 BATCH_SIZE, PAGE_SIZE, DELETED_ROWS = 500, 1_000, 10_000
-MAX_REASON_CHARS = 300
 # Pending changes of an agent that a search compares.
 MAX_PENDING = 1_000
 # A float is up to 24 bytes of JSON, and Qdrant accepts requests of 32 MiB.
 MAX_FLOATS = 640_000
+MAX_REASON_CHARS = 300
 # Agents whose changes are refused, above which the rest of the outbox is not tried.
 MAX_REFUSED = 50
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -166,6 +166,7 @@ class ExternalVectors:
         self._database = database
         self._store = store
         self._identity = f"{name}:{hashlib.sha256(url.encode()).hexdigest()[:16] if url else uuid4()}"
+        self._last_refusal = ""
         self._threads = ThreadPoolExecutor(store.threads, "vector-store")
 
     async def ping(self) -> None:
@@ -262,9 +263,9 @@ class ExternalVectors:
         existing = await self._call(self._store.collections)
         for collection in {*existing, *points}:
             upserted = points.get(collection, ())
-            size = MAX_FLOATS // len(upserted[0].vector) if upserted else 1
-            for start in range(0, len(upserted), max(1, size)):
-                await self._write(self._store.upsert, collection, upserted[start : start + max(1, size)])
+            size = max(1, MAX_FLOATS // len(upserted[0].vector)) if upserted else 1
+            for start in range(0, len(upserted), size):
+                await self._write(self._store.upsert, collection, upserted[start : start + size])
             deleted = memory_ids - {each.memory_id for each in upserted}
             if deleted and collection in existing:
                 await self._write(self._store.delete, collection, [*deleted])
@@ -339,11 +340,16 @@ class ExternalVectors:
                 except self._store.failures as failure:
                     if not self._store.is_refusal(failure):
                         raise
-                    name, reason = getattr(method, "__name__", ""), str(failure)[:MAX_REASON_CHARS]
-                    logger.warning("vector store: %s refused: %s: %s", name, type(failure).__name__, reason)
+                    self._log_refusal(f"{getattr(method, '__name__', method)} refused: {failure}")
                     raise StoreRefused(REFUSED) from failure
         except (CircuitOpen, *failures) as cause:
             raise StoreUnusable(AWAY) from cause
+
+    def _log_refusal(self, refusal: str) -> None:
+        said = " ".join(refusal.split())[:MAX_REASON_CHARS]
+        if said != self._last_refusal:
+            logger.warning("vector store: %s", said)
+        self._last_refusal = said
 
 
 async def disable_outbox(database: Database) -> None:
