@@ -29,13 +29,7 @@ from agentcore.memory.embeddings import (
     EmbedderOptions,
     RelationClassifier,
 )
-from agentcore.memory.external_vectors import (
-    CALL_SECONDS,
-    VECTOR_STORES,
-    ExternalVectors,
-    VectorStore,
-    VectorStoreOptions,
-)
+from agentcore.memory.external_vectors import VECTOR_STORES, ExternalVectors, VectorStore, VectorStoreOptions
 from agentcore.memory.language.rejection import Screen
 from agentcore.memory.llm import (
     FACT_EXTRACTORS,
@@ -265,15 +259,13 @@ def make_parts(
     )
 
 
-def make_vector_store(settings: Settings, timeout_seconds: float = CALL_SECONDS / 2) -> VectorStore | None:
+def make_vector_store(settings: Settings) -> VectorStore | None:
     """Returns the vector store beside PostgreSQL; None for pgvector. Sends no request."""
     if settings.vector_store == "pgvector":
         return None
     make = resolve(settings.vector_store, VECTOR_STORES, kind="VECTOR_STORE")
     store: VectorStore = make(
-        VectorStoreOptions(
-            revealed(settings.vector_store_url), revealed(settings.vector_store_api_key), timeout_seconds
-        )
+        VectorStoreOptions(revealed(settings.vector_store_url), revealed(settings.vector_store_api_key))
     )
     return store
 

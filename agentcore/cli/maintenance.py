@@ -99,10 +99,7 @@ async def _fill_vector_store() -> dict[str, int] | None:
         if external is None:
             return None
         if settings.vector_store_url is None:
-            problem = (
-                f"VECTOR_STORE={settings.vector_store} without VECTOR_STORE_URL is a store of the service's process"
-            )
-            raise ConfigurationError([f"{problem}, which fills it at each start: restart the service instead."])
+            raise ConfigurationError(["A store without VECTOR_STORE_URL is filled at each start: restart the service."])
         progress = _progress()
         bar = progress.add_task("filling", total=None)
 

@@ -332,7 +332,7 @@ async def _archive(settings: Settings, home: Home) -> list[Check]:
 
 
 async def _vector_store(settings: Settings, database_url: str | None) -> list[Check]:
-    store, url = make_vector_store(settings, PATIENCE_SECONDS), revealed(settings.vector_store_url) or ""
+    store, url = make_vector_store(settings), revealed(settings.vector_store_url) or ""
     if store is None:
         return [right("vector store", "PostgreSQL with pgvector")]
     if "://" not in url:

@@ -48,6 +48,7 @@ MAX_REFUSED = 50
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AWAY = "vector store: it does not answer"
 LAGS = "vector store: it lacks changes"
+STORE_LAGS = f"{LAGS}; recent changes were searched by words alone"
 REFUSED = "vector store: it refuses requests"
 logger = logging.getLogger(__name__)
 ReturnT = TypeVar("ReturnT")
@@ -61,7 +62,7 @@ class VectorStoreOptions:
 
     url: str | None
     api_key: str | None
-    timeout_seconds: float
+    timeout_seconds: float = CALL_SECONDS / 2
 
 
 class StoreUnusable(Unreachable):
@@ -73,11 +74,11 @@ class StoreRefused(StoreUnusable):
 
 
 class Suggestion(NamedTuple):
-    """Ids of candidates, unordered and to be filtered again. `lags`: a memory may be missing."""
+    """Ids of candidates, unordered and to be filtered again; `degraded`: what they lack, for the receipt."""
 
     memory_ids: list[UUID]
     may_have_more: bool
-    lags: bool
+    degraded: tuple[str, ...]
 
 
 class Point(NamedTuple):
@@ -195,7 +196,8 @@ class ExternalVectors:
         queries = [*vectors.astype(np.float32)]
         found = await self._call(self._store.search, collection, queries, where, limit, seconds=SEARCH_SECONDS)
         ids = dict.fromkeys([*state["memory_ids"], *(each for ids in found for each in ids)])
-        return Suggestion([*ids], any(len(each) >= limit for each in found), lags)
+        has_more = not lags and any(len(each) >= limit for each in found)
+        return Suggestion([*ids], has_more, (STORE_LAGS,) if lags else ())
 
     async def enable_outbox(self) -> None:
         """Creates the trigger and enqueues every vector, unless that is done for this store."""

@@ -26,14 +26,7 @@ from agentcore.database import (
     set_for_transaction,
     shaped_query,
 )
-from agentcore.memory.external_vectors import (
-    LAGS,
-    ExternalVectors,
-    PointFilter,
-    StoreUnusable,
-    Suggestion,
-    microseconds,
-)
+from agentcore.memory.external_vectors import ExternalVectors, PointFilter, StoreUnusable, Suggestion, microseconds
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
@@ -74,7 +67,6 @@ MORE_IF_FILTERED = 4
 # Without the vector store and without an index, more memories are not compared with the query.
 MAX_EXACT_FALLBACK = 50_000
 IN_POSTGRESQL, BY_WORDS = "; searched in PostgreSQL", "; searched by words alone"
-STORE_LAGS = f"{LAGS}; recent changes were searched by words alone"
 # Above this many terms, candidates are scored and ranked in a thread.
 THREAD_ABOVE_TERMS = 20_000
 
@@ -264,7 +256,7 @@ class PgVectorStore:
             near = await self._near_ids(agent_id, request, limit, partial=is_large)
         except StoreUnusable as failure:
             return None, (failure.message + (BY_WORDS if is_large else IN_POSTGRESQL),)
-        return near, (STORE_LAGS,) if near is not None and near.lags else ()
+        return near, () if near is None else near.degraded
 
     async def _near_ids(self, agent_id: str, request: SearchRequest, limit: int, *, partial: bool) -> Suggestion | None:
         limit_exact = self._limits.exact_search_limit
@@ -504,9 +496,7 @@ def _retrievers(row: CandidateRow) -> list[str]:
 
 def _is_partial(near: Suggestion | None, served: ServingIndex | None) -> bool:
     """Whether more may match: a graph scan ends after hnsw.max_scan_tuples rows; a store lacks parts of the filter."""
-    if near is not None:
-        return near.may_have_more and not near.lags
-    return served is not None and served.hnsw
+    return near.may_have_more if near is not None else served is not None and served.hnsw
 
 
 def _near(rows: Sequence[CandidateRow]) -> int:

@@ -38,7 +38,6 @@ class MilvusVectors:
         self._url = options.url
         self._options = options
         self.threads = 8 if "://" in options.url else 1
-        self._complete: set[str] = set()
         self._made: MilvusClient | None = None
         self._making = Lock()
 
@@ -56,15 +55,12 @@ class MilvusVectors:
     def upsert(self, collection: str, points: Sequence[Point]) -> None:
         if not self._client.has_collection(collection):
             self._create(collection, len(points[0].vector))
-            self._complete.discard(collection)
-        if collection not in self._complete:
-            # Also an existing collection, whose creation may have been interrupted.
-            if not self._client.list_indexes(collection):
-                indexes = self._client.prepare_index_params()
-                indexes.add_index("vector", index_type="HNSW", metric_type="COSINE", params=HNSW)
-                self._client.create_index(collection, indexes)
-            self._client.load_collection(collection)
-            self._complete.add(collection)
+        # Also of an existing collection, whose creation may have been interrupted.
+        if not self._client.list_indexes(collection):
+            indexes = self._client.prepare_index_params()
+            indexes.add_index("vector", index_type="HNSW", metric_type="COSINE", params=HNSW)
+            self._client.create_index(collection, indexes)
+        self._client.load_collection(collection)
         self._client.upsert(collection, [_row(each) for each in points])
 
     def _create(self, collection: str, dimensions: int) -> None:

@@ -36,7 +36,6 @@ class QdrantVectors:
         self._options = options
         self._is_local = "://" not in options.url
         self.threads = 1 if self._is_local else 8
-        self._indexed: set[str] = set()
         self._made: QdrantClient | None = None
         self._making = Lock()
 
@@ -62,12 +61,10 @@ class QdrantVectors:
         if not self._client.collection_exists(collection):
             distance = models.VectorParams(size=len(points[0].vector), distance=models.Distance.COSINE)
             self._client.create_collection(collection, vectors_config=distance)
-            self._indexed.discard(collection)
-        if not self._is_local and collection not in self._indexed:
+        if not self._is_local:
             # Also of an existing collection, whose creation may have been interrupted.
-            for field, schema in INDEXED_FIELDS.items():
-                self._client.create_payload_index(collection, field, field_schema=schema, wait=True)
-            self._indexed.add(collection)
+            for field in INDEXED_FIELDS.keys() - self._client.get_collection(collection).payload_schema.keys():
+                self._client.create_payload_index(collection, field, field_schema=INDEXED_FIELDS[field], wait=True)
         self._client.upsert(collection, [_point(each) for each in points], wait=True)
 
     def delete(self, collection: str, ids: Sequence[UUID]) -> None:

@@ -30,6 +30,7 @@ from agentcore.memory.external_vectors import (
     Point,
     PointFilter,
     VectorStore,
+    VectorStoreOptions,
     collection_of,
     microseconds,
 )
@@ -234,6 +235,16 @@ def test_an_adapter_tells_a_refusal_from_an_absence(store: VectorStore) -> None:
         assert store.is_refusal(caught.value)
 
 
+def test_an_interrupted_creation_is_completed(tmp_path: Path) -> None:
+    store = MilvusVectors(VectorStoreOptions(str(tmp_path / "vectors.db"), None))
+    store._create(COLLECTION, 4)
+    assert store._client.list_indexes(COLLECTION) == []
+    store.upsert(COLLECTION, [point(1)])
+    assert store._client.list_indexes(COLLECTION) == ["vector"]
+    assert nearest(store, PointFilter("ada")) == [1]
+    store.close()
+
+
 def test_an_adapter_lists_its_points_in_pages_in_the_order_of_ids(store: VectorStore) -> None:
     store.upsert(COLLECTION, [point(number, agent_id=f"é{number}" * 80) for number in (5, 1, 4, 2, 3)])
     first = store.ids(COLLECTION, None, 2)
@@ -403,7 +414,7 @@ async def test_a_large_agent_is_searched_by_the_store_and_by_words_while_changes
     query = RetrieveParams(query="Note 17: the reading of meter 17")
     result = await ada.memory.retrieve(query)
     assert result.memories[0].content.startswith("Note 17:")
-    assert vector_store.STORE_LAGS in result.receipt.degraded
+    assert external_vectors.STORE_LAGS in result.receipt.degraded
     assert searches(ada.runtime.metrics) == {"external": 1}
     await ada.runtime.maintenance.drain_outbox()
     assert (await ada.memory.retrieve(query)).receipt.degraded == []
