@@ -338,9 +338,10 @@ async def _vector_store(settings: Settings, database_url: str | None) -> list[Ch
     if "://" not in url:
         # Only one process can open a local store: the service.
         return [Check("vector store", None, f"VECTOR_STORE={settings.vector_store}, a store of one process")]
+    failures: tuple[type[Exception], ...] = (TimeoutError, *store.failures)
     try:
         points = await asyncio.wait_for(asyncio.to_thread(_points_of, store), 2 * PATIENCE_SECONDS)
-    except (TimeoutError, *store.failures) as failure:
+    except failures as failure:
         found = f"{settings.vector_store} {'refuses requests' if store.is_refusal(failure) else 'does not answer'}"
         fix = "Check VECTOR_STORE_URL and VECTOR_STORE_API_KEY. Until then searches use PostgreSQL alone."
         return [wrong("vector store", f"{found}: {type(failure).__name__}", fix)]

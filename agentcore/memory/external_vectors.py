@@ -333,7 +333,7 @@ class ExternalVectors:
     async def _call(
         self, method: Callable[..., ReturnT], *arguments: Any, seconds: float | None = CALL_SECONDS, force: bool = False
     ) -> ReturnT:
-        failures: tuple[type[Exception], ...] = (*self._store.failures, TimeoutError)
+        failures: tuple[type[Exception], ...] = (*self._store.failures, TimeoutError, CircuitOpen)
         try:
             with self.circuit.guard(*failures, answers=(StoreRefused,), force=force):
                 running = asyncio.get_running_loop().run_in_executor(self._threads, partial(method, *arguments))
@@ -344,7 +344,7 @@ class ExternalVectors:
                         raise
                     self._log_refusal(f"{getattr(method, '__name__', method)} refused: {failure}")
                     raise StoreRefused(REFUSED) from failure
-        except (CircuitOpen, *failures) as cause:
+        except failures as cause:
             raise StoreUnusable(AWAY) from cause
 
     def _log_refusal(self, refusal: str) -> None:
@@ -359,7 +359,7 @@ async def disable_outbox(database: Database) -> None:
     [state] = await database.owner_rows(query("vector_outbox"))
     if not state["exists"]:
         return
-    values = {"agent_id": None, "refused": [], "limit": DELETED_ROWS}
+    values: dict[str, Any] = {"agent_id": None, "refused": [], "limit": DELETED_ROWS}
     while changes := await database.owner_rows(query("vector_changes"), **values):
         await _delete_changes(database, changes)
     async with database.owner_transaction() as connection:

@@ -98,8 +98,8 @@ class QdrantVectors:
             self._client.delete(collection, models.FilterSelector(filter=_filter(where)), wait=True)
 
     def count(self, where: PointFilter | None) -> int:
-        values = {"count_filter": where and _filter(where), "exact": where is not None}
-        return sum(self._client.count(each, **values).count for each in self.collections())
+        chosen, exact = (None, False) if where is None else (_filter(where), True)
+        return sum(self._client.count(each, chosen, exact).count for each in self.collections())
 
     def is_refusal(self, failure: Exception) -> bool:
         """Except 408 (timeout) and 429 (overload)."""
