@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,6 @@ from uuid import UUID, uuid4
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from agentcore import model_watch
 from agentcore.assembly import make_embedder, make_vector_store
@@ -49,55 +48,13 @@ from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, fill, searches, settings_for
 from tests.fixtures.services import Services
+from tests.fixtures.vector_stores import MOVABLE, MovableVectors, drop
 
 OLD, NEW = "hashing/words-trigrams@64", "hashing/words-trigrams@96"
 COLLECTION = collection_of(OLD, 4)
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 QUERY = "the reading of meter 17"
 NAMES = ("memory", "qdrant", "milvus")
-
-
-class MovableVectors(MemoryVectors):
-    """A store of a third party, which can be away, and refuses the vectors of an agent `mallory`."""
-
-    failures = (ConnectionError, ValueError)
-    is_away = False
-    most_points = 500
-
-    def upsert(self, collection: str, points: Sequence[Point]) -> None:
-        if len(points) > self.most_points:
-            raise ValueError("the request is too large")
-        if any(each.agent_id == "mallory" for each in points):
-            raise ValueError("no space for mallory")
-        super().upsert(collection, points)
-
-    def search(
-        self, collection: str, vectors: Sequence[NDArray[np.float32]], where: PointFilter, limit: int
-    ) -> list[list[UUID]]:
-        if where.agent_id == "mallory":
-            raise ValueError("no access for mallory")
-        return super().search(collection, vectors, where, limit)
-
-    def is_refusal(self, failure: Exception) -> bool:
-        return isinstance(failure, ValueError)
-
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return refuse if callable(found) and MovableVectors.is_away else found
-
-
-def drop(store: Any, collection: str) -> None:
-    """As an operator or a failure of the server would."""
-    if isinstance(store, MemoryVectors):
-        del store._points[collection]
-    elif isinstance(store, MilvusVectors):
-        store._client.drop_collection(collection)
-    else:
-        store._client.delete_collection(collection)
-
-
-def refuse(*arguments: object) -> None:
-    raise ConnectionError("no route to the store")
 
 
 @pytest.fixture(autouse=True)
@@ -506,7 +463,7 @@ async def test_another_store_is_not_asked_until_it_is_filled(services: Services,
 
 @pytest.fixture
 async def moving(services: Services, own: OwnDatabase) -> AsyncIterator[Agent]:
-    name = f"{__name__}:MovableVectors"
+    name = MOVABLE
     async with serving(services, own, vector_store=name, vector_store_url="third://party") as runtime:
         await runtime.maintenance.drain_outbox()
         yield Agent(runtime, "ada")
@@ -605,11 +562,8 @@ async def test_doctor_reports_the_store(services: Services, own: OwnDatabase, mo
     assert await verdict() == (True, "PostgreSQL with pgvector")
     assert await verdict(vector_store="memory") == (None, "VECTOR_STORE=memory, a store of one process")
     # Nothing was filled: this store is of another process.
-    lost = {"vector_store": f"{__name__}:MovableVectors", "vector_store_url": "third://party"}
-    assert await verdict(**lost, database_url=own.url) == (
-        False,
-        f"VECTOR_STORE={__name__}:MovableVectors, 0 vectors of about 4",
-    )
+    lost = {"vector_store": MOVABLE, "vector_store_url": "third://party"}
+    assert await verdict(**lost, database_url=own.url) == (False, f"VECTOR_STORE={MOVABLE}, 0 vectors of about 4")
     ok, found = await verdict(vector_store="qdrant", vector_store_url="http://127.0.0.1:9")
     assert not ok
     assert found.startswith("qdrant does not answer")
