@@ -20,7 +20,7 @@ from agentcore.cli import options
 from agentcore.cli.app import FAILED, MISUSED, app, counted, err, fail, group, out, printable, say, show
 from agentcore.config import Settings, load_settings
 from agentcore.database import Connection
-from agentcore.errors import AgentCoreError
+from agentcore.errors import AgentCoreError, ConfigurationError
 from agentcore.maintenance.index_keeper import (
     MIN_ROWS,
     IndexKeeper,
@@ -98,6 +98,8 @@ async def _fill_vector_store() -> dict[str, int] | None:
         external = make_external_vectors(settings, database)
         if external is None:
             return None
+        if settings.vector_store_url is None:
+            raise ConfigurationError(["A store without VECTOR_STORE_URL is filled at each start: restart the service."])
         progress = _progress()
         bar = progress.add_task("filling", total=None)
 

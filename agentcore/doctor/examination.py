@@ -28,6 +28,7 @@ from agentcore.doctor.verdicts import Check, right, wrong
 from agentcore.embedded import EmbeddedUrls, Home, attach
 from agentcore.errors import AgentCoreError, AuthenticationFailed, StartupError
 from agentcore.memory.archival import ARCHIVES, Archive
+from agentcore.memory.external_vectors import VectorStore
 from agentcore.providers.local_models import E5
 from agentcore.readiness import other_archives
 from agentcore.registry import resolve
@@ -71,6 +72,8 @@ def _secret(settings: Settings, home: Home) -> str | None:
 
 SERVICE_ROLE = "agentcore_service"
 PATIENCE_SECONDS = 5
+# Memories that are not embedded yet are no loss of the store.
+MIN_SHARE = 0.9
 NOT_RUNNING = "not running here; `agentcore serve` starts it"
 # Required packages by setting.
 _NEEDED = {"local": ("onnxruntime", "onnx"), "openai": ("openai",), "cohere": ("cohere",)}
@@ -104,6 +107,10 @@ SELECT (SELECT extversion FROM pg_extension WHERE extname = 'citus') AS version,
 VECTORS = """
 SELECT DISTINCT embedding_model AS model, vector_dims(embedding) AS dimensions
   FROM (SELECT embedding_model, embedding FROM memories WHERE embedding IS NOT NULL LIMIT 20000) AS seen"""
+EXPECTED_POINTS = """
+SELECT (SELECT coalesce(sum(memory_count), 0) FROM lexical_totals)
+       + (SELECT coalesce(sum(memory_count), 0) FROM lexical_deltas)
+       - (SELECT count(*) FROM vector_changes) AS expected"""
 IN_FORCE = "SELECT model FROM embedding_models WHERE stage <> 'filling'"
 
 
@@ -120,7 +127,7 @@ async def examine(settings: Settings) -> list[Check]:
         _embedder(settings),
         *_models_beside(settings),
         *await _guarded("archive", lambda: _archive(settings, home)),
-        *await _guarded("vector store", lambda: _vector_store(settings)),
+        *await _guarded("vector store", lambda: _vector_store(settings, urls.database_url)),
         await own_token(settings, home),
         await _service(settings),
     ]
@@ -324,19 +331,40 @@ async def _archive(settings: Settings, home: Home) -> list[Check]:
     return [wrong("archive", f"{place} is not writable", fix)]
 
 
-async def _vector_store(settings: Settings) -> list[Check]:
+async def _vector_store(settings: Settings, database_url: str | None) -> list[Check]:
     store, url = make_vector_store(settings), revealed(settings.vector_store_url) or ""
     if store is None:
         return [right("vector store", "PostgreSQL with pgvector")]
     if "://" not in url:
         # Only one process can open a local store: the service.
         return [Check("vector store", None, f"VECTOR_STORE={settings.vector_store}, a store of one process")]
+    failures: tuple[type[Exception], ...] = (TimeoutError, *store.failures)
     try:
-        await asyncio.to_thread(store.ping)
-    except store.failures as failure:
+        points = await asyncio.wait_for(asyncio.to_thread(_points_of, store), 2 * PATIENCE_SECONDS)
+    except failures as failure:
+        found = f"{settings.vector_store} {'refuses requests' if store.is_refusal(failure) else 'does not answer'}"
         fix = "Check VECTOR_STORE_URL and VECTOR_STORE_API_KEY. Until then searches use PostgreSQL alone."
-        return [wrong("vector store", f"{settings.vector_store} does not answer: {type(failure).__name__}", fix)]
-    return [right("vector store", f"VECTOR_STORE={settings.vector_store}")]
+        return [wrong("vector store", f"{found}: {type(failure).__name__}", fix)]
+    expected = 0 if database_url is None else await _expected_points(database_url)
+    found = f"VECTOR_STORE={settings.vector_store}, {points:,} vectors"
+    if points < MIN_SHARE * expected:
+        return [wrong("vector store", f"{found} of about {expected:,}", "Run `agentcore index rebuild`.")]
+    return [right("vector store", found)]
+
+
+def _points_of(store: VectorStore) -> int:
+    try:
+        return store.count(None)
+    finally:
+        store.close()
+
+
+async def _expected_points(database_url: str) -> int:
+    async with await psycopg.AsyncConnection.connect(
+        database_url, connect_timeout=PATIENCE_SECONDS, row_factory=dict_row
+    ) as connection:
+        [row] = await _rows(connection, EXPECTED_POINTS)
+        return int(row["expected"])
 
 
 async def _service(settings: Settings) -> Check:

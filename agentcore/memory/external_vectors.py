@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -36,11 +37,20 @@ VECTOR_STORES: Mapping[str, str] = {
 COLLECTION_PREFIX = "agentcore_"
 LOCK_KEY = 5_520_981_347_702_114_407
 SEARCH_SECONDS, CALL_SECONDS, LOCK_SECONDS = 2.0, 60.0, 10.0
-BATCH_SIZE, PAGE_SIZE = 500, 1_000
-# Above this number of pending changes of an agent, its searches fall back to PostgreSQL.
+BATCH_SIZE, PAGE_SIZE, DELETED_ROWS = 500, 1_000, 10_000
+# Pending changes of an agent that a search compares.
 MAX_PENDING = 1_000
+# A float is up to 24 bytes of JSON, and Qdrant accepts requests of 32 MiB.
+MAX_FLOATS = 640_000
+MAX_REASON_CHARS = 300
+# Agents whose changes are refused, above which the rest of the outbox is not tried.
+MAX_REFUSED = 50
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-UNAVAILABLE = "The vector store does not answer."
+AWAY = "vector store: it does not answer"
+LAGS = "vector store: it lacks changes"
+STORE_LAGS = f"{LAGS}; recent changes were searched by words alone"
+REFUSED = "vector store: it refuses requests"
+logger = logging.getLogger(__name__)
 ReturnT = TypeVar("ReturnT")
 # Called with a step, the number done, and the total (0: unknown).
 Report = Callable[[str, int, int], None]
@@ -53,6 +63,22 @@ class VectorStoreOptions:
     url: str | None
     api_key: str | None
     timeout_seconds: float = CALL_SECONDS / 2
+
+
+class StoreUnusable(Unreachable):
+    """The message states whether the store does not answer, refuses requests, or lacks changes."""
+
+
+class StoreRefused(StoreUnusable):
+    """The store answered with an error; the log has its reason."""
+
+
+class Suggestion(NamedTuple):
+    """Ids of candidates, unordered and to be filtered again; `degraded`: what they lack, for the receipt."""
+
+    memory_ids: list[UUID]
+    may_have_more: bool
+    degraded: tuple[str, ...]
 
 
 class Point(NamedTuple):
@@ -87,8 +113,8 @@ class VectorStore(Protocol):
 
     Methods block and run in up to `threads` threads at the same time. The constructor sends no request. A method
     returns when its change is visible to later searches. A collection has vectors of one model, which are compared by
-    cosine and not normalized; upsert creates it. A missing collection is empty. `failures`: exceptions of a store that
-    is unavailable or refuses a request; others are defects.
+    cosine and not normalized; upsert creates it, or completes it after an interruption. A missing collection is empty.
+    `failures`: exceptions of a store that is unavailable or refuses a request; others are defects.
     """
 
     threads: int
@@ -112,8 +138,11 @@ class VectorStore(Protocol):
     def erase(self, where: PointFilter) -> None:
         """Deletes these points from every collection."""
 
-    def count(self, where: PointFilter) -> int:
-        """Counts these points in every collection, exactly."""
+    def count(self, where: PointFilter | None) -> int:
+        """Counts these points in every collection exactly, or about all."""
+
+    def is_refusal(self, failure: Exception) -> bool:
+        """Returns whether the store answered: the same request would fail again."""
 
     def ping(self) -> None: ...
 
@@ -138,6 +167,7 @@ class ExternalVectors:
         self._database = database
         self._store = store
         self._identity = f"{name}:{hashlib.sha256(url.encode()).hexdigest()[:16] if url else uuid4()}"
+        self._last_refusal = ""
         self._threads = ThreadPoolExecutor(store.threads, "vector-store")
 
     async def ping(self) -> None:
@@ -149,70 +179,95 @@ class ExternalVectors:
         await asyncio.to_thread(self._threads.shutdown)
 
     async def nearest(
-        self, database: Database, model: str, vectors: NDArray[Any], where: PointFilter, limit: int
-    ) -> tuple[list[UUID], bool] | None:
-        """Returns candidate ids, unordered and to be filtered again, and whether the store may have more.
+        self, database: Database, model: str, vectors: NDArray[Any], where: PointFilter, limit: int, *, partial: bool
+    ) -> Suggestion:
+        """Returns the store's candidates and the agent's newest pending memories.
 
-        `vectors`: (queries, dimensions); `limit`: for each query. None if the store is not filled, or lacks more than
-        MAX_PENDING changes of the agent.
+        `vectors`: (queries, dimensions); `limit`: for each query. Raises StoreUnusable, also if more than MAX_PENDING
+        changes of the agent are pending, unless `partial` results suffice.
         """
         # Read before the store: a change that leaves the queue later is in the store.
         values = {"agent_id": where.agent_id, "limit": MAX_PENDING + 1}
         [[state]] = await database.fetch(where.agent_id, [(query("pending_vectors"), values)])
-        if state["store"] != self._identity or len(state["memory_ids"]) > MAX_PENDING:
-            return None
+        lags = len(state["memory_ids"]) > MAX_PENDING
+        if state["store"] != self._identity or (lags and not partial):
+            raise StoreUnusable(LAGS)
         collection = collection_of(model, vectors.shape[1])
         queries = [*vectors.astype(np.float32)]
         found = await self._call(self._store.search, collection, queries, where, limit, seconds=SEARCH_SECONDS)
         ids = dict.fromkeys([*state["memory_ids"], *(each for ids in found for each in ids)])
-        return [*ids], any(len(each) >= limit for each in found)
+        has_more = not lags and any(len(each) >= limit for each in found)
+        return Suggestion([*ids], has_more, (STORE_LAGS,) if lags else ())
 
     async def enable_outbox(self) -> None:
         """Creates the trigger and enqueues every vector, unless that is done for this store."""
         [state] = await self._database.owner_rows(query("vector_outbox"))
         if state["store"] == self._identity:
             return
-        if not state["exists"]:
-            async with self._database.owner_transaction() as connection:
-                await connection.execute(query("short_lock_wait"))
-                await connection.execute(query("enable_vector_outbox"))
-        await self._backfill()
+        async with self._writer_lock():
+            [state] = await self._database.owner_rows(query("vector_outbox"))
+            if state["store"] == self._identity:
+                return
+            if not state["exists"]:
+                async with self._database.owner_transaction() as connection:
+                    await connection.execute(query("short_lock_wait"))
+                    await connection.execute(query("enable_vector_outbox"))
+            await self._backfill()
 
     async def _backfill(self) -> None:
+        values = {"agent_id": None, "user_ids": None, "filling": True}
         async with self._database.owner_transaction() as connection:
-            await connection.execute(query("backfill_vectors"))
+            await connection.execute(query("backfill_vectors"), values)
             await connection.execute(shaped_query("name_vector_store", store=sql.Literal(self._identity)))
 
-    async def drain(self, agent_id: str | None = None) -> int:
-        """Applies all changes, or an agent's, until none is pending; returns how many."""
-        done = 0
-        while batch := await self._drain_batch(agent_id):
+    async def drain(self, agent_id: str | None = None, report: Callable[[int], object] = lambda done: None) -> int:
+        """Applies all changes, or an agent's, until none is pending; returns how many.
+
+        Changes of an agent that the store refuses remain pending, after all others are applied: StoreRefused.
+        """
+        done, refused = 0, set[str]()
+        while batch := await self._drain_batch(agent_id, refused):
             done += batch
+            report(done)
+        if refused:
+            raise StoreRefused(REFUSED)
         return done
 
-    async def _drain_batch(self, agent_id: str | None) -> int:
-        values = {"agent_id": agent_id, "limit": BATCH_SIZE}
+    async def _drain_batch(self, agent_id: str | None, refused: set[str]) -> int:
+        values = {"agent_id": agent_id, "refused": [*refused], "limit": BATCH_SIZE}
         if not await self._database.owner_rows(query("vector_changes"), **values):
             return 0
         async with self._writer_lock():
             changes = await self._database.owner_rows(query("vector_changes"), **values)
-            agents = [row["agent_id"] for row in changes]
-            memory_ids = [row["memory_id"] for row in changes]
-            rows = await self._database.owner_rows(query("changed_vectors"), agent_ids=agents, memory_ids=memory_ids)
-            points: dict[str, list[Point]] = defaultdict(list)
-            for collection, point in _points(rows):
-                points[collection].append(point)
-            await self._apply({*memory_ids}, points)
-            done = [row["change_id"] for row in changes]
-            await self._database.owner_rows(query("delete_vector_changes"), agent_ids=agents, change_ids=done)
+            try:
+                await self._apply_changes(changes)
+            except StoreRefused:
+                for each in dict.fromkeys(row["agent_id"] for row in changes):
+                    try:
+                        await self._apply_changes([row for row in changes if row["agent_id"] == each])
+                    except StoreRefused:
+                        refused.add(each)
+                        if len(refused) > MAX_REFUSED:
+                            raise
         return len(changes)
+
+    async def _apply_changes(self, changes: Sequence[Row]) -> None:
+        agents = [row["agent_id"] for row in changes]
+        memory_ids = [row["memory_id"] for row in changes]
+        rows = await self._database.owner_rows(query("changed_vectors"), agent_ids=agents, memory_ids=memory_ids)
+        points: dict[str, list[Point]] = defaultdict(list)
+        for collection, point in _points(rows):
+            points[collection].append(point)
+        await self._apply({*memory_ids}, points)
+        await _delete_changes(self._database, changes)
 
     async def _apply(self, memory_ids: set[UUID], points: Mapping[str, Sequence[Point]]) -> None:
         existing = await self._call(self._store.collections)
         for collection in {*existing, *points}:
             upserted = points.get(collection, ())
-            if upserted:
-                await self._write(self._store.upsert, collection, upserted)
+            size = max(1, MAX_FLOATS // len(upserted[0].vector)) if upserted else 1
+            for start in range(0, len(upserted), size):
+                await self._write(self._store.upsert, collection, upserted[start : start + size])
             deleted = memory_ids - {each.memory_id for each in upserted}
             if deleted and collection in existing:
                 await self._write(self._store.delete, collection, [*deleted])
@@ -224,7 +279,10 @@ class ExternalVectors:
         """
         before = await self.count(where)
         await self.drain(where.agent_id)
+        values = {"agent_id": where.agent_id, "user_ids": where.user_ids and [*where.user_ids], "filling": False}
         async with self._writer_lock():
+            # Memories that were stored meanwhile: the store may have them already, and loses them.
+            await self._database.owner_rows(query("backfill_vectors"), **values)
             await self._write(self._store.erase, where)
         return before
 
@@ -234,14 +292,13 @@ class ExternalVectors:
     async def rebuild(self, report: Report) -> dict[str, int]:
         """Fills the store from PostgreSQL, and deletes what PostgreSQL does not have. Resumes what was interrupted."""
         await self.enable_outbox()
-        [state] = await self._database.owner_rows(query("count_vector_changes"))
-        if not state["filling"]:
-            await self._backfill()
+        async with self._writer_lock():
             [state] = await self._database.owner_rows(query("count_vector_changes"))
-        applied, removed = 0, 0
-        while batch := await self._drain_batch(None):
-            applied += batch
-            report("filling", applied, max(applied, state["changes"]))
+            if not state["filling"]:
+                await self._backfill()
+                [state] = await self._database.owner_rows(query("count_vector_changes"))
+        applied = await self.drain(report=lambda done: report("filling", done, max(done, state["changes"])))
+        removed = 0
         for collection in await self._call(self._store.collections):
             after: UUID | None = None
             while page := await self._call(self._store.ids, collection, after, PAGE_SIZE):
@@ -276,26 +333,45 @@ class ExternalVectors:
     async def _call(
         self, method: Callable[..., ReturnT], *arguments: Any, seconds: float | None = CALL_SECONDS, force: bool = False
     ) -> ReturnT:
-        failures: tuple[type[Exception], ...] = (*self._store.failures, TimeoutError)
+        failures: tuple[type[Exception], ...] = (*self._store.failures, TimeoutError, CircuitOpen)
         try:
-            with self.circuit.guard(*failures, force=force):
+            with self.circuit.guard(*failures, answers=(StoreRefused,), force=force):
                 running = asyncio.get_running_loop().run_in_executor(self._threads, partial(method, *arguments))
-                return await asyncio.wait_for(running, seconds)
-        except CircuitOpen as cause:
-            raise Unreachable(UNAVAILABLE) from cause
+                try:
+                    return await asyncio.wait_for(running, seconds)
+                except self._store.failures as failure:
+                    if not self._store.is_refusal(failure):
+                        raise
+                    self._log_refusal(f"{getattr(method, '__name__', method)} refused: {failure}")
+                    raise StoreRefused(REFUSED) from failure
         except failures as cause:
-            raise Unreachable(UNAVAILABLE) from cause
+            raise StoreUnusable(AWAY) from cause
+
+    def _log_refusal(self, refusal: str) -> None:
+        said = " ".join(refusal.split())[:MAX_REASON_CHARS]
+        if said != self._last_refusal:
+            logger.warning("vector store: %s", said)
+        self._last_refusal = said
 
 
 async def disable_outbox(database: Database) -> None:
-    """Drops the trigger and empties the outbox, if there is one."""
+    """Empties the outbox and drops the trigger, if there is one."""
     [state] = await database.owner_rows(query("vector_outbox"))
-    if state["exists"]:
-        async with database.owner_transaction() as connection:
-            await connection.execute(query("short_lock_wait"))
-            await connection.execute(query("disable_vector_outbox"))
-        # After the commit: calls wait for the lock on `memories`.
-        await database.owner_rows(query("empty_vector_outbox"))
+    if not state["exists"]:
+        return
+    values: dict[str, Any] = {"agent_id": None, "refused": [], "limit": DELETED_ROWS}
+    while changes := await database.owner_rows(query("vector_changes"), **values):
+        await _delete_changes(database, changes)
+    async with database.owner_transaction() as connection:
+        await connection.execute(query("short_lock_wait"))
+        await connection.execute(query("disable_vector_outbox"))
+        # Few: calls wait for the lock on `memories`.
+        await connection.execute(query("empty_vector_outbox"))
+
+
+async def _delete_changes(database: Database, changes: Sequence[Row]) -> None:
+    agents, ids = [row["agent_id"] for row in changes], [row["change_id"] for row in changes]
+    await database.owner_rows(query("delete_vector_changes"), agent_ids=agents, change_ids=ids)
 
 
 def _points(rows: Sequence[Row]) -> Iterator[tuple[str, Point]]:

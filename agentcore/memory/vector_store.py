@@ -26,8 +26,7 @@ from agentcore.database import (
     set_for_transaction,
     shaped_query,
 )
-from agentcore.errors import Unreachable
-from agentcore.memory.external_vectors import ExternalVectors, PointFilter, microseconds
+from agentcore.memory.external_vectors import ExternalVectors, PointFilter, StoreUnusable, Suggestion, microseconds
 from agentcore.memory.lexical import K1, B, Bm25, LexicalStatistics
 from agentcore.memory.models import CHANGES, SERVICE_RELATIONS
 from agentcore.memory.ranking.candidates import Candidate, CandidateLink, SearchLimits, Span
@@ -67,8 +66,7 @@ PUSHED_FILTERS = {"user_id", "session_id", "memory_types", "after", "before", "c
 MORE_IF_FILTERED = 4
 # Without the vector store and without an index, more memories are not compared with the query.
 MAX_EXACT_FALLBACK = 50_000
-STORE_AWAY = "vector store: it does not answer; searched in PostgreSQL"
-STORE_AWAY_WORDS = "vector store: it does not answer; searched by words alone"
+IN_POSTGRESQL, BY_WORDS = "; searched in PostgreSQL", "; searched by words alone"
 # Above this many terms, candidates are scored and ranked in a thread.
 THREAD_ABOVE_TERMS = 20_000
 
@@ -222,11 +220,11 @@ class PgVectorStore:
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         index, passage_index = await self._serving(agent_id, request)
         near, degraded = await self._suggested(agent_id, request, has_index=index is not None)
-        if STORE_AWAY_WORDS in degraded:
+        if any(note.endswith(BY_WORDS) for note in degraded):
             request, passage_index = replace(request, vectors=None), None
         values = self._values(agent_id, request)
         if near is not None:
-            index, values["near_ids"] = None, near[0]
+            index, values["near_ids"] = None, near.memory_ids
         modes = _modes(request, index, passage_index, external=near is not None)
         served = widest(index, passage_index)
         rows = await self._candidate_rows(agent_id, modes, request, values, served)
@@ -250,17 +248,17 @@ class PgVectorStore:
 
     async def _suggested(
         self, agent_id: str, request: SearchRequest, *, has_index: bool
-    ) -> tuple[tuple[list[UUID], bool] | None, Sequence[str]]:
-        """Returns the vector store's suggestion as `_near_ids`, and what a store that does not answer costs."""
+    ) -> tuple[Suggestion | None, Sequence[str]]:
+        """Returns what the vector store suggests, None if it is not asked, and what the search lacks."""
+        is_large = request.bm25.statistics.memory_count > MAX_EXACT_FALLBACK and not has_index
+        limit = self._limits.times(request.breadth).vector_candidates
         try:
-            limit = self._limits.times(request.breadth).vector_candidates
-            return await self._near_ids(agent_id, request, limit), ()
-        except Unreachable:
-            is_large = request.bm25.statistics.memory_count > MAX_EXACT_FALLBACK
-            return None, (STORE_AWAY_WORDS if is_large and not has_index else STORE_AWAY,)
+            near = await self._near_ids(agent_id, request, limit, partial=is_large)
+        except StoreUnusable as failure:
+            return None, (failure.message + (BY_WORDS if is_large else IN_POSTGRESQL),)
+        return near, () if near is None else near.degraded
 
-    async def _near_ids(self, agent_id: str, request: SearchRequest, limit: int) -> tuple[list[UUID], bool] | None:
-        """Returns what the vector store suggests, and whether it may have more; None if it is not asked."""
+    async def _near_ids(self, agent_id: str, request: SearchRequest, limit: int, *, partial: bool) -> Suggestion | None:
         limit_exact = self._limits.exact_search_limit
         if self.external is None or request.vectors is None or request.model is None:
             return None
@@ -270,7 +268,9 @@ class PgVectorStore:
             return None
         more = MORE_IF_FILTERED if request.held or set(request.conditions) - PUSHED_FILTERS else 2
         where = self._where(agent_id, request.conditions)
-        return await self.external.nearest(self._database, request.model, request.vectors, where, more * limit)
+        return await self.external.nearest(
+            self._database, request.model, request.vectors, where, more * limit, partial=partial
+        )
 
     def _where(self, agent_id: str, conditions: Conditions) -> PointFilter:
         users = conditions.get("user_id")
@@ -494,9 +494,9 @@ def _retrievers(row: CandidateRow) -> list[str]:
     return [name for name, is_found in found.items() if is_found]
 
 
-def _is_partial(near: tuple[list[UUID], bool] | None, served: ServingIndex | None) -> bool:
+def _is_partial(near: Suggestion | None, served: ServingIndex | None) -> bool:
     """Whether more may match: a graph scan ends after hnsw.max_scan_tuples rows; a store lacks parts of the filter."""
-    return near[1] if near is not None else served is not None and served.hnsw
+    return near.may_have_more if near is not None else served is not None and served.hnsw
 
 
 def _near(rows: Sequence[CandidateRow]) -> int:

@@ -48,8 +48,11 @@ class MemoryVectors:
         for collection, point in [*self._selected(where)]:
             self.delete(collection, [point.memory_id])
 
-    def count(self, where: PointFilter) -> int:
+    def count(self, where: PointFilter | None) -> int:
         return sum(1 for _ in self._selected(where))
+
+    def is_refusal(self, failure: Exception) -> bool:
+        return False
 
     def ping(self) -> None:
         pass
@@ -57,9 +60,9 @@ class MemoryVectors:
     def close(self) -> None:
         self._points.clear()
 
-    def _selected(self, where: PointFilter) -> Iterator[tuple[str, Point]]:
+    def _selected(self, where: PointFilter | None) -> Iterator[tuple[str, Point]]:
         for collection, points in self._points.items():
-            yield from ((collection, each) for each in points.values() if _matches(each, where))
+            yield from ((collection, each) for each in points.values() if where is None or _matches(each, where))
 
 
 def _matches(point: Point, where: PointFilter) -> bool:

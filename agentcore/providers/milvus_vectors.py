@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Iterable, Sequence
-from functools import cached_property
+from threading import Lock
 from typing import Any
 from uuid import UUID
 
+import grpc
 import numpy as np
 from numpy.typing import NDArray
 from pymilvus import DataType, MilvusClient, MilvusException
+from pymilvus.exceptions import DataNotMatchException, ParamError
 
 from agentcore.errors import ConfigurationError
 from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, PointFilter, VectorStoreOptions
@@ -19,6 +21,8 @@ from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, PointFil
 AGENT_ID_BYTES = 1_024
 DIGEST_CHARS = 32
 HNSW = {"M": 16, "efConstruction": 128}
+# Codes of a server that is not ready, overloaded, or has a full disk; 1 is also that of errors without a code.
+AWAY_CODES = {1, 2, 3, 4, 5, 7, 8}
 # Each search must see all changes that were confirmed before.
 STRONG = "Strong"
 
@@ -26,7 +30,7 @@ STRONG = "Strong"
 class MilvusVectors:
     """Ids and labels are compared as digests: an expression never contains a caller's text."""
 
-    failures: tuple[type[Exception], ...] = (MilvusException, OSError, RuntimeError)
+    failures: tuple[type[Exception], ...] = (MilvusException, grpc.RpcError, OSError, RuntimeError)
 
     def __init__(self, options: VectorStoreOptions) -> None:
         if options.url is None:
@@ -34,19 +38,29 @@ class MilvusVectors:
         self._url = options.url
         self._options = options
         self.threads = 8 if "://" in options.url else 1
-        self._known: set[str] = set()
+        self._made: MilvusClient | None = None
+        self._making = Lock()
 
-    @cached_property
+    @property
     def _client(self) -> MilvusClient:
-        return MilvusClient(self._url, token=self._options.api_key or "", timeout=self._options.timeout_seconds)
+        with self._making:
+            if self._made is None:
+                key, seconds = self._options.api_key or "", self._options.timeout_seconds
+                self._made = MilvusClient(self._url, token=key, timeout=seconds)
+            return self._made
 
     def collections(self) -> Collection[str]:
-        self._known = {each for each in self._client.list_collections() if each.startswith(COLLECTION_PREFIX)}
-        return self._known
+        return {each for each in self._client.list_collections() if each.startswith(COLLECTION_PREFIX)}
 
     def upsert(self, collection: str, points: Sequence[Point]) -> None:
         if not self._client.has_collection(collection):
             self._create(collection, len(points[0].vector))
+        # Also of an existing collection, whose creation may have been interrupted.
+        if not self._client.list_indexes(collection):
+            indexes = self._client.prepare_index_params()
+            indexes.add_index("vector", index_type="HNSW", metric_type="COSINE", params=HNSW)
+            self._client.create_index(collection, indexes)
+        self._client.load_collection(collection)
         self._client.upsert(collection, [_row(each) for each in points])
 
     def _create(self, collection: str, dimensions: int) -> None:
@@ -57,9 +71,7 @@ class MilvusVectors:
         for field in ("agent", "person", "session", "memory_type"):
             schema.add_field(field, DataType.VARCHAR, max_length=DIGEST_CHARS)
         schema.add_field("at", DataType.INT64)
-        indexes = self._client.prepare_index_params()
-        indexes.add_index("vector", index_type="HNSW", metric_type="COSINE", params=HNSW)
-        self._client.create_collection(collection, schema=schema, index_params=indexes, consistency_level=STRONG)
+        self._client.create_collection(collection, schema=schema, consistency_level=STRONG)
 
     def delete(self, collection: str, ids: Sequence[UUID]) -> None:
         self._client.delete(collection, ids=[str(each) for each in ids])
@@ -67,17 +79,20 @@ class MilvusVectors:
     def search(
         self, collection: str, vectors: Sequence[NDArray[np.float32]], where: PointFilter, limit: int
     ) -> list[list[UUID]]:
-        if collection not in self._known and collection not in self.collections():
+        try:
+            found = self._client.search(
+                collection,
+                data=[each.tolist() for each in vectors],
+                filter=_expression(where),
+                limit=limit,
+                output_fields=["memory_id"],
+                search_params={"metric_type": "COSINE", "params": {"ef": max(64, 2 * limit)}},
+                consistency_level=STRONG,
+            )
+        except MilvusException as failure:
+            if not self.is_refusal(failure) or self._client.has_collection(collection):
+                raise
             return [[] for _ in vectors]
-        found = self._client.search(
-            collection,
-            data=[each.tolist() for each in vectors],
-            filter=_expression(where),
-            limit=limit,
-            output_fields=["memory_id"],
-            search_params={"metric_type": "COSINE", "params": {"ef": max(64, 2 * limit)}},
-            consistency_level=STRONG,
-        )
         return [[UUID(hit["entity"]["memory_id"]) for hit in hits] for hits in found]
 
     def ids(self, collection: str, after: UUID | None, limit: int) -> list[tuple[str, UUID]]:
@@ -98,19 +113,28 @@ class MilvusVectors:
         for collection in self.collections():
             self._client.delete(collection, filter=_expression(where))
 
-    def count(self, where: PointFilter) -> int:
-        return sum(self._count(collection, _expression(where)) for collection in self.collections())
+    def count(self, where: PointFilter | None) -> int:
+        expression = "" if where is None else _expression(where)
+        return sum(self._count(collection, expression) for collection in self.collections())
 
     def _count(self, collection: str, expression: str) -> int:
         [row] = self._client.query(collection, filter=expression, output_fields=["count(*)"], consistency_level=STRONG)
         return int(row["count(*)"])
 
+    def is_refusal(self, failure: Exception) -> bool:
+        if isinstance(failure, grpc.RpcError):
+            return failure.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+        if not isinstance(failure, MilvusException):
+            return False
+        is_answer = isinstance(failure.code, int) and failure.code not in AWAY_CODES
+        return is_answer or failure.is_input_error or isinstance(failure, DataNotMatchException | ParamError)
+
     def ping(self) -> None:
         self._client.list_collections()
 
     def close(self) -> None:
-        if "_client" in vars(self):
-            self._client.close()
+        if self._made is not None:
+            self._made.close()
 
 
 def _digest(label: str | None) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
+from threading import Lock
 from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 from qdrant_client import QdrantClient, models
-from qdrant_client.http.exceptions import ApiException
+from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from agentcore.errors import ConfigurationError
 from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, PointFilter, VectorStoreOptions
@@ -25,8 +26,8 @@ INDEXED_FIELDS: Mapping[str, models.PayloadSchemaType | models.KeywordIndexParam
 
 
 class QdrantVectors:
-    # OSError: another process uses the directory.
-    failures: tuple[type[Exception], ...] = (ApiException, OSError, RuntimeError)
+    # OSError: another process uses the directory. ValueError: the local mode refuses a request.
+    failures: tuple[type[Exception], ...] = (ApiException, ResourceExhaustedResponse, OSError, RuntimeError, ValueError)
 
     def __init__(self, options: VectorStoreOptions) -> None:
         if options.url is None:
@@ -35,35 +36,36 @@ class QdrantVectors:
         self._options = options
         self._is_local = "://" not in options.url
         self.threads = 1 if self._is_local else 8
-        self._known: set[str] = set()
+        self._made: QdrantClient | None = None
+        self._making = Lock()
 
-    @cached_property
+    @property
     def _client(self) -> QdrantClient:
-        if self._is_local:
-            return QdrantClient(path=self._url, force_disable_check_same_thread=True)
-        return QdrantClient(
-            self._url,
-            api_key=self._options.api_key,
-            timeout=int(self._options.timeout_seconds),
-            check_compatibility=False,
-        )
+        with self._making:
+            if self._made is None and self._is_local:
+                self._made = QdrantClient(path=self._url, force_disable_check_same_thread=True)
+            elif self._made is None:
+                self._made = QdrantClient(
+                    self._url,
+                    api_key=self._options.api_key,
+                    timeout=int(self._options.timeout_seconds),
+                    check_compatibility=False,
+                )
+            return self._made
 
     def collections(self) -> Collection[str]:
         names = [each.name for each in self._client.get_collections().collections]
-        self._known = {each for each in names if each.startswith(COLLECTION_PREFIX)}
-        return self._known
+        return {each for each in names if each.startswith(COLLECTION_PREFIX)}
 
     def upsert(self, collection: str, points: Sequence[Point]) -> None:
         if not self._client.collection_exists(collection):
-            self._create(collection, len(points[0].vector))
-        self._client.upsert(collection, [_point(each) for each in points], wait=True)
-
-    def _create(self, collection: str, dimensions: int) -> None:
-        distance = models.VectorParams(size=dimensions, distance=models.Distance.COSINE)
-        self._client.create_collection(collection, vectors_config=distance)
+            distance = models.VectorParams(size=len(points[0].vector), distance=models.Distance.COSINE)
+            self._client.create_collection(collection, vectors_config=distance)
         if not self._is_local:
-            for field, schema in INDEXED_FIELDS.items():
-                self._client.create_payload_index(collection, field, field_schema=schema, wait=True)
+            # Also of an existing collection, whose creation may have been interrupted.
+            for field in INDEXED_FIELDS.keys() - self._client.get_collection(collection).payload_schema.keys():
+                self._client.create_payload_index(collection, field, field_schema=INDEXED_FIELDS[field], wait=True)
+        self._client.upsert(collection, [_point(each) for each in points], wait=True)
 
     def delete(self, collection: str, ids: Sequence[UUID]) -> None:
         self._client.delete(collection, [str(each) for each in ids], wait=True)
@@ -71,13 +73,16 @@ class QdrantVectors:
     def search(
         self, collection: str, vectors: Sequence[NDArray[np.float32]], where: PointFilter, limit: int
     ) -> list[list[UUID]]:
-        if collection not in self._known and collection not in self.collections():
-            return [[] for _ in vectors]
         requests = [
             models.QueryRequest(query=each.tolist(), filter=_filter(where), limit=limit, with_payload=False)
             for each in vectors
         ]
-        found = self._client.query_batch_points(collection, requests)
+        try:
+            found = self._client.query_batch_points(collection, requests)
+        except (UnexpectedResponse, ValueError):
+            if collection in self.collections():
+                raise
+            return [[] for _ in vectors]
         return [[UUID(str(point.id)) for point in each.points] for each in found]
 
     def ids(self, collection: str, after: UUID | None, limit: int) -> list[tuple[str, UUID]]:
@@ -92,18 +97,22 @@ class QdrantVectors:
         for collection in self.collections():
             self._client.delete(collection, models.FilterSelector(filter=_filter(where)), wait=True)
 
-    def count(self, where: PointFilter) -> int:
-        return sum(
-            self._client.count(collection, count_filter=_filter(where), exact=True).count
-            for collection in self.collections()
-        )
+    def count(self, where: PointFilter | None) -> int:
+        chosen, exact = (None, False) if where is None else (_filter(where), True)
+        return sum(self._client.count(each, chosen, exact).count for each in self.collections())
+
+    def is_refusal(self, failure: Exception) -> bool:
+        """Except 408 (timeout) and 429 (overload)."""
+        if isinstance(failure, UnexpectedResponse):
+            return 400 <= (failure.status_code or 0) < 500 and failure.status_code not in (408, 429)
+        return isinstance(failure, ValueError)
 
     def ping(self) -> None:
         self._client.get_collections()
 
     def close(self) -> None:
-        if "_client" in vars(self):
-            self._client.close()
+        if self._made is not None:
+            self._made.close()
 
 
 def _point(point: Point) -> models.PointStruct:

@@ -58,9 +58,7 @@ OF_NO_DATA = {
     "agentcore.memory.tokens:TokenCounters._made",
     "agentcore.memory.vector_store:PgVectorStore._statements",
     "agentcore.migration:revisions()",
-    "agentcore.providers.milvus_vectors:MilvusVectors._known",
     "agentcore.providers.openai_models:load_prompt()",
-    "agentcore.providers.qdrant_vectors:QdrantVectors._known",
 }
 # Filled within one call, one import, one client object, or at the import of the package.
 NO_CACHES = {

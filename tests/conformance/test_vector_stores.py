@@ -16,6 +16,7 @@ import pytest
 
 from agentcore import model_watch
 from agentcore.assembly import make_embedder, make_vector_store
+from agentcore.cli import maintenance
 from agentcore.database import query
 from agentcore.doctor.examination import examine
 from agentcore.errors import ConfigurationError, DependencyUnavailable
@@ -28,9 +29,11 @@ from agentcore.memory.external_vectors import (
     Point,
     PointFilter,
     VectorStore,
+    VectorStoreOptions,
     collection_of,
     microseconds,
 )
+from agentcore.memory.forgetting import removing
 from agentcore.memory.manager import MemoryManager
 from agentcore.memory.params.archived import EraseParams
 from agentcore.memory.params.changes import UpdateParams
@@ -40,31 +43,18 @@ from agentcore.memory.rows.vector_index import IndexPolicy
 from agentcore.memory.rows.vector_rows import KnownModel, model_in_force
 from agentcore.memory.vector_store import PgVectorStore
 from agentcore.providers.memory_vectors import MemoryVectors
+from agentcore.providers.milvus_vectors import MilvusVectors
 from agentcore.runtime import Runtime, open_runtime
 from tests.fixtures.databases import OwnDatabase, migrated_database
 from tests.fixtures.memory import Agent, fill, searches, settings_for
 from tests.fixtures.services import Services
+from tests.fixtures.vector_stores import MOVABLE, MovableVectors, drop
 
 OLD, NEW = "hashing/words-trigrams@64", "hashing/words-trigrams@96"
 COLLECTION = collection_of(OLD, 4)
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 QUERY = "the reading of meter 17"
 NAMES = ("memory", "qdrant", "milvus")
-
-
-class MovableVectors(MemoryVectors):
-    """A store of a third party, which can be away."""
-
-    failures = (ConnectionError,)
-    is_away = False
-
-    def __getattribute__(self, name: str) -> Any:
-        found = super().__getattribute__(name)
-        return refuse if callable(found) and MovableVectors.is_away else found
-
-
-def refuse(*arguments: object) -> None:
-    raise ConnectionError("no route to the store")
 
 
 @pytest.fixture(autouse=True)
@@ -188,6 +178,30 @@ def test_an_adapter_replaces_deletes_counts_and_erases_at_once(store: VectorStor
     assert store.count(PointFilter("ada")) == 0
 
 
+def test_an_adapter_tells_a_refusal_from_an_absence(store: VectorStore) -> None:
+    assert not store.is_refusal(ConnectionError("no route"))
+    store.upsert(COLLECTION, [point(1)])
+    assert store.count(None) == 1
+    drop(store, COLLECTION)
+    assert nearest(store, PointFilter("ada")) == []
+    store.upsert(COLLECTION, [point(2)])
+    assert nearest(store, PointFilter("ada")) == [2]
+    if not isinstance(store, MemoryVectors):
+        with pytest.raises(store.failures) as caught:
+            store.upsert(COLLECTION, [point(3)._replace(vector=np.ones(3, np.float32))])
+        assert store.is_refusal(caught.value)
+
+
+def test_an_interrupted_creation_is_completed(tmp_path: Path) -> None:
+    store = MilvusVectors(VectorStoreOptions(str(tmp_path / "vectors.db"), None))
+    store._create(COLLECTION, 4)
+    assert store._client.list_indexes(COLLECTION) == []
+    store.upsert(COLLECTION, [point(1)])
+    assert store._client.list_indexes(COLLECTION) == ["vector"]
+    assert nearest(store, PointFilter("ada")) == [1]
+    store.close()
+
+
 def test_an_adapter_lists_its_points_in_pages_in_the_order_of_ids(store: VectorStore) -> None:
     store.upsert(COLLECTION, [point(number, agent_id=f"é{number}" * 80) for number in (5, 1, 4, 2, 3)])
     first = store.ids(COLLECTION, None, 2)
@@ -259,6 +273,19 @@ async def test_erasing_proves_that_the_store_has_nothing_left(ada: Agent, whose:
     assert await held(ada, "u1") == 0
     assert await held(ada) == (5 if "user_id" in whose else 0)
     assert await pending(ada) == 0
+
+
+async def test_an_erasure_that_has_no_time_for_the_store_is_continued(
+    ada: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(ada, 3)
+    await ada.runtime.maintenance.drain_outbox()
+    with monkeypatch.context() as late:
+        late.setattr(removing, "WRITE_DEADLINE_SECONDS", 0.0)
+        first = await ada.memory.erase(EraseParams(all=True, confirm=True))
+    assert (first.complete, first.verified, await held(ada)) == (False, False, 3)
+    second = await ada.memory.erase(EraseParams(all=True, confirm=True, continues=first.signed_receipt))
+    assert (second.complete, second.verified, await held(ada)) == (True, True, 0)
 
 
 async def test_a_rebuild_restores_what_is_missing_and_removes_what_is_unknown(ada: Agent) -> None:
@@ -333,6 +360,66 @@ async def test_a_store_that_is_far_behind_is_not_asked(ada: Agent, monkeypatch: 
     assert searches(ada.runtime.metrics) == {"exact": 1, "external": 1}
 
 
+async def test_a_large_agent_is_searched_by_the_store_and_by_words_while_changes_are_pending(
+    ada: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external_vectors, "MAX_PENDING", 2)
+    monkeypatch.setattr(vector_store, "MAX_EXACT_FALLBACK", 10)
+    await fill(ada, 20)
+    await ada.runtime.maintenance.drain_outbox()
+    await fill(ada, 5, user_id="u1", session_id="new", force=True)
+    query = RetrieveParams(query="Note 17: the reading of meter 17")
+    result = await ada.memory.retrieve(query)
+    assert result.memories[0].content.startswith("Note 17:")
+    assert external_vectors.STORE_LAGS in result.receipt.degraded
+    assert searches(ada.runtime.metrics) == {"external": 1}
+    await ada.runtime.maintenance.drain_outbox()
+    assert (await ada.memory.retrieve(query)).receipt.degraded == []
+
+
+async def test_a_large_agent_is_searched_by_words_until_the_store_is_filled(
+    services: Services, own: OwnDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vector_store, "MAX_EXACT_FALLBACK", 10)
+    async with serving(services, own) as runtime:
+        await fill(Agent(runtime, "ada"), 20)
+    async with serving(services, own, vector_store="memory") as runtime:
+        result = await Agent(runtime, "ada").memory.retrieve(RetrieveParams(query="Note 7: the reading of meter 7"))
+        assert result.memories[0].content.startswith("Note 7:")
+        assert external_vectors.LAGS + vector_store.BY_WORDS in result.receipt.degraded
+        assert searches(runtime.metrics) == {"words": 1}
+
+
+async def test_a_dropped_collection_is_empty_and_a_rebuild_fills_it(ada: Agent) -> None:
+    await fill(ada, 6)
+    await ada.runtime.maintenance.drain_outbox()
+    assert len(await ada.found(QUERY, min_fit=0)) == 5
+    await external(ada)._call(drop, external(ada)._store, collection_of(OLD, 64))
+    result = await ada.memory.retrieve(RetrieveParams(query=QUERY, min_fit=0))
+    assert result.receipt.degraded == []
+    assert not external(ada).circuit.is_open
+    assert (await external(ada).rebuild(lambda *step: None))["passed_on"] == 6
+    assert await held(ada) == 6
+
+
+async def test_what_is_stored_during_an_erasure_remains_in_the_store(ada: Agent) -> None:
+    # As if they were stored, and passed on, after the rows of the user were deleted.
+    await fill(ada, 3, user_id="u1")
+    await ada.runtime.maintenance.drain_outbox()
+    assert await external(ada).erase(PointFilter("ada", ("u1",))) == 3
+    assert (await held(ada), await pending(ada)) == (0, 3)
+    await ada.runtime.maintenance.drain_outbox()
+    assert await held(ada, "u1") == 3
+
+
+async def test_an_upsert_is_split_by_its_size(moving: Agent, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(external_vectors, "MAX_FLOATS", 3 * 64)
+    monkeypatch.setattr(MovableVectors, "most_points", 3)
+    await fill(moving, 7)
+    assert await moving.runtime.maintenance.drain_outbox() == 7
+    assert await held(moving) == 7
+
+
 async def test_too_few_candidates_of_the_store_are_completed_by_postgresql(ada: Agent) -> None:
     # No field of the payload names the tag, and 300 memories without it are nearer.
     for start in range(0, 300, 100):
@@ -376,7 +463,7 @@ async def test_another_store_is_not_asked_until_it_is_filled(services: Services,
 
 @pytest.fixture
 async def moving(services: Services, own: OwnDatabase) -> AsyncIterator[Agent]:
-    name = f"{__name__}:MovableVectors"
+    name = MOVABLE
     async with serving(services, own, vector_store=name, vector_store_url="third://party") as runtime:
         await runtime.maintenance.drain_outbox()
         yield Agent(runtime, "ada")
@@ -384,7 +471,7 @@ async def moving(services: Services, own: OwnDatabase) -> AsyncIterator[Agent]:
 
 
 @pytest.mark.parametrize(
-    ("most", "mode", "note"), [(50_000, "exact", vector_store.STORE_AWAY), (10, "words", vector_store.STORE_AWAY_WORDS)]
+    ("most", "mode", "note"), [(50_000, "exact", vector_store.IN_POSTGRESQL), (10, "words", vector_store.BY_WORDS)]
 )
 async def test_without_the_store_searches_use_postgresql(
     moving: Agent, monkeypatch: pytest.MonkeyPatch, most: int, mode: str, note: str
@@ -396,11 +483,25 @@ async def test_without_the_store_searches_use_postgresql(
     for _ in range(2):
         result = await moving.memory.retrieve(RetrieveParams(query="Note 7: the reading of meter 7"))
         assert result.memories[0].content.startswith("Note 7:")
-        assert note in result.receipt.degraded
+        assert external_vectors.AWAY + note in result.receipt.degraded
     assert searches(moving.runtime.metrics) == {mode: 2}
     state = (await moving.runtime.readiness())["vector_store"]
     assert (state["ok"], state["required"], state["circuit"]) == (False, False, "open")
     assert b'agentcore_circuit_open{dependency="vector_store"} 1.0' in moving.runtime.metrics.exposition()
+
+
+async def test_a_refusal_is_reported_and_delays_no_other_agent(moving: Agent, caplog: pytest.LogCaptureFixture) -> None:
+    mallory = Agent(moving.runtime, "mallory")
+    await fill(mallory, 3)
+    await fill(moving, 4)
+    assert await moving.runtime.maintenance.drain_outbox() is None
+    assert (await held(moving), await held(mallory), await pending(moving)) == (4, 0, 3)
+    assert "upsert refused: no space for mallory" in caplog.text
+    assert moving.runtime.maintenance._failing["drain vector outbox"] == external_vectors.REFUSED
+    result = await mallory.memory.retrieve(RetrieveParams(query="Note 1: the reading of meter 1"))
+    assert result.memories[0].content.startswith("Note 1:")
+    assert external_vectors.REFUSED + vector_store.IN_POSTGRESQL in result.receipt.degraded
+    assert not external(moving).circuit.is_open
 
 
 async def test_changes_remain_enqueued_while_the_store_is_away(moving: Agent) -> None:
@@ -427,6 +528,15 @@ async def test_an_erasure_without_the_store_fails_and_a_later_one_completes_it(m
     assert await held(moving) == 0
 
 
+async def test_a_store_of_one_process_is_not_rebuilt_from_another(
+    own: OwnDatabase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_URL", own.url)
+    monkeypatch.setenv("VECTOR_STORE", "memory")
+    with pytest.raises(ConfigurationError, match="restart the service"):
+        await maintenance._fill_vector_store()
+
+
 @pytest.mark.parametrize("name", ["qdrant", "milvus"])
 async def test_a_start_does_not_need_the_server(services: Services, own: OwnDatabase, name: str) -> None:
     nowhere = {"vector_store": name, "vector_store_url": "http://127.0.0.1:9"}
@@ -441,13 +551,19 @@ def test_a_server_without_an_address_is_refused(services: Services, name: str) -
         make_vector_store(settings_for(services, vector_store=name))
 
 
-async def test_doctor_reports_the_store(services: Services) -> None:
+async def test_doctor_reports_the_store(services: Services, own: OwnDatabase, moving: Agent) -> None:
+    await fill(moving, 4)
+    await moving.runtime.maintenance.drain_outbox()
+
     async def verdict(**settings: Any) -> tuple[bool | None, str]:
         [found] = [each for each in await examine(settings_for(services, **settings)) if each.name == "vector store"]
         return found.ok, found.found
 
     assert await verdict() == (True, "PostgreSQL with pgvector")
     assert await verdict(vector_store="memory") == (None, "VECTOR_STORE=memory, a store of one process")
+    # Nothing was filled: this store is of another process.
+    lost = {"vector_store": MOVABLE, "vector_store_url": "third://party"}
+    assert await verdict(**lost, database_url=own.url) == (False, f"VECTOR_STORE={MOVABLE}, 0 vectors of about 4")
     ok, found = await verdict(vector_store="qdrant", vector_store_url="http://127.0.0.1:9")
     assert not ok
     assert found.startswith("qdrant does not answer")

@@ -158,6 +158,8 @@ class Erasing:
             await self._sweep(plan)
             failpoint("erase.swept")
             try:
+                async with asyncio.timeout(deadline.seconds_left()):
+                    await self._erase_points()
                 plan = await self._planned_in_time()
             except TimeoutError:
                 self._done.complete = False
@@ -366,13 +368,14 @@ class Erasing:
                 erased[JOBS.name] = await transaction.jobs.forget()
                 failpoint("erase.emptied")
             failpoint("erase.cleared")
-        external = self._parts.vectors.external
-        if external is not None:
-            erased[VECTOR_STORE.name] = await external.erase(self._where())
         copies = await self._stale_copies()
         await self._parts.working.drop(copies)
         erased[WORKING_MEMORY.name] = len(copies)
         self._done.erased += erased
+
+    async def _erase_points(self) -> None:
+        if self._parts.vectors.external is not None:
+            self._done.erased[VECTOR_STORE.name] += await self._parts.vectors.external.erase(self._where())
 
     def _where(self) -> PointFilter:
         return PointFilter(self._agent_id, None if self._user_id is None else (self._user_id,))

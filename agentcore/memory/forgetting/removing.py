@@ -46,6 +46,9 @@ class Deadline:
         spent = now - self._started + self._longest_seconds
         return self._chunks == 1 or spent < WRITE_DEADLINE_SECONDS
 
+    def seconds_left(self) -> float:
+        return self._started + WRITE_DEADLINE_SECONDS - self._clock()
+
 
 PRUNE_CHUNK = 200
 # Counting an access locks a row briefly: rows skipped because of that are retried.

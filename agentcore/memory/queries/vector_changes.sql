@@ -35,18 +35,22 @@ DROP TRIGGER IF EXISTS vector_changed ON memories;
 DELETE FROM vector_changes;
 
 -- name: backfill_vectors
--- Enqueues every memory with a vector, after what is enqueued already.
+-- Enqueues every memory with a vector, or those of an agent or its users, after what is enqueued already.
 INSERT INTO vector_changes (agent_id, memory_id, filling)
-SELECT m.agent_id, m.memory_id, true FROM memories m WHERE m.embedding IS NOT NULL OR m.next_embedding IS NOT NULL;
+SELECT m.agent_id, m.memory_id, %(filling)s
+  FROM memories m
+ WHERE (m.embedding IS NOT NULL OR m.next_embedding IS NOT NULL)
+   AND (%(agent_id)s::text IS NULL OR m.agent_id = %(agent_id)s)
+   AND (%(user_ids)s::text[] IS NULL OR m.user_id = ANY (%(user_ids)s::text[]));
 
 -- name: count_vector_changes
 -- Counts pending changes, and those of a filling.
 SELECT count(*) AS changes, count(*) FILTER (WHERE c.filling) AS filling FROM vector_changes c;
 
 -- name: vector_changes
--- Returns the oldest changes, those of a filling last.
+-- Returns the oldest changes, those of a filling last, without agents whose changes were refused.
 SELECT c.change_id, c.agent_id, c.memory_id FROM vector_changes c
- WHERE (%(agent_id)s::text IS NULL OR c.agent_id = %(agent_id)s)
+ WHERE (%(agent_id)s::text IS NULL OR c.agent_id = %(agent_id)s) AND c.agent_id <> ALL (%(refused)s::text[])
  ORDER BY c.filling, c.change_id LIMIT %(limit)s;
 
 -- name: changed_vectors
