@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import math
 import random
 import statistics
@@ -17,6 +18,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -121,17 +123,26 @@ async def maintenance_ms(service: Service) -> Row:
     return {"wall_ms": round(wall, 1), "postgresql_ms": round(times.lap()[1], 1)}
 
 
-async def fill_agents(service: Service, wanted: list[int], vectors: Vectors) -> list[tuple[int, int]]:
-    """Stores the agents of the sizes; returns the memories and the bytes of the database after each."""
-    totals, total = [], 0
-    for memories in wanted:
-        with Progress() as progress:
-            task = progress.add_task(f"storing {memories:,}", total=memories)
-            await fill(service, agent_of(memories), memories, vectors, lambda done, t=task: progress.advance(t, done))  # type: ignore[misc]
-        await settle(service)
-        total += memories
-        totals.append((total, await database_bytes(service)))
-    return totals
+async def filled(service: Service, options: argparse.Namespace, vectors: Vectors) -> Row:
+    """Stores all agents, unless the home has them; returns what they cost.
+
+    `bytes`: the memories and the bytes of the database after each size.
+    """
+    told: Path = options.home / "filled.json"
+    if not told.exists():
+        totals, total = [], 0
+        for memories in sorted(options.sizes):
+            with Progress() as progress:
+                task = progress.add_task(f"storing {memories:,}", total=memories)
+                advance = partial(progress.advance, task)
+                await fill(service, agent_of(memories), memories, vectors, advance)
+            await settle(service)
+            total += memories
+            totals.append((total, await database_bytes(service)))
+        small = await fill_small(service, options.agents, vectors)
+        told.write_text(json.dumps({"bytes": totals, "small_agents": small}))
+    costs: Row = json.loads(told.read_text())
+    return costs
 
 
 async def fill_small(service: Service, agents: int, vectors: Vectors) -> Row:
@@ -218,8 +229,7 @@ async def measure(options: argparse.Namespace) -> Row:
     samples: dict[int, list[Row]] = {memories: [] for memories in (SMALL_MEMORIES, *wanted)}
     agents = {memories: agent_of(memories) for memories in wanted} | {SMALL_MEMORIES: "small-0"}
     async with running_service(options.home / "home", embedding_model="local", maintenance_in_server=False) as service:
-        totals = await fill_agents(service, wanted, vectors)
-        small = await fill_small(service, options.agents, vectors)
+        costs = await filled(service, options, vectors)
         for _ in track(range(options.rounds), "measuring"):
             for memories in chance.sample(list(samples), len(samples)):
                 samples[memories].append(await sample(service, agents[memories], options.queries, chance))
@@ -227,11 +237,11 @@ async def measure(options: argparse.Namespace) -> Row:
         {"memories": memories} | {name: round(statistics.median(each[name] for each in rows), 2) for name in rows[0]}
         for memories, rows in samples.items()
     ]
-    smallest, points = points[0], points[1:]
+    smallest, points, totals = points[0], points[1:], costs["bytes"]
     model = fitted(points[::2], totals[::2])
     return {
         "points": points,
-        "small_agents": small | smallest,
+        "small_agents": costs["small_agents"] | smallest,
         "bytes": totals,
         "model": {
             "embedding_ms": round(model.embedding_ms, 2),
