@@ -128,7 +128,7 @@ async def filled(service: Service, options: argparse.Namespace, vectors: Vectors
 
     `bytes`: the memories and the bytes of the database after each size.
     """
-    told: Path = options.home / "filled.json"
+    told = options.home / "filled.json"
     if not told.exists():
         totals, total = [], 0
         for memories in sorted(options.sizes):
