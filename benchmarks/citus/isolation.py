@@ -43,11 +43,12 @@ OF_USERS = (
 COLUMNS = """
 SELECT column_name, data_type FROM information_schema.columns
  WHERE table_schema = 'public' AND table_name = %s AND is_generated = 'NEVER' AND is_identity = 'NO'
-   AND (column_name = 'user_id' OR is_nullable = 'NO' AND column_default IS NULL)"""
+   AND (column_name IN ('user_id', 'updated_at') OR is_nullable = 'NO' AND column_default IS NULL)"""
 TABLES = "SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h' ORDER BY logicalrelid::text <> 'memories', 1"
 SHARDS = """
 SELECT table_name::text, shard_name FROM citus_shards
- WHERE nodeport = %s AND shardid = get_shard_id_for_distribution_column(table_name, %s)"""
+ WHERE nodeport = %s AND citus_table_type = 'distributed'
+   AND shardid = get_shard_id_for_distribution_column(table_name, %s::text)"""
 ROLES = {
     "agent": ("agentcore_service", {"agentcore.agent_id": AGENTS[0]}),
     "user-bound token": (
@@ -77,9 +78,11 @@ def _insert(table: str, row: dict[str, Any]) -> tuple[sql.Composed, list[Any]]:
 
 def _statements(table: str, row: dict[str, Any]) -> Iterator[tuple[str, sql.Composed, list[Any]]]:
     """Each operation on all rows that are visible, and on those of the other agent."""
-    keys = ["agent_id", "memory_id" if "memory_id" in row else "source_id"][: 1 + bool({*row} & {"memory_id", "source_id"})]
+    keys = ["agent_id", "memory_id" if "memory_id" in row else "source_id"][
+        : 1 + bool({*row} & {"memory_id", "source_id"})
+    ]
     shape = {"table": sql.Identifier(table), "keys": sql.SQL(", ").join(map(sql.Identifier, keys))}
-    shape["column"] = sql.Identifier(next(name for name in [*reversed(row)] if name != "agent_id"))
+    shape["column"] = sql.Identifier(next(name for name in reversed(row) if name != "agent_id"))
     for where in ("true", "agent_id = 'agent-b'"):
         shape["where"] = sql.SQL(where)
         yield "SELECT", sql.SQL("SELECT {keys} FROM {table} WHERE {where}").format(**shape), []
@@ -95,14 +98,18 @@ class Matrix:
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
 
-    def run(self, url: str, place: str, role: str, settings: dict[str, str], tables: dict[str, str], other: Any) -> None:
+    def run(
+        self, url: str, place: str, role: str, settings: dict[str, str], tables: dict[str, str], other: Any
+    ) -> None:
         """`tables`: name to use, by table. `other`: the rows of the other agent, by table."""
         with psycopg.connect(url) as connection:
             for table, name in tables.items():
                 for operation, statement, values in _statements(name, other[table]):
                     self._try(connection, f"{place}, {role}: {operation} {name}", table, settings, (statement, values))
 
-    def _try(self, connection: Any, what: str, table: str, settings: dict[str, str], statement: tuple[Any, Any]) -> None:
+    def _try(
+        self, connection: Any, what: str, table: str, settings: dict[str, str], statement: tuple[Any, Any]
+    ) -> None:
         try:
             if what.startswith("coordinator"):
                 connection.execute("SELECT set_for_transaction(%s::json)", [json.dumps(settings)])
