@@ -1,5 +1,6 @@
-"""Row security of every distributed table on a cluster: each role, setting and operation, through the coordinator, through
-a worker, and on the shards of a worker. Returns how many operations were tried, and each that reached a foreign row.
+"""Row security of every distributed table on a cluster: each role, setting and operation, through the coordinator,
+through a worker, and on the shards of a worker. Prints how many operations were tried, and each that reached a foreign
+row.
 
     python -m benchmarks.citus.isolation TARGET_DIR
 """
@@ -37,14 +38,17 @@ TYPES: dict[str, Any] = {
     "boolean": False,
 }
 # Tables in which a bound token sees the rows of its own users alone.
-OF_USERS = (
-    "memories memory_passages memory_usage memory_links memory_history memory_subjects archived_memories archived_copies"
-).split()
+OF_USERS = {
+    *("memories", "memory_passages", "memory_usage", "memory_links"),
+    *("memory_history", "memory_subjects", "archived_memories", "archived_copies"),
+}
 COLUMNS = """
 SELECT column_name, data_type FROM information_schema.columns
  WHERE table_schema = 'public' AND table_name = %s AND is_generated = 'NEVER' AND is_identity = 'NO'
    AND (column_name IN ('user_id', 'updated_at') OR is_nullable = 'NO' AND column_default IS NULL)"""
-TABLES = "SELECT logicalrelid::text FROM pg_dist_partition WHERE partmethod = 'h' ORDER BY logicalrelid::text <> 'memories', 1"
+TABLES = """
+SELECT table_name::text FROM citus_tables WHERE citus_table_type = 'distributed'
+ ORDER BY table_name <> 'memories'::regclass, 1"""
 SHARDS = """
 SELECT table_name::text, shard_name FROM citus_shards
  WHERE nodeport = %s AND citus_table_type = 'distributed'
@@ -91,6 +95,9 @@ def _statements(table: str, row: dict[str, Any]) -> Iterator[tuple[str, sql.Comp
     yield "INSERT", *_insert(table, row)
 
 
+Settings, Rows = dict[str, str], dict[str, dict[str, Any]]
+
+
 class Matrix:
     """Counts operations by their outcome, and collects those that reached a row of another agent or user."""
 
@@ -98,18 +105,14 @@ class Matrix:
         self.counts: Counter[str] = Counter()
         self.violations: list[str] = []
 
-    def run(
-        self, url: str, place: str, role: str, settings: dict[str, str], tables: dict[str, str], other: Any
-    ) -> None:
+    def run(self, url: str, place: str, role: str, settings: Settings, tables: dict[str, str], other: Any) -> None:
         """`tables`: name to use, by table. `other`: the rows of the other agent, by table."""
         with psycopg.connect(url) as connection:
             for table, name in tables.items():
                 for operation, statement, values in _statements(name, other[table]):
                     self._try(connection, f"{place}, {role}: {operation} {name}", table, settings, (statement, values))
 
-    def _try(
-        self, connection: Any, what: str, table: str, settings: dict[str, str], statement: tuple[Any, Any]
-    ) -> None:
+    def _try(self, connection: Any, what: str, table: str, settings: Settings, statement: tuple[Any, Any]) -> None:
         try:
             if what.startswith("coordinator"):
                 connection.execute("SELECT set_for_transaction(%s::json)", [json.dumps(settings)])
@@ -148,7 +151,7 @@ def check(running: Cluster) -> dict[str, Any]:
                 statement, values = _insert(table, _row(connection, table, agent, user))
                 connection.execute(statement + sql.SQL(" ON CONFLICT DO NOTHING"), values)
         other = {table: _row(connection, table, "agent-b", "user-2") for table in tables}
-        own = {table: name for table, name in zip(tables, tables, strict=True)}
+        own = dict(zip(tables, tables, strict=True))
         for role, (login, settings) in ROLES.items():
             for node in running.nodes:
                 place = "coordinator" if node is running.coordinator else "worker"

@@ -1,5 +1,5 @@
-"""Searches of an agent of 20,000 memories on a cluster: exactly, and through the index that the index keeper builds on the
-shards. The vectors are synthetic.
+"""Searches of an agent of 20,000 memories on a cluster: exactly, and through the index that the index keeper builds on
+the shards. The vectors are synthetic.
 
     python -m benchmarks.citus.vector_index TARGET_DIR [--memories 20000] [--calls 100]
 """
@@ -26,8 +26,8 @@ from benchmarks.service import Service, run, running_service
 
 AGENT, DIMENSIONS, LATENT, NEAREST = "large-agent", 384, 24, 50
 COPY = (
-    "COPY memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp, content_hash)"
-    " FROM STDIN"
+    "COPY memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp, "
+    "content_hash) FROM STDIN"
 )
 
 
