@@ -1,27 +1,19 @@
 """Row security of every distributed table on a cluster: each role, setting and operation, through the coordinator,
-through a worker, and on the shards of a worker. Prints how many operations were tried, and each that reached a foreign
-row.
-
-    python -m benchmarks.citus.isolation TARGET_DIR
+through a worker, and on the shards of a worker.
 """
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import json
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from agentcore import migration
-from benchmarks import ledger
-from benchmarks.citus.cluster import Cluster, cluster
+from benchmarks.citus.cluster import Cluster
 
 AGENTS, USERS = ("agent-a", "agent-b"), ("user-1", "user-2")
 IDS = {(agent, user): uuid.uuid5(uuid.NAMESPACE_URL, f"{agent}/{user}") for agent in AGENTS for user in USERS}
@@ -142,7 +134,8 @@ class Matrix:
 
 
 def check(running: Cluster) -> dict[str, Any]:
-    """Fills every table for two agents of two users each, and runs the matrix."""
+    """Fills every table for two agents of two users each; returns how many operations were tried, with their results,
+    and each that reached a foreign row."""
     matrix = Matrix()
     with psycopg.connect(running.superuser_url, autocommit=True) as connection:
         tables = [name for (name,) in connection.execute(TABLES)]
@@ -160,19 +153,3 @@ def check(running: Cluster) -> dict[str, Any]:
                     shards = dict(connection.execute(SHARDS, [node.port, agent]).fetchall())
                     matrix.run(node.url(login), "shards", role, settings, shards, other)
     return {"tables": len(tables), **matrix.counts, "violations": matrix.violations}
-
-
-async def run(installation: Path) -> dict[str, Any]:
-    async with cluster(installation) as running:
-        migration.upgrade(running.url, distribute=True)
-        return check(running)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("installation", type=Path)
-    figures = asyncio.run(run(parser.parse_args().installation))
-    print(json.dumps(figures, indent=2))
-    ledger.append("citus_isolation", {"nodes": 3}, figures)
-    if figures["violations"]:
-        raise SystemExit(1)

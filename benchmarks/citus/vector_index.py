@@ -1,16 +1,12 @@
 """Searches of an agent of 20,000 memories on a cluster: exactly, and through the index that the index keeper builds on
 the shards. The vectors are synthetic.
-
-    python -m benchmarks.citus.vector_index TARGET_DIR [--memories 20000] [--calls 100]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import time
 import uuid
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,13 +14,12 @@ import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
-from agentcore import migration
-from benchmarks import ledger
-from benchmarks.citus.cluster import Cluster, cluster
+from benchmarks.citus.cluster import Cluster
 from benchmarks.ledger import percentiles
-from benchmarks.service import Service, run, running_service
+from benchmarks.service import Service
 
 AGENT, DIMENSIONS, LATENT, NEAREST = "large-agent", 384, 24, 50
+MEMORIES, CALLS = 20_000, 100
 COPY = (
     "COPY memories (agent_id, memory_id, memory_type, content, summary, embedding, embedding_model, timestamp, "
     "content_hash) FROM STDIN"
@@ -54,44 +49,25 @@ async def _searches(service: Service, queries: NDArray[np.float32]) -> dict[str,
     return percentiles(taken[len(taken) // 10 :])
 
 
-async def measure(running: Cluster, memories: int, calls: int) -> dict[str, Any]:
-    settings: dict[str, Any] = {"embedding_model": "hashing", "embedding_dimensions": DIMENSIONS}
-    async with running_service(None, database_url=running.url, **settings) as service:
-        service.runtime.maintenance.stop()
-        parts = service.runtime.parts
-        chance = np.random.default_rng(7)
-        plane = chance.normal(size=(LATENT, DIMENSIONS))
-        made = (chance.normal(size=(memories + calls, LATENT)) @ plane).astype(np.float32)
-        made /= np.linalg.norm(made, axis=1, keepdims=True)
-        _fill(running, made[:memories], parts.vector_model)
-        queries = made[memories:]
-        figures: dict[str, Any] = {"exact_ms": await _searches(service, queries)}
-        began = time.perf_counter()
-        await service.runtime.maintenance.keep_indexes()
-        figures["build_and_measure_s"] = round(time.perf_counter() - began, 1)
-        before = service.exact_searches()
-        figures["indexed_ms"] = await _searches(service, queries)
-        figures["searches_that_stayed_exact"] = service.exact_searches() - before
-        shares = [await parts.vectors.measured_recall(AGENT, each, parts.vector_model, NEAREST) for each in queries]
-        figures[f"recall_at_{NEAREST}"] = round(float(np.mean(shares)), 4)
-        with psycopg.connect(running.url) as connection:
-            statement = "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class WHERE relname LIKE 'ann%'"
-            figures["indexes"] = {name: json.loads(comment) for name, comment in connection.execute(statement)}
-        return figures
-
-
-async def _run(arguments: argparse.Namespace) -> dict[str, Any]:
-    async with cluster(arguments.installation) as running:
-        migration.upgrade(running.url, distribute=True)
-        return await measure(running, arguments.memories, arguments.calls)
-
-
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("installation", type=Path)
-    parser.add_argument("--memories", type=int, default=20_000)
-    parser.add_argument("--calls", type=int, default=100)
-    arguments = parser.parse_args()
-    found = run(_run(arguments))
-    print(json.dumps(found, indent=2))
-    ledger.append("citus_vector_index", {"memories": arguments.memories, "nodes": 3}, found)
+async def measure(running: Cluster, service: Service) -> dict[str, Any]:
+    service.runtime.maintenance.stop()
+    parts = service.runtime.parts
+    chance = np.random.default_rng(7)
+    plane = chance.normal(size=(LATENT, DIMENSIONS))
+    made = (chance.normal(size=(MEMORIES + CALLS, LATENT)) @ plane).astype(np.float32)
+    made /= np.linalg.norm(made, axis=1, keepdims=True)
+    _fill(running, made[:MEMORIES], parts.vector_model)
+    queries = made[MEMORIES:]
+    figures: dict[str, Any] = {"exact_ms": await _searches(service, queries)}
+    began = time.perf_counter()
+    await service.runtime.maintenance.keep_indexes()
+    figures["build_and_measure_s"] = round(time.perf_counter() - began, 1)
+    before = service.exact_searches()
+    figures["indexed_ms"] = await _searches(service, queries)
+    figures["searches_that_stayed_exact"] = service.exact_searches() - before
+    shares = [await parts.vectors.measured_recall(AGENT, each, parts.vector_model, NEAREST) for each in queries]
+    figures[f"recall_at_{NEAREST}"] = round(float(np.mean(shares)), 4)
+    with psycopg.connect(running.url) as connection:
+        statement = "SELECT relname, obj_description(oid, 'pg_class') FROM pg_class WHERE relname LIKE 'ann%'"
+        figures["indexes"] = {name: json.loads(comment) for name, comment in connection.execute(statement)}
+    return figures

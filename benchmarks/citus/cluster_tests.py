@@ -1,6 +1,7 @@
-"""Calls of several agents while shards move, a worker joins, a worker is killed, and callers change the same memories.
+"""Calls on a cluster while callers change the same memories, shards move, a worker is killed and another joins; then
+searches through a vector index, and row security.
 
-python -m benchmarks.citus.faults TARGET_DIR [--seconds 20]
+python -m benchmarks.citus.cluster_tests TARGET_DIR [--seconds 20] [--only NAME ...]
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import psycopg
 from agentcore import migration
 from agentcore.errors import StartupError
 from benchmarks import ledger
+from benchmarks.citus import isolation, vector_index
 from benchmarks.citus.cluster import Cluster, Node, cluster
 from benchmarks.service import CallFailed, Service, run, running_service
 
@@ -247,11 +249,12 @@ async def measure(installation: Path, seconds: float, only: list[str]) -> dict[s
                 "moving_shards": lambda: move_shards(running, service, agents),
                 "losing_a_worker": lambda: lose_worker(running, service, agents, seconds / 2),
                 "adding_a_worker": lambda: add_worker(running, service, agents),
+                "vector_index": lambda: vector_index.measure(running, service),
+                "isolation": lambda: asyncio.to_thread(isolation.check, running),
             }
             figures: dict[str, Any] = {}
             for name in only or runs:
-                one = runs[name]
-                figures[name] = await one()
+                figures[name] = await runs[name]()
                 print(name, json.dumps(figures[name], indent=2), flush=True)
             return figures
 
@@ -263,4 +266,4 @@ if __name__ == "__main__":
     parser.add_argument("--only", nargs="*", default=[])
     arguments = parser.parse_args()
     found = run(measure(arguments.installation, arguments.seconds, arguments.only))
-    ledger.append("citus_faults", {"agents": AGENTS, "seconds": arguments.seconds}, found)
+    ledger.append("citus_cluster_tests", {"agents": AGENTS, "seconds": arguments.seconds}, found)
