@@ -87,7 +87,8 @@ def _statements(table: str, row: dict[str, Any]) -> Iterator[tuple[str, sql.Comp
     yield "INSERT", *_insert(table, row)
 
 
-Settings, Rows = dict[str, str], dict[str, dict[str, Any]]
+Settings = dict[str, str]
+Rows = dict[str, dict[str, Any]]
 
 
 class Matrix:
@@ -150,6 +151,6 @@ def check(running: Cluster) -> dict[str, Any]:
                 place = "coordinator" if node is running.coordinator else "worker"
                 matrix.run(node.url(login), place, role, settings, own, other)
                 for agent in AGENTS if node is not running.coordinator else ():
-                    shards = dict(connection.execute(SHARDS, [node.port, agent]).fetchall())
+                    shards: dict[str, str] = dict(connection.execute(SHARDS, [node.port, agent]).fetchall())
                     matrix.run(node.url(login), "shards", role, settings, shards, other)
     return {"tables": len(tables), **matrix.counts, "violations": matrix.violations}
