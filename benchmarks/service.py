@@ -31,6 +31,14 @@ def run(measuring: Coroutine[Any, Any, Figures]) -> Figures:
         return runner.run(measuring)
 
 
+class CallFailed(RuntimeError):
+    """`error`: the JSON-RPC error object."""
+
+    def __init__(self, method: str, error: dict[str, Any]) -> None:
+        super().__init__(f"{method}: {error}")
+        self.error = error
+
+
 class Service:
     """One running service and its callers."""
 
@@ -62,8 +70,7 @@ class Service:
         await self.runtime.jobs.run_pending()
 
     async def call(self, agent_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Runs one JSON-RPC call, from bytes to bytes through the whole application. Raises on an error
-        object."""
+        """Runs one JSON-RPC call, from bytes to bytes through the whole application. Raises CallFailed."""
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         scope = {
             "type": "http",
@@ -91,7 +98,7 @@ class Service:
         await self._app(scope, receive, send)
         answer = json.loads(b"".join(sent))
         if "error" in answer:
-            raise RuntimeError(f"{method}: {answer['error']}")
+            raise CallFailed(method, answer["error"])
         result: dict[str, Any] = answer["result"]
         return result
 

@@ -378,7 +378,11 @@ class IndexKeeper:
         self._tell = tell
 
     async def states(self) -> list[PartitionState]:
-        return [partition_state(row) for row in await self._database.owner_rows(query("partition_sizes"))]
+        rows = await self._database.owner_rows(query("partition_sizes"))
+        if any(row["is_distributed"] for row in rows):
+            shards = {row["partition"]: row["rows"] for row in await self._database.owner_rows(query("shard_rows"))}
+            rows = [{**row, "rows": shards[row["partition"]]} for row in rows if row["partition"] in shards]
+        return [partition_state(row) for row in rows]
 
     async def round(self) -> int:
         """Returns the number of partitions changed. Failures are retried in the next round."""

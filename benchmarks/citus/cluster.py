@@ -113,12 +113,9 @@ class Cluster:
                 connection.execute(role.encode())
             connection.execute(f"ALTER DATABASE {DATABASE} OWNER TO {OWNER}".encode())
 
-    async def add_worker(self) -> Node:
-        """Adds an empty worker; shards move to it by citus_rebalance_start()."""
-        worker = await self._make(f"worker{len(self.nodes)}")
-        with psycopg.connect(self.superuser_url, autocommit=True) as connection:
-            connection.execute("SELECT citus_add_node('127.0.0.1', %s)", [worker.port])
-        return worker
+    async def make_worker(self) -> Node:
+        """Starts a server that is no part of the cluster until citus_add_node()."""
+        return await self._make(f"worker{len(self.nodes)}")
 
     async def stop(self) -> None:
         for node in self.nodes:

@@ -75,29 +75,43 @@ SELECT coalesce(parent.relname, c.relname) AS name, sum(pg_total_relation_size(c
  GROUP BY 1 ORDER BY 2 DESC LIMIT 12;
 
 -- name: partition_sizes
--- Returns the partitions with estimated rows and vector indexes.
+-- Returns the partitions, or the distributed tables, with estimated rows and vector indexes.
 SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_live_tup AS live_rows,
+       h.inhrelid IS NULL AS is_distributed,
        coalesce(jsonb_agg(jsonb_build_object('name', i.relname, 'valid', x.indisvalid,
                                              'comment', obj_description(i.oid, 'pg_class'),
                                              'bytes', pg_relation_size(i.oid)))
                 FILTER (WHERE i.relname LIKE 'ann\_%%'), '[]') AS indexes
-  FROM pg_inherits h
-  JOIN pg_class c ON c.oid = h.inhrelid
+  FROM pg_class c
+  LEFT JOIN pg_inherits h ON h.inhrelid = c.oid
   LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
   LEFT JOIN pg_index x ON x.indrelid = c.oid
   LEFT JOIN pg_class i ON i.oid = x.indexrelid
  WHERE h.inhparent IN ('memories'::regclass, 'memory_passages'::regclass)
- GROUP BY c.relname, c.reltuples, s.n_live_tup
+    OR c.relkind = 'r' AND c.oid IN ('memories'::regclass, 'memory_passages'::regclass)
+ GROUP BY c.relname, c.reltuples, s.n_live_tup, h.inhrelid
  ORDER BY c.relname;
+
+-- name: shard_rows
+-- Returns the estimated rows of the largest shard of each distributed table with vectors; none while a worker is away.
+SELECT name AS partition, shards.rows
+  FROM unnest(ARRAY['memories', 'memory_passages']) AS name
+ CROSS JOIN LATERAL (
+       SELECT max(CASE WHEN success THEN result::real END)::bigint AS rows
+         FROM run_command_on_shards(name::regclass,
+                                    $$SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = '%%s'::regclass$$)
+       HAVING bool_and(success)) AS shards;
 
 -- name: take_index_lock
 -- Tries to take the lock for vector indexes: an invalid index may be under construction by another process.
 SELECT pg_try_advisory_lock(%(key)s) AS taken;
 
 -- name: index_building_session
--- Sets the memory of index builds (in kB), without parallel workers: a core is left for searches.
+-- Sets the memory of index builds (in kB), without parallel workers: a core is left for searches. Citus builds on one shard
+-- of a worker at a time, with that worker's own settings.
 SELECT set_config('maintenance_work_mem', %(memory)s, false),
-       set_config('max_parallel_maintenance_workers', '0', false);
+       set_config('max_parallel_maintenance_workers', '0', false),
+       set_config('citus.max_adaptive_executor_pool_size', '1', false);
 
 -- name: build_ivfflat_index
 -- Creates an ivfflat index over a partition's vectors of one model; its lists are trained on the existing rows.
