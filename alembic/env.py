@@ -13,7 +13,7 @@ from agentcore.runtime import database_url_of
 def refresh(*, ctx: Any, step: Any, **_: Any) -> None:
     """Executes functions.sql in the transaction of the newest revision."""
     if step.is_upgrade and step.up_revision_id == migration.head_revision():
-        migration.refresh_functions(ctx.connection.connection.driver_connection, after_revision=True)
+        migration.replace_functions(ctx.connection.connection.driver_connection)
 
 
 with ExitStack() as stack:

@@ -1,9 +1,10 @@
-"""Processor time and bytes of one node by memories of an agent and by agents; a model fitted to it and checked.
+"""CPU time and disk space of one node by memories of an agent and by agents; a model of both, validated.
 
 Agents of --sizes memories and --agents small ones are stored in one home. Then each round measures every size, in
-random order: processor time of the embedding, of the service and of PostgreSQL for a search and a store, and searches
-a second with ten callers. The median over the rounds counts, so that a change of the machine's speed meets all sizes
-alike. The model is fitted to every second size and predicts the others. Texts and vectors are those of `scale`.
+random order: CPU time of the embedding, of the service with its caller, and of PostgreSQL for a search and a store, and
+searches a second with ten callers. Medians over the rounds are compared, so that a drift of the machine's speed affects
+all sizes equally. The model is fitted to every second size and predicts the others. Texts and vectors are those of
+`scale`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ Row = dict[str, Any]
 
 
 class ProcessorTime:
-    """Milliseconds of processor time of this process and of PostgreSQL, since the last call of `lap`."""
+    """Milliseconds of CPU time of this process and of PostgreSQL, since the last call of `lap`."""
 
     def __init__(self, service: Service) -> None:
         self._data = service.runtime.home.postgres_data
@@ -61,7 +62,7 @@ class ProcessorTime:
 
 
 async def repeated(times: ProcessorTime, count: int, call: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
-    """Returns the processor time of one call, in the service and in PostgreSQL."""
+    """Returns the CPU time of one call, in the service and in PostgreSQL."""
     times.lap()
     for _ in range(count):
         await call()
@@ -93,7 +94,7 @@ async def searches_per_second(service: Service, agent_id: str, count: int, chanc
 
 
 async def sample(service: Service, agent_id: str, queries: int, chance: random.Random) -> Row:
-    """Measures one agent once; times are milliseconds of processor time of one call."""
+    """Measures one agent once; times are milliseconds of CPU time of one call."""
     times, embedder = ProcessorTime(service), service.runtime.parts.embedder
     assert embedder is not None
     for _ in range(10):
@@ -116,7 +117,7 @@ async def database_bytes(service: Service) -> int:
 
 
 async def maintenance_ms(service: Service) -> Row:
-    """Returns the wall time and PostgreSQL's processor time of a round of the leader in which nothing is due."""
+    """Returns the wall time and PostgreSQL's CPU time of a round of the leader in which nothing is due."""
     times, began = ProcessorTime(service), time.perf_counter()
     await service.runtime.maintenance.round()
     wall = (time.perf_counter() - began) * 1_000
@@ -140,8 +141,10 @@ async def filled(service: Service, options: argparse.Namespace, vectors: Vectors
             total += memories
             totals.append((total, await database_bytes(service)))
         small = await fill_small(service, options.agents, vectors)
-        told.write_text(json.dumps({"bytes": totals, "small_agents": small}))
+        told.write_text(json.dumps({"sizes": options.sizes, "bytes": totals, "small_agents": small}))
     costs: Row = json.loads(told.read_text())
+    if costs["sizes"] != options.sizes or costs["small_agents"]["agents"] != options.agents:
+        raise SystemExit(f"{options.home} was filled with other --sizes or --agents: choose another directory")
     return costs
 
 
@@ -171,7 +174,7 @@ class Model:
     cores: float
 
     def search(self, memories: int) -> float:
-        """Returns milliseconds of processor time for a search, embedding included."""
+        """Returns milliseconds of CPU time for a search, embedding included."""
         base, each_doubling = self.search_ms
         return self.embedding_ms + base + each_doubling * math.log2(memories / 1_000)
 
@@ -197,7 +200,7 @@ def fitted(points: list[Row], totals: list[tuple[int, int]]) -> Model:
         (float(base), float(slope)),
         (float(start), float(each_byte)),
         float(np.mean([each["store_ms"] for each in points])),
-        # Ten callers do not use two cores whole: how much they use is learned, too.
+        # The cores that ten callers use.
         float(np.mean([each["searches_per_second"] * whole_search(each) / 1_000 for each in points])),
     )
 
@@ -227,10 +230,12 @@ async def measure(options: argparse.Namespace) -> Row:
     vectors = await vectors_of(options.vectors or options.home / "vectors.f16", wanted[-1])
     chance = random.Random(time.time_ns())
     samples: dict[int, list[Row]] = {memories: [] for memories in (SMALL_MEMORIES, *wanted)}
-    agents = {memories: agent_of(memories) for memories in wanted} | {SMALL_MEMORIES: "small-0"}
+    agents = {memories: agent_of(memories) for memories in wanted}
     async with running_service(options.home / "home", embedding_model="local", maintenance_in_server=False) as service:
         costs = await filled(service, options, vectors)
-        for _ in track(range(options.rounds), "measuring"):
+        for number in track(range(options.rounds), "measuring"):
+            # A new small agent each round: measuring stores, too.
+            agents[SMALL_MEMORIES] = f"small-{number}"
             for memories in chance.sample(list(samples), len(samples)):
                 samples[memories].append(await sample(service, agents[memories], options.queries, chance))
     points = [

@@ -12,7 +12,7 @@ import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -47,7 +47,7 @@ MAX_REASON_CHARS = 300
 MAX_REFUSED = 50
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 AWAY = "vector store: it does not answer"
-LAGS = "vector store: it lacks changes"
+LAGS = "vector store: it is not up to date"
 STORE_LAGS = f"{LAGS}; recent changes were searched by words alone"
 REFUSED = "vector store: it refuses requests"
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class VectorStoreOptions:
 
 
 class StoreUnusable(Unreachable):
-    """The message states whether the store does not answer, refuses requests, or lacks changes."""
+    """The message states whether the store does not answer, refuses requests, or is not up to date."""
 
 
 class StoreRefused(StoreUnusable):
@@ -174,9 +174,9 @@ class ExternalVectors:
         await self._call(self._store.ping, force=True)
 
     async def close(self) -> None:
-        """In the store's thread: after its last request."""
-        self._threads.submit(self._store.close)
+        """Closes the store after its last request."""
         await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._store.close)
 
     async def nearest(
         self, database: Database, model: str, vectors: NDArray[Any], where: PointFilter, limit: int, *, partial: bool
@@ -186,7 +186,7 @@ class ExternalVectors:
         `vectors`: (queries, dimensions); `limit`: for each query. Raises StoreUnusable, also if more than MAX_PENDING
         changes of the agent are pending, unless `partial` results suffice.
         """
-        # Read before the store: a change that leaves the queue later is in the store.
+        # Read before the search: a change that is applied in between is found in one of the two.
         values = {"agent_id": where.agent_id, "limit": MAX_PENDING + 1}
         [[state]] = await database.fetch(where.agent_id, [(query("pending_vectors"), values)])
         lags = len(state["memory_ids"]) > MAX_PENDING
@@ -265,12 +265,13 @@ class ExternalVectors:
         existing = await self._call(self._store.collections)
         for collection in {*existing, *points}:
             upserted = points.get(collection, ())
+            deleted = memory_ids - {each.memory_id for each in upserted}
+            # First: a refused vector must not keep deleted ones.
+            if deleted and collection in existing:
+                await self._write(self._store.delete, collection, [*deleted])
             size = max(1, MAX_FLOATS // len(upserted[0].vector)) if upserted else 1
             for start in range(0, len(upserted), size):
                 await self._write(self._store.upsert, collection, upserted[start : start + size])
-            deleted = memory_ids - {each.memory_id for each in upserted}
-            if deleted and collection in existing:
-                await self._write(self._store.delete, collection, [*deleted])
 
     async def erase(self, where: PointFilter) -> int:
         """Applies the agent's pending changes, then deletes the matching points; returns how many there were before.
@@ -278,10 +279,13 @@ class ExternalVectors:
         Call it after the rows were deleted from PostgreSQL.
         """
         before = await self.count(where)
-        await self.drain(where.agent_id)
-        values = {"agent_id": where.agent_id, "user_ids": where.user_ids and [*where.user_ids], "filling": False}
+        with suppress(StoreRefused):
+            # A refused vector of another memory must not prevent the erasure.
+            await self.drain(where.agent_id)
+        user_ids = None if where.user_ids is None else [*where.user_ids]
+        values = {"agent_id": where.agent_id, "user_ids": user_ids, "filling": False}
         async with self._writer_lock():
-            # Memories that were stored meanwhile: the store may have them already, and loses them.
+            # Memories that were stored meanwhile are enqueued again: the erasure removes their vectors, too.
             await self._database.owner_rows(query("backfill_vectors"), **values)
             await self._write(self._store.erase, where)
         return before
@@ -317,7 +321,7 @@ class ExternalVectors:
 
     @asynccontextmanager
     async def _writer_lock(self) -> AsyncIterator[None]:
-        """Holds an advisory lock of its own connection: an older state of a memory must not replace a newer one."""
+        """Serializes writers by an advisory lock of a session: an old vector must not replace a newer one."""
         async with self._database.owner_autocommit() as connection:
             try:
                 async with asyncio.timeout(LOCK_SECONDS + CALL_SECONDS):
@@ -327,7 +331,7 @@ class ExternalVectors:
             yield
 
     async def _write(self, method: Callable[..., None], *arguments: Any) -> None:
-        """Waits for the thread, whose requests have timeouts of their own: its change must not come after the lock."""
+        """Waits until the thread ends, also if canceled: nothing may be written after the lock is released."""
         await run_to_completion(self._call(method, *arguments, seconds=None))
 
     async def _call(

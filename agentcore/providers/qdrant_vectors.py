@@ -16,7 +16,7 @@ from agentcore.errors import ConfigurationError
 from agentcore.memory.external_vectors import COLLECTION_PREFIX, Point, PointFilter, VectorStoreOptions
 
 INDEXED_FIELDS: Mapping[str, models.PayloadSchemaType | models.KeywordIndexParams] = {
-    # Qdrant keeps the points of one agent together: a search reads no others.
+    # is_tenant: Qdrant stores the points of an agent close together.
     "agent_id": models.KeywordIndexParams(type=models.KeywordIndexType.KEYWORD, is_tenant=True),
     "user_id": models.PayloadSchemaType.KEYWORD,
     "session_id": models.PayloadSchemaType.KEYWORD,

@@ -2,6 +2,8 @@
 
 A function of a table's row type could not exist on the workers of a cluster, and restrictive policies became permissive
 there. functions.sql creates the new ones in the same transaction. Safe while the old version runs.
+
+SHA-256 of functions.sql: 253311c5a8d7763516ebe5fd8e69ed7c4bee6e6081f59a99352fc82e33c53a0a
 """
 
 from alembic import op

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import subprocess
 import sys
@@ -74,7 +75,7 @@ SELECT t.relname, array_agg(a.attname::text)
    AND EXISTS (SELECT FROM pg_attribute k WHERE k.attrelid = t.oid AND k.attname = 'agent_id')
  GROUP BY t.relname ORDER BY t.relname <> 'memories'"""
 ROOT = Path(__file__).resolve().parents[2]
-OUTDATED = "COMMENT ON TABLE alembic_version IS 'functions.sql: of another version'"
+ONE_REVISION_BACK = "UPDATE alembic_version SET version_num = '0038'"
 OLD_SCHEMA = ROOT / "tests" / "data" / "schema_0033.sql"
 
 
@@ -199,7 +200,7 @@ def test_the_command_of_alembic_ends_with_the_same_schema(old_database: str, ser
     assert catalog(old_database) == expected
 
 
-def test_a_current_database_gets_the_functions_of_this_version_once(empty_database: str) -> None:
+def test_an_upgrade_replaces_the_functions(empty_database: str) -> None:
     migration.upgrade(empty_database)
     expected = catalog(empty_database)
     broken = (
@@ -207,13 +208,20 @@ def test_a_current_database_gets_the_functions_of_this_version_once(empty_databa
     )
     with psycopg.connect(empty_database, autocommit=True) as connection:
         connection.execute(broken)
-        connection.execute(OUTDATED)
+        connection.execute(ONE_REVISION_BACK)
     migration.upgrade(empty_database)
     assert catalog(empty_database) == expected
-    # Without a lock on any table: other processes may serve.
+    # A current database is not locked: other processes may serve.
     with psycopg.connect(empty_database) as reading:
         reading.execute("SELECT FROM memories")
         migration.upgrade(empty_database)
+
+
+def test_a_change_of_the_functions_comes_with_a_revision() -> None:
+    """Databases at the newest revision do not get functions.sql again: replace the digest in a new revision."""
+    digest = hashlib.sha256((migration.SCRIPTS / "functions.sql").read_bytes()).hexdigest()
+    [newest] = (migration.SCRIPTS / "versions").glob(f"{migration.head_revision()}_*.py")
+    assert digest in newest.read_text()
 
 
 async def test_an_upgrade_locks_tables_in_the_order_of_an_erasure(
@@ -222,7 +230,7 @@ async def test_an_upgrade_locks_tables_in_the_order_of_an_erasure(
     migration.upgrade(empty_database)
     monkeypatch.setattr(migration, "ATTEMPTS", 1)
     with psycopg.connect(empty_database) as erasing, psycopg.connect(empty_database, autocommit=True) as looking:
-        looking.execute(OUTDATED)
+        looking.execute(ONE_REVISION_BACK)
         erasing.execute("SELECT FROM archived_memories FOR UPDATE")
         upgrade = asyncio.create_task(asyncio.to_thread(migration.upgrade, empty_database))
         blocked = "SELECT count(*) FROM pg_stat_activity WHERE %s = ANY (pg_blocking_pids(pid))"

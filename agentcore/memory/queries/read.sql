@@ -38,9 +38,9 @@ SELECT m.memory_id, m.memory_type, m.content, m.summary, m.timestamp, m.interact
  ORDER BY sized.place;
 
 -- name: search_hits
--- Returns search hits by id. Those beyond max_bytes have no content; the first always has. A generic plan knows the
--- average agent, and would read all memories of a large one. So each lookup is a subquery (OFFSET 0 keeps it one) whose
--- order only the primary key has.
+-- Looks up search hits by id, without order. Hits beyond max_bytes have no content; the first always has. A generic plan
+-- is made for the average agent, and as a join it would read all memories of a large one. OFFSET 0 keeps each lookup a
+-- subquery. With ANY instead of `=`, ORDER BY makes the planner choose the primary key, the only index in this order.
 WITH sized AS (
     SELECT each.*, sum(each.bytes) OVER (ORDER BY each.place ROWS UNBOUNDED PRECEDING) AS running
       FROM (SELECT m.memory_id, wanted.place,

@@ -189,7 +189,7 @@ SELECT m.memory_id, memory_matches(m, %(filter)s) AS matches, m.superseded_by,
 -- name: candidates
 -- Returns the candidates of all retrievers with what ranking needs: vector hits, lexical hits, memories linked to the
 -- top hits of both (strongest links and best hits first), their neighbors in the session, and memories of the time
--- spans. Each retriever applies the filter. Memories are looked up as in `search_hits`.
+-- spans. Each retriever applies the filter. Memories are looked up as in `search_hits` (read.sql).
 WITH nearest AS MATERIALIZED ({nearest}),
      lexical AS MATERIALIZED ({lexical}),
      foremost AS MATERIALIZED (
