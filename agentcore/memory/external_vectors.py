@@ -176,7 +176,8 @@ class ExternalVectors:
     async def close(self) -> None:
         """Closes the store after its last request."""
         await asyncio.to_thread(self._threads.shutdown)
-        await asyncio.to_thread(self._store.close)
+        with suppress(*self._store.failures):
+            await asyncio.to_thread(self._store.close)
 
     async def nearest(
         self, database: Database, model: str, vectors: NDArray[Any], where: PointFilter, limit: int, *, partial: bool
