@@ -343,7 +343,9 @@ class ExternalVectors:
             with self.circuit.guard(*failures, answers=(StoreRefused,), force=force):
                 running = asyncio.get_running_loop().run_in_executor(self._threads, partial(method, *arguments))
                 try:
-                    return await asyncio.wait_for(running, seconds)
+                    # Python 3.11's wait_for can swallow a cancellation.
+                    async with asyncio.timeout(seconds):
+                        return await running
                 except self._store.failures as failure:
                     if not self._store.is_refusal(failure):
                         raise
