@@ -13,7 +13,9 @@ from redis.exceptions import RedisError
 BUCKETS = 4_096
 # Renewed by each write. Expiry is safe: without a floor the primary is read until `set_floor`.
 EXPIRY_SECONDS = 86_400
+# The member of the floor: every write of every agent before the floor was set has an LSN at or below it.
 FLOOR = "floor"
+# Read the primary.
 FLOOR_MISSING = -1
 
 # KEYS[1]: the LSNs of a cluster; ARGV: TTL in seconds, then pairs of member and LSN. Keeps the largest of each.
@@ -37,9 +39,9 @@ return floor
 class LastWriteLsns:
     """The LSN after each agent's last write, in bytes, in this process and, for other processes, in Redis.
 
-    As the score of a sorted set an LSN is exact up to 2**53, 9 PB of log. Without Redis the guarantee is that of one
-    process. While an LSN is unknown or Redis refuses it, other processes may read a replica that lacks the write, until
-    the next call.
+    As the score of a sorted set an LSN is exact up to 2**53, 9 PB of WAL. Without Redis the guarantee is that of one
+    process. Other processes may read a replica that lacks a write: while its LSN is unknown or not in Redis, until the
+    next call of this process; and if Redis loses recent writes but not the floor, as a failover to its replica may.
     """
 
     def __init__(self, redis: Redis | None) -> None:

@@ -37,7 +37,7 @@ VECTOR_STORES: Mapping[str, str] = {
 COLLECTION_PREFIX = "agentcore_"
 LOCK_KEY = 5_520_981_347_702_114_407
 SEARCH_SECONDS, CALL_SECONDS, LOCK_SECONDS = 2.0, 60.0, 10.0
-BATCH_SIZE, PAGE_SIZE, DELETED_ROWS = 500, 1_000, 10_000
+BATCH_SIZE, PAGE_SIZE, DELETE_BATCH_SIZE = 500, 1_000, 10_000
 # Pending changes of an agent that a search compares.
 MAX_PENDING = 1_000
 # A float is up to 24 bytes of JSON, and Qdrant accepts requests of 32 MiB.
@@ -366,13 +366,13 @@ async def disable_outbox(database: Database) -> None:
     [state] = await database.owner_rows(query("vector_outbox"))
     if not state["exists"]:
         return
-    values: dict[str, Any] = {"agent_id": None, "refused": [], "limit": DELETED_ROWS}
+    values: dict[str, Any] = {"agent_id": None, "refused": [], "limit": DELETE_BATCH_SIZE}
     while changes := await database.owner_rows(query("vector_changes"), **values):
         await _delete_changes(database, changes)
     async with database.owner_transaction() as connection:
         await connection.execute(query("short_lock_wait"))
         await connection.execute(query("disable_vector_outbox"))
-        # Few: calls wait for the lock on `memories`.
+        # Few rows are left: calls wait for the lock on `memories`.
         await connection.execute(query("empty_vector_outbox"))
 
 

@@ -220,7 +220,7 @@ class PgVectorStore:
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         index, passage_index = await self._serving(agent_id, request)
         near, degraded = await self._suggested(agent_id, request, has_index=index is not None)
-        if any(note.endswith(BY_WORDS) for note in degraded):
+        if "".join(degraded).endswith(BY_WORDS):
             request, passage_index = replace(request, vectors=None), None
         values = self._values(agent_id, request)
         if near is not None:
