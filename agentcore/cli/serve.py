@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 
 from agentcore.cli import INTERRUPTED
 from agentcore.cli.app import app, say
-from agentcore.config import Settings, load_settings, misspelt_variables
+from agentcore.config import Settings, load_settings, misspelt_variables, revealed
 from agentcore.console.app import Console, console_is_on
 from agentcore.console.history import MetricHistory
 from agentcore.console.sessions import ConsoleSessions
@@ -94,6 +94,9 @@ def serve(
 
 
 def _check_workers(settings: Settings) -> None:
+    url = revealed(settings.vector_store_url)
+    if settings.workers > 1 and url is not None and "://" not in url:
+        raise StartupError("VECTOR_STORE_URL is a path, and one process alone can open it: start one, or use a server.")
     per_process = settings.database_pool_size + OTHER_CONNECTIONS
     available = MAX_POSTGRES_CONNECTIONS - RESERVED_CONNECTIONS
     max_workers = max(1, available // per_process)

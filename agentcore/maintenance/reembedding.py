@@ -103,7 +103,7 @@ class Reembedding:
 
     async def run(self) -> None:
         """Raises Conflict while another process embeds or another model is migrating, and DependencyUnavailable."""
-        if not await self._keeper.states():
+        if {each.partition for each in await self._keeper.states()} <= {"memories", "memory_passages"}:
             raise Conflict("the tables are distributed over a cluster: re-embedding is not supported there yet")
         async with self._alone():
             stage = await self._begin()

@@ -33,7 +33,7 @@ class MilvusVectors:
     failures: tuple[type[Exception], ...] = (MilvusException, grpc.RpcError, OSError, RuntimeError)
 
     def __init__(self, options: VectorStoreOptions) -> None:
-        if options.url is None:
+        if options.url is None or not ("://" in options.url or options.url.endswith(".db")):
             raise ConfigurationError(["VECTOR_STORE=milvus needs VECTOR_STORE_URL: http://host:19530, or NAME.db."])
         self._url = options.url
         self._options = options
