@@ -100,6 +100,15 @@ def test_more_processes_than_the_embedded_postgresql_has_connections_for_are_ref
     assert "start at most 7, or lower DATABASE_POOL_SIZE" in done.stderr
 
 
+def test_several_processes_with_a_vector_store_in_a_directory_are_refused(
+    new_serving: Callable[..., Serving], tmp_path: Path
+) -> None:
+    serving = new_serving(VECTOR_STORE="qdrant", VECTOR_STORE_URL=str(tmp_path / "vectors"))
+    done = serving.cli("serve", "--port", "0", "--workers", "2")
+    assert done.returncode == 1
+    assert "one process alone can open it" in done.stderr
+
+
 def test_samples_are_summed_and_the_earliest_creation_is_kept() -> None:
     text = (
         "# HELP calls_total Calls.\n# TYPE calls_total counter\n"

@@ -551,6 +551,11 @@ def test_a_server_without_an_address_is_refused(services: Services, name: str) -
         make_vector_store(settings_for(services, vector_store=name))
 
 
+def test_a_path_that_milvus_lite_does_not_open_is_refused(services: Services) -> None:
+    with pytest.raises(ConfigurationError, match=r"NAME\.db"):
+        make_vector_store(settings_for(services, vector_store="milvus", vector_store_url="vectors"))
+
+
 async def test_doctor_reports_the_store(services: Services, own: OwnDatabase, moving: Agent) -> None:
     await fill(moving, 4)
     await moving.runtime.maintenance.drain_outbox()
