@@ -1,6 +1,6 @@
 -- Functions, and which rows each role sees. `agentcore migrate` and `alembic upgrade head` execute this file as a whole
--- after the newest revision, in its transaction; `agentcore migrate` also if only the file has changed. A revision only
--- drops what CREATE OR REPLACE cannot replace.
+-- after the newest revision, in its transaction. So a change of this file needs a revision, which drops what CREATE OR
+-- REPLACE cannot replace.
 --
 -- Functions that run with their owner's rights (SECURITY DEFINER) check the agent themselves and have a fixed search_path.
 

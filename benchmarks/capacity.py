@@ -3,8 +3,8 @@
 Agents of --sizes memories and --agents small ones are stored in one home. Then each round measures every size, in
 random order: CPU time of the embedding, of the service with its caller, and of PostgreSQL for a search and a store, and
 searches a second with ten callers. Medians over the rounds are compared, so that a drift of the machine's speed affects
-all sizes equally. The model is fitted to every second size and predicts the others. Texts and vectors are those of
-`scale`.
+all sizes equally. The model is fitted to every second size and predicts the others and the
+small agents. Texts and vectors are those of `scale`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import random
 import statistics
 import time
@@ -165,21 +164,11 @@ async def fill_small(service: Service, agents: int, vectors: Vectors) -> Row:
 
 @dataclass(frozen=True)
 class Model:
-    """Costs as lines: of a search over the logarithm of the memories, of bytes over the memories."""
+    """Constants, and bytes as a line over the memories: a search costs about the same in agents of all sizes."""
 
-    embedding_ms: float
-    search_ms: tuple[float, float]
+    search_ms: float
+    searches_per_second: float
     bytes_each: tuple[float, float]
-    store_ms: float
-    cores: float
-
-    def search(self, memories: int) -> float:
-        """Returns milliseconds of CPU time for a search, embedding included."""
-        base, each_doubling = self.search_ms
-        return self.embedding_ms + base + each_doubling * math.log2(memories / 1_000)
-
-    def searches_per_second(self, memories: int) -> float:
-        return self.cores * 1_000 / self.search(memories)
 
     def bytes(self, memories: int) -> float:
         base, each = self.bytes_each
@@ -191,17 +180,12 @@ def whole_search(point: Row) -> float:
 
 
 def fitted(points: list[Row], totals: list[tuple[int, int]]) -> Model:
-    """Least squares; the smallest relative error would favor small sizes."""
-    costs = [whole_search(each) - each["embedding_ms"] for each in points]
-    slope, base = np.polyfit(np.log2([each["memories"] / 1_000 for each in points]), costs, 1)
-    each_byte, start = np.polyfit([memories for memories, _ in totals], [size for _, size in totals], 1)
+    """Means, and least squares for the bytes."""
+    each, base = np.polyfit([memories for memories, _ in totals], [size for _, size in totals], 1)
     return Model(
-        float(np.mean([each["embedding_ms"] for each in points])),
-        (float(base), float(slope)),
-        (float(start), float(each_byte)),
-        float(np.mean([each["store_ms"] for each in points])),
-        # The cores that ten callers use.
-        float(np.mean([each["searches_per_second"] * whole_search(each) / 1_000 for each in points])),
+        float(np.mean([whole_search(point) for point in points])),
+        float(np.mean([point["searches_per_second"] for point in points])),
+        (float(base), float(each)),
     )
 
 
@@ -212,16 +196,18 @@ def checked(measured: float, predicted: float) -> Row:
 
 def held_out(model: Model, points: list[Row], totals: list[tuple[int, int]]) -> list[Row]:
     """Returns measured beside predicted values of sizes that the model has not seen."""
-    return [
+    searches = [
         {
             "memories": point["memories"],
-            "search_ms": checked(whole_search(point), model.search(point["memories"])),
-            "searches_per_second": checked(point["searches_per_second"], model.searches_per_second(point["memories"])),
-            "memories_stored": total,
-            "mib": checked(size / 2**20, model.bytes(total) / 2**20),
+            "search_ms": checked(whole_search(point), model.search_ms),
+            "searches_per_second": checked(point["searches_per_second"], model.searches_per_second),
         }
-        for point, (total, size) in zip(points, totals, strict=True)
+        for point in points
     ]
+    disk = [
+        {"memories_stored": total, "mib": checked(size / 2**20, model.bytes(total) / 2**20)} for total, size in totals
+    ]
+    return searches + disk
 
 
 async def measure(options: argparse.Namespace) -> Row:
@@ -249,13 +235,11 @@ async def measure(options: argparse.Namespace) -> Row:
         "small_agents": costs["small_agents"] | smallest,
         "bytes": totals,
         "model": {
-            "embedding_ms": round(model.embedding_ms, 2),
-            "search_ms": [round(each, 3) for each in model.search_ms],
-            "store_ms": round(model.store_ms, 2),
-            "bytes_each": round(model.bytes_each[1]),
-            "cores_used": round(model.cores, 2),
+            "search_ms": round(model.search_ms, 2),
+            "searches_per_second": round(model.searches_per_second, 2),
+            "bytes": [round(each) for each in model.bytes_each],
         },
-        "held_out": held_out(model, points[1::2], totals[1::2]),
+        "held_out": held_out(model, [smallest, *points[1::2]], totals[1::2]),
     }
 
 
@@ -265,7 +249,7 @@ def main() -> int:
     parser.add_argument("--vectors", type=Path, help="the file of the vectors; default: in the directory")
     parser.add_argument("--sizes", type=int, nargs="+", default=[6_250, 12_500, 25_000, 50_000, 100_000])
     parser.add_argument("--agents", type=int, default=5_000, help=f"small agents, {SMALL_MEMORIES} memories each")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--queries", type=int, default=100, help="of each size in a round")
     options = parser.parse_args()
     figures = run(measure(options))

@@ -219,8 +219,8 @@ class PgVectorStore:
 
     async def search(self, agent_id: str, request: SearchRequest) -> Found:
         index, passage_index = await self._serving(agent_id, request)
-        near, degraded = await self._suggested(agent_id, request, has_index=index is not None)
-        if "".join(degraded).endswith(BY_WORDS):
+        near, degraded, words_only = await self._suggested(agent_id, request, has_index=index is not None)
+        if words_only:
             request, passage_index = replace(request, vectors=None), None
         values = self._values(agent_id, request)
         if near is not None:
@@ -248,15 +248,15 @@ class PgVectorStore:
 
     async def _suggested(
         self, agent_id: str, request: SearchRequest, *, has_index: bool
-    ) -> tuple[Suggestion | None, Sequence[str]]:
-        """Returns what the vector store suggests, None if it is not asked, and what the search lacks."""
+    ) -> tuple[Suggestion | None, Sequence[str], bool]:
+        """Returns what the vector store suggests, None if it is not asked; what the search lacks; if words must do."""
         is_large = request.bm25.statistics.memory_count > MAX_EXACT_FALLBACK and not has_index
         limit = self._limits.times(request.breadth).vector_candidates
         try:
             near = await self._near_ids(agent_id, request, limit, partial=is_large)
         except StoreUnusable as failure:
-            return None, (failure.message + (BY_WORDS if is_large else IN_POSTGRESQL),)
-        return near, () if near is None else near.degraded
+            return None, (failure.message + (BY_WORDS if is_large else IN_POSTGRESQL),), is_large
+        return near, () if near is None else near.degraded, False
 
     async def _near_ids(self, agent_id: str, request: SearchRequest, limit: int, *, partial: bool) -> Suggestion | None:
         limit_exact = self._limits.exact_search_limit

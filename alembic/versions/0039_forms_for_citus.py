@@ -3,7 +3,7 @@
 A function of a table's row type could not exist on the workers of a cluster, and restrictive policies became permissive
 there. functions.sql creates the new ones in the same transaction. Safe while the old version runs.
 
-SHA-256 of functions.sql: 253311c5a8d7763516ebe5fd8e69ed7c4bee6e6081f59a99352fc82e33c53a0a
+SHA-256 of functions.sql: 6c61f70f7d8fc9b370d7404ea34a3f56b6e1dc6c6c58ccb15e3bdd9127e217b9
 """
 
 from alembic import op
