@@ -27,11 +27,11 @@ SELECT total.*, frequency.*, EXISTS (SELECT FROM memory_passages p WHERE p.agent
 -- name: indexes_of_agent
 -- Returns the vector indexes of the partition with the agent's rows, and the index keeper's comments, if the agent has
 -- more rows than `few`. On Citus the rows are in a shard of a worker, and the coordinator's table has the comments.
-WITH held AS MATERIALIZED (
+WITH partition_of_agent AS MATERIALIZED (
     SELECT m.tableoid::regclass::text AS name FROM {table} m WHERE m.agent_id = %(agent_id)s OFFSET %(few)s LIMIT 1)
 SELECT p.relname AS partition, i.relname AS name, obj_description(i.oid, 'pg_class') AS comment
-  FROM held
-  JOIN pg_class p ON p.oid IN (to_regclass(held.name), '{table}'::regclass) AND p.relkind = 'r'
+  FROM partition_of_agent AS own
+  JOIN pg_class p ON p.oid IN (to_regclass(own.name), '{table}'::regclass) AND p.relkind = 'r'
   JOIN pg_index x ON x.indrelid = p.oid AND x.indisvalid
   JOIN pg_class i ON i.oid = x.indexrelid
  WHERE i.relname LIKE 'ann\_%%';
