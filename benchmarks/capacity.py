@@ -3,8 +3,8 @@
 Agents of --sizes memories and --agents small ones are stored in one home. Then each round measures every size, in
 random order: CPU time of the embedding, of the service with its caller, and of PostgreSQL for a search and a store, and
 searches a second with ten callers. Medians over the rounds are compared, so that a drift of the machine's speed affects
-all sizes equally. The model is fitted to every second size and predicts the others and the
-small agents. Texts and vectors are those of `scale`.
+all sizes equally. The model is fitted to every second size and predicts the others and the small agents. Texts and
+vectors are those of `scale`.
 """
 
 from __future__ import annotations
@@ -115,12 +115,11 @@ async def database_bytes(service: Service) -> int:
     return int(rows[0]["bytes"])
 
 
-async def maintenance_ms(service: Service) -> Row:
-    """Returns the wall time and PostgreSQL's CPU time of a round of the leader in which nothing is due."""
-    times, began = ProcessorTime(service), time.perf_counter()
+async def maintenance_ms(service: Service) -> float:
+    """Returns the wall time of a round of the leader in which no work is due."""
+    began = time.perf_counter()
     await service.runtime.maintenance.round()
-    wall = (time.perf_counter() - began) * 1_000
-    return {"wall_ms": round(wall, 1), "postgresql_ms": round(times.lap()[1], 1)}
+    return round((time.perf_counter() - began) * 1_000, 1)
 
 
 async def filled(service: Service, options: argparse.Namespace, vectors: Vectors) -> Row:
@@ -128,8 +127,8 @@ async def filled(service: Service, options: argparse.Namespace, vectors: Vectors
 
     `bytes`: the memories and the bytes of the database after each size.
     """
-    told = options.home / "filled.json"
-    if not told.exists():
+    record = options.home / "filled.json"
+    if not record.exists():
         totals, total = [], 0
         for memories in sorted(options.sizes):
             with Progress() as progress:
@@ -140,8 +139,8 @@ async def filled(service: Service, options: argparse.Namespace, vectors: Vectors
             total += memories
             totals.append((total, await database_bytes(service)))
         small = await fill_small(service, options.agents, vectors)
-        told.write_text(json.dumps({"sizes": options.sizes, "bytes": totals, "small_agents": small}))
-    costs: Row = json.loads(told.read_text())
+        record.write_text(json.dumps({"sizes": options.sizes, "bytes": totals, "small_agents": small}))
+    costs: Row = json.loads(record.read_text())
     if costs["sizes"] != options.sizes or costs["small_agents"]["agents"] != options.agents:
         raise SystemExit(f"{options.home} was filled with other --sizes or --agents: choose another directory")
     return costs
@@ -149,17 +148,12 @@ async def filled(service: Service, options: argparse.Namespace, vectors: Vectors
 
 async def fill_small(service: Service, agents: int, vectors: Vectors) -> Row:
     """Stores the small agents; returns what an agent and its memories cost."""
-    before, idle = await database_bytes(service), await maintenance_ms(service)
+    before = await database_bytes(service)
     for number in track(range(agents), "storing small agents"):
         await fill(service, f"small-{number}", SMALL_MEMORIES, vectors, lambda done: None)
     await settle(service)
     added = await database_bytes(service) - before
-    return {
-        "agents": agents,
-        "bytes_of_agent": round(added / agents),
-        "maintenance_before": idle,
-        "maintenance_after": await maintenance_ms(service),
-    }
+    return {"agents": agents, "bytes_of_agent": round(added / agents), "maintenance_ms": await maintenance_ms(service)}
 
 
 @dataclass(frozen=True)

@@ -43,12 +43,12 @@ MAX_PENDING = 1_000
 # A float is up to 24 bytes of JSON, and Qdrant accepts requests of 32 MiB.
 MAX_FLOATS = 640_000
 MAX_REASON_CHARS = 300
-# Agents whose changes are refused, above which the rest of the outbox is not tried.
+# If the changes of more agents are refused, draining stops.
 MAX_REFUSED = 50
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-AWAY = "vector store: it does not answer"
-LAGS = "vector store: it is not up to date"
-STORE_LAGS = f"{LAGS}; recent changes were searched by words alone"
+UNAVAILABLE = "vector store: it does not answer"
+OUTDATED = "vector store: it is not up to date"
+PARTLY_OUTDATED = f"{OUTDATED}; recent changes were searched by words alone"
 REFUSED = "vector store: it refuses requests"
 logger = logging.getLogger(__name__)
 ReturnT = TypeVar("ReturnT")
@@ -74,7 +74,7 @@ class StoreRefused(StoreUnusable):
 
 
 class Suggestion(NamedTuple):
-    """Ids of candidates, unordered and to be filtered again; `degraded`: what they lack, for the receipt."""
+    """Ids of candidates, unordered and to be filtered again; `degraded`: warnings for the receipt."""
 
     memory_ids: list[UUID]
     may_have_more: bool
@@ -139,10 +139,10 @@ class VectorStore(Protocol):
         """Deletes these points from every collection."""
 
     def count(self, where: PointFilter | None) -> int:
-        """Counts these points in every collection exactly, or about all."""
+        """Counts these points in every collection exactly; None: all points, approximately."""
 
     def is_refusal(self, failure: Exception) -> bool:
-        """Returns whether the store answered: the same request would fail again."""
+        """Returns whether the store rejected the request, so that a retry would fail."""
 
     def ping(self) -> None: ...
 
@@ -192,13 +192,13 @@ class ExternalVectors:
         [[state]] = await database.fetch(where.agent_id, [(query("pending_vectors"), values)])
         lags = len(state["memory_ids"]) > MAX_PENDING
         if state["store"] != self._identity or (lags and not partial):
-            raise StoreUnusable(LAGS)
+            raise StoreUnusable(OUTDATED)
         collection = collection_of(model, vectors.shape[1])
         queries = [*vectors.astype(np.float32)]
         found = await self._call(self._store.search, collection, queries, where, limit, seconds=SEARCH_SECONDS)
         ids = dict.fromkeys([*state["memory_ids"], *(each for ids in found for each in ids)])
         has_more = not lags and any(len(each) >= limit for each in found)
-        return Suggestion([*ids], has_more, (STORE_LAGS,) if lags else ())
+        return Suggestion([*ids], has_more, (PARTLY_OUTDATED,) if lags else ())
 
     async def enable_outbox(self) -> None:
         """Creates the trigger and enqueues every vector, unless that is done for this store."""
@@ -352,13 +352,13 @@ class ExternalVectors:
                     self._log_refusal(f"{getattr(method, '__name__', method)} refused: {failure}")
                     raise StoreRefused(REFUSED) from failure
         except failures as cause:
-            raise StoreUnusable(AWAY) from cause
+            raise StoreUnusable(UNAVAILABLE) from cause
 
     def _log_refusal(self, refusal: str) -> None:
-        said = " ".join(refusal.split())[:MAX_REASON_CHARS]
-        if said != self._last_refusal:
-            logger.warning("vector store: %s", said)
-        self._last_refusal = said
+        reason = " ".join(refusal.split())[:MAX_REASON_CHARS]
+        if reason != self._last_refusal:
+            logger.warning("vector store: %s", reason)
+        self._last_refusal = reason
 
 
 async def disable_outbox(database: Database) -> None:

@@ -22,7 +22,7 @@ AGENT_ID_BYTES = 1_024
 DIGEST_CHARS = 32
 HNSW = {"M": 16, "efConstruction": 128}
 # Codes of a server that is not ready, overloaded, or has a full disk; 1 is also that of errors without a code.
-AWAY_CODES = {1, 2, 3, 4, 5, 7, 8}
+UNAVAILABLE_CODES = {1, 2, 3, 4, 5, 7, 8}
 # Each search must see all changes that were confirmed before.
 STRONG = "Strong"
 
@@ -38,16 +38,16 @@ class MilvusVectors:
         self._url = options.url
         self._options = options
         self.threads = 8 if "://" in options.url else 1
-        self._made: MilvusClient | None = None
-        self._making = Lock()
+        self._opened: MilvusClient | None = None
+        self._opening = Lock()
 
     @property
     def _client(self) -> MilvusClient:
-        with self._making:
-            if self._made is None:
+        with self._opening:
+            if self._opened is None:
                 key, seconds = self._options.api_key or "", self._options.timeout_seconds
-                self._made = MilvusClient(self._url, token=key, timeout=seconds)
-            return self._made
+                self._opened = MilvusClient(self._url, token=key, timeout=seconds)
+            return self._opened
 
     def collections(self) -> Collection[str]:
         return {each for each in self._client.list_collections() if each.startswith(COLLECTION_PREFIX)}
@@ -126,15 +126,15 @@ class MilvusVectors:
             return failure.code() in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
         if not isinstance(failure, MilvusException):
             return False
-        is_answer = isinstance(failure.code, int) and failure.code not in AWAY_CODES
+        is_answer = isinstance(failure.code, int) and failure.code not in UNAVAILABLE_CODES
         return is_answer or failure.is_input_error or isinstance(failure, DataNotMatchException | ParamError)
 
     def ping(self) -> None:
         self._client.list_collections()
 
     def close(self) -> None:
-        if self._made is not None:
-            self._made.close()
+        if self._opened is not None:
+            self._opened.close()
 
 
 def _digest(label: str | None) -> str:

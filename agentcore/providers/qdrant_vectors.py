@@ -36,22 +36,22 @@ class QdrantVectors:
         self._options = options
         self._is_local = "://" not in options.url
         self.threads = 1 if self._is_local else 8
-        self._made: QdrantClient | None = None
-        self._making = Lock()
+        self._opened: QdrantClient | None = None
+        self._opening = Lock()
 
     @property
     def _client(self) -> QdrantClient:
-        with self._making:
-            if self._made is None and self._is_local:
-                self._made = QdrantClient(path=self._url, force_disable_check_same_thread=True)
-            elif self._made is None:
-                self._made = QdrantClient(
+        with self._opening:
+            if self._opened is None and self._is_local:
+                self._opened = QdrantClient(path=self._url, force_disable_check_same_thread=True)
+            elif self._opened is None:
+                self._opened = QdrantClient(
                     self._url,
                     api_key=self._options.api_key,
                     timeout=int(self._options.timeout_seconds),
                     check_compatibility=False,
                 )
-            return self._made
+            return self._opened
 
     def collections(self) -> Collection[str]:
         names = [each.name for each in self._client.get_collections().collections]
@@ -111,8 +111,8 @@ class QdrantVectors:
         self._client.get_collections()
 
     def close(self) -> None:
-        if self._made is not None:
-            self._made.close()
+        if self._opened is not None:
+            self._opened.close()
 
 
 def _point(point: Point) -> models.PointStruct:

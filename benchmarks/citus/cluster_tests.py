@@ -183,6 +183,7 @@ async def _launch(running: Cluster, node: Node) -> None:
             await asyncio.sleep(0.5)
         else:
             return
+    raise TimeoutError(f"{node.name} does not start")
 
 
 async def change_the_same(running: Cluster, service: Service, seconds: float) -> dict[str, Any]:

@@ -124,14 +124,14 @@ class Matrix:
         finally:
             connection.rollback()
         bound, allowed = "bound" in what, {"agent-a"} if settings else set()
-        strange = [
+        foreign = [
             row
             for row in rows
             if row[0] not in allowed or (bound and table in OF_USERS and row[1] != str(IDS["agent-a", "user-1"]))
         ]
         self.counts["operations"] += 1
-        self.counts["own rows reached"] += len(rows) - len(strange)
-        self.violations += [what] if strange else []
+        self.counts["own rows reached"] += len(rows) - len(foreign)
+        self.violations += [what] if foreign else []
 
 
 def check(running: Cluster) -> dict[str, Any]:

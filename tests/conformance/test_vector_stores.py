@@ -371,7 +371,7 @@ async def test_a_large_agent_is_searched_by_the_store_and_by_words_while_changes
     query = RetrieveParams(query="Note 17: the reading of meter 17")
     result = await ada.memory.retrieve(query)
     assert result.memories[0].content.startswith("Note 17:")
-    assert external_vectors.STORE_LAGS in result.receipt.degraded
+    assert external_vectors.PARTLY_OUTDATED in result.receipt.degraded
     assert searches(ada.runtime.metrics) == {"external": 1}
     await ada.runtime.maintenance.drain_outbox()
     assert (await ada.memory.retrieve(query)).receipt.degraded == []
@@ -386,7 +386,7 @@ async def test_a_large_agent_is_searched_by_words_until_the_store_is_filled(
     async with serving(services, own, vector_store="memory") as runtime:
         result = await Agent(runtime, "ada").memory.retrieve(RetrieveParams(query="Note 7: the reading of meter 7"))
         assert result.memories[0].content.startswith("Note 7:")
-        assert external_vectors.LAGS + vector_store.BY_WORDS in result.receipt.degraded
+        assert external_vectors.OUTDATED + vector_store.BY_WORDS in result.receipt.degraded
         assert searches(runtime.metrics) == {"words": 1}
 
 
@@ -483,7 +483,7 @@ async def test_without_the_store_searches_use_postgresql(
     for _ in range(2):
         result = await moving.memory.retrieve(RetrieveParams(query="Note 7: the reading of meter 7"))
         assert result.memories[0].content.startswith("Note 7:")
-        assert external_vectors.AWAY + note in result.receipt.degraded
+        assert external_vectors.UNAVAILABLE + note in result.receipt.degraded
     assert searches(moving.runtime.metrics) == {mode: 2}
     state = (await moving.runtime.readiness())["vector_store"]
     assert (state["ok"], state["required"], state["circuit"]) == (False, False, "open")
@@ -502,6 +502,9 @@ async def test_a_refusal_is_reported_and_delays_no_other_agent(moving: Agent, ca
     assert result.memories[0].content.startswith("Note 1:")
     assert external_vectors.REFUSED + vector_store.IN_POSTGRESQL in result.receipt.degraded
     assert not external(moving).circuit.is_open
+    await fill(mallory, 2, user_id="u1", force=True)
+    erased = await mallory.memory.erase(EraseParams(user_id="u1", confirm=True))
+    assert (erased.complete, erased.verified, await held(mallory, "u1")) == (True, True, 0)
 
 
 async def test_changes_remain_enqueued_while_the_store_is_away(moving: Agent) -> None:

@@ -93,7 +93,7 @@ SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_liv
  ORDER BY c.relname;
 
 -- name: shard_rows
--- Returns the estimated rows of the largest shard of each distributed table with vectors; none while a worker is away.
+-- Returns the estimated rows of the largest shard of each distributed table with vectors; none while a worker is unavailable.
 SELECT name AS partition, shards.rows
   FROM unnest(ARRAY['memories', 'memory_passages']) AS name
  CROSS JOIN LATERAL (
