@@ -187,8 +187,9 @@ Connection = AsyncConnection[DictRow]
 Users = Collection[str | None] | None
 Pool = AsyncConnectionPool[TimeoutConnection]
 SERVICE_ROLE = "agentcore_service"
-# Role of callers whose token is bound to users.
+# Role of callers whose token is bound to users; their setting for statements that need the rows of all users.
 BOUND_ROLE = "agentcore_bound"
+ALL_USERS = "*"
 OPEN_TIMEOUT_SECONDS = 15.0
 # Limits of an attempt to connect if another host or the primary can be used instead, and of a replica's reply.
 ALTERNATIVE_CONNECT_SECONDS, REPLICA_REPLY_SECONDS = 3, 2.0
@@ -377,8 +378,8 @@ class Database:
         return bound
 
     def _begin_statement(self, agent_id: str, settings: Mapping[str, str] | None = None) -> Statement:
-        users = "" if self.users is None else json.dumps([*self.users])
-        return settings_of(agent_id, SERVICE_ROLE if self.users is None else BOUND_ROLE, users, settings)
+        role = SERVICE_ROLE if self.users is None else BOUND_ROLE
+        return settings_of(agent_id, role, users_setting(self.users), settings)
 
     def statistics(self) -> dict[str, dict[str, int]]:
         """Returns each pool's counters, by psycopg_pool's names (times in ms)."""
@@ -573,8 +574,13 @@ async def _check_if_readable(connection: Connection) -> None:
         await AsyncConnectionPool.check_connection(connection)
 
 
+def users_setting(users: Users) -> str:
+    """Returns the value of agentcore.users: a JSON list, or empty."""
+    return "" if users is None else json.dumps([*users])
+
+
 def settings_of(agent_id: str, role: str, users: str = "", more: Mapping[str, str] | None = None) -> Statement:
-    """Returns the first statement of an agent's transaction; `users`: JSON list of a bound token's users, or empty."""
+    """Returns the first statement of an agent's transaction; `users`: see users_setting."""
     return set_for_transaction(
         {**PLANNING, **(more or {}), "role": role, "agentcore.agent_id": agent_id, "agentcore.users": users}
     )

@@ -11,13 +11,14 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 from uuid import UUID
 
 from pgvector import HalfVector
 from psycopg import sql
 
-from agentcore.database import Connection, Database, query, shaped_query
+from agentcore.database import Connection, Database, Row, query, shaped_query
 from agentcore.errors import Conflict
 from agentcore.failpoints import failpoint
 from agentcore.maintenance import index_keeper
@@ -103,8 +104,6 @@ class Reembedding:
 
     async def run(self) -> None:
         """Raises Conflict while another process embeds or another model is migrating, and DependencyUnavailable."""
-        if {each.partition for each in await self._keeper.states()} <= {"memories", "memory_passages"}:
-            raise Conflict("the tables are distributed over a cluster: re-embedding is not supported there yet")
         async with self._alone():
             stage = await self._begin()
             failpoint("reembed.begun")
@@ -198,7 +197,7 @@ class Reembedding:
                 limit=ROWS_A_BATCH,
             ):
                 place = rows[-1]["agent_id"], rows[-1]["memory_id"], rows[-1]["passage"]
-                await self._write(query("add_passages"), rows, passages=[row["passage"] for row in rows])
+                await self._write(query("add_passages"), rows)
                 made += len(rows)
                 self._tell("embedding passages", min(made, total), total)
         return made
@@ -209,21 +208,22 @@ class Reembedding:
             statement, after_agent=place[0], after_id=place[1], done=self._made, limit=ROWS_A_BATCH
         )
 
-    async def _write(
-        self, statement: sql.SQL | sql.Composed, rows: Sequence[Mapping[str, Any]], **columns: Sequence[Any]
-    ) -> None:
+    async def _write(self, statement: sql.SQL | sql.Composed, rows: Sequence[Row]) -> None:
+        """Embeds these memories or passages; executes the statement for each agent: Citus locks rows of one only."""
         vectors = await embed_each(self._embedder, _texts(rows), "document")
         failpoint("reembed.embedded")
         model, refused = self._made
-        await self._database.owner_rows(
-            statement,
-            agent_ids=[row["agent_id"] for row in rows],
-            memory_ids=[row["memory_id"] for row in rows],
-            versions=[row["version"] for row in rows],
-            vectors=[None if vector is None else HalfVector(vector) for vector in vectors],
-            models=[refused if vector is None else model for vector in vectors],
-            **columns,
-        )
+        for agent_id, group in groupby(zip(rows, vectors, strict=True), lambda pair: pair[0]["agent_id"]):
+            pairs = list(group)
+            await self._database.owner_rows(
+                statement,
+                agent_id=agent_id,
+                memory_ids=[row["memory_id"] for row, _ in pairs],
+                passages=[row.get("passage") for row, _ in pairs],
+                versions=[row["version"] for row, _ in pairs],
+                vectors=[None if vector is None else HalfVector(vector) for _, vector in pairs],
+                models=[refused if vector is None else model for _, vector in pairs],
+            )
         failpoint("reembed.written")
 
     async def _index_beside(self) -> None:
@@ -303,16 +303,20 @@ class Reembedding:
             await asyncio.sleep(min(max(PAUSE_SECONDS, time.monotonic() - began), left))
 
     async def _move(self, partition: str, before: int, total: int) -> int:
-        statement = shaped_query("move_next_embeddings", partition=sql.Identifier(partition))
+        named = {"partition": sql.Identifier(partition)}
+        next_rows, move = shaped_query("next_embeddings", **named), shaped_query("move_next_embeddings", **named)
         place, moved = _START, 0
         while rows := await self._database.owner_rows(
-            statement,
-            after_agent=place[0],
-            after_id=place[1],
-            done=self._made,
-            model=self._target.model,
-            limit=MOVED_A_BATCH,
+            next_rows, after_agent=place[0], after_id=place[1], limit=MOVED_A_BATCH
         ):
+            for agent_id, group in groupby(rows, lambda row: row["agent_id"]):
+                await self._database.owner_rows(
+                    move,
+                    agent_id=agent_id,
+                    memory_ids=[row["memory_id"] for row in group],
+                    done=self._made,
+                    model=self._target.model,
+                )
             place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
             moved += len(rows)
             failpoint("reembed.moved")

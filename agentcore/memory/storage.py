@@ -140,10 +140,10 @@ class NewMemory:
 
 class MemoryTransaction(OwnedRows):
     def __init__(
-        self, connection: Connection, agent_id: str, rules: SummaryRules | None = None, *, bound: bool = False
+        self, connection: Connection, agent_id: str, rules: SummaryRules | None = None, *, users: Users = None
     ) -> None:
         super().__init__(connection, agent_id)
-        self._bound = bound
+        self._bound = users is not None
         self.clusters = ClusterRows(connection, agent_id)
         self.history = HistoryRows(connection, agent_id)
         self.life = LifeRows(connection, agent_id)
@@ -154,7 +154,7 @@ class MemoryTransaction(OwnedRows):
         self.subjects = SubjectRows(connection, agent_id)
         self.erasing = EraseRows(connection, agent_id)
         self.llm = LlmRows(connection, agent_id, rules)
-        self.summaries = SummaryRows(connection, agent_id, rules, bound=bound)
+        self.summaries = SummaryRows(connection, agent_id, rules, users)
         self.facts = FactRows(connection, agent_id)
         self.relations = RelationRows(connection, agent_id)
         self.passages = PassageRows(connection, agent_id)
@@ -317,8 +317,7 @@ class MemoryStorage:
     async def transaction(self, agent_id: str, *, record_lsn: bool = True) -> AsyncIterator[MemoryTransaction]:
         """Opens a transaction of the agent; `record_lsn`: its later reads see it on replicas, too."""
         async with self._database.transaction(agent_id, record_lsn=record_lsn) as connection:
-            bound = self._database.users is not None
-            transaction = MemoryTransaction(connection, agent_id, self.service_rules, bound=bound)
+            transaction = MemoryTransaction(connection, agent_id, self.service_rules, users=self._database.users)
             yield transaction
             if transaction.passages.job_needed:
                 # Last: the job's lock blocks other transactions until the commit.

@@ -31,13 +31,15 @@ SELECT pg_advisory_unlock(%(key)s);
 
 -- name: count_to_reembed
 -- Counts memories without a vector of the model, memories with a vector of the next model, and passages without one.
-SELECT count(*) FILTER (WHERE coalesce(embedding_model, '') <> ALL (%(done)s::text[])
-                          AND coalesce(next_embedding_model, '') <> ALL (%(done)s::text[])) AS to_embed,
-       (SELECT count(DISTINCT (p.agent_id, p.memory_id, p.passage))
-          FROM memory_passages p WHERE {missing}) AS passages_to_embed,
-       count(*) FILTER (WHERE next_embedding_model IS NOT NULL) AS to_move,
-       count(*) AS memories
-  FROM memories;
+SELECT counted.*, passages.passages_to_embed
+  FROM (SELECT count(*) FILTER (WHERE coalesce(embedding_model, '') <> ALL (%(done)s::text[])
+                                  AND coalesce(next_embedding_model, '') <> ALL (%(done)s::text[])) AS to_embed,
+               count(*) FILTER (WHERE next_embedding_model IS NOT NULL) AS to_move,
+               count(*) AS memories
+          FROM memories) AS counted
+ CROSS JOIN (SELECT count(*) AS passages_to_embed
+               FROM (SELECT DISTINCT p.agent_id, p.memory_id, p.passage
+                       FROM memory_passages p WHERE {missing}) AS each) AS passages;
 
 -- name: some_to_reembed
 -- Returns some texts, to time the model.
@@ -73,13 +75,13 @@ SELECT p.agent_id, p.memory_id, p.passage, p.start, p."end", m.version, m.speake
 -- Adds vectors of this model for passages of memories that still have this version; skips locked memories.
 INSERT INTO memory_passages (agent_id, memory_id, passage, embedding_model, start, "end", embedding)
 SELECT p.agent_id, p.memory_id, p.passage, made.model, p.start, p."end", made.vector
-  FROM unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[], %(passages)s::smallint[], %(versions)s::integer[],
-              %(vectors)s::halfvec[], %(models)s::text[]) AS made (agent_id, memory_id, passage, version, vector, model)
-  JOIN LATERAL (SELECT m.agent_id, m.memory_id FROM memories m
-                 WHERE m.agent_id = made.agent_id AND m.memory_id = made.memory_id AND m.version = made.version
+  FROM unnest(%(memory_ids)s::uuid[], %(passages)s::smallint[], %(versions)s::integer[],
+              %(vectors)s::halfvec[], %(models)s::text[]) AS made (memory_id, passage, version, vector, model)
+  JOIN LATERAL (SELECT m.memory_id FROM memories m
+                 WHERE m.agent_id = %(agent_id)s AND m.memory_id = made.memory_id AND m.version = made.version
                    FOR SHARE SKIP LOCKED) AS m ON true
   JOIN LATERAL (SELECT p.* FROM memory_passages p
-                 WHERE p.agent_id = made.agent_id AND p.memory_id = made.memory_id AND p.passage = made.passage
+                 WHERE p.agent_id = %(agent_id)s AND p.memory_id = made.memory_id AND p.passage = made.passage
                  LIMIT 1) AS p ON true
     ON CONFLICT DO NOTHING;
 
@@ -94,38 +96,38 @@ DELETE FROM {partition} p
 -- name: set_next_embeddings
 -- Sets vectors of the next model for memories that still have this version; skips locked ones.
 WITH made AS (
-    SELECT * FROM unnest(%(agent_ids)s::text[], %(memory_ids)s::uuid[], %(versions)s::integer[],
-                         %(vectors)s::halfvec[], %(models)s::text[])
-                  AS made (agent_id, memory_id, version, vector, model)),
-held AS (
-    SELECT m.agent_id, m.memory_id, made.vector, made.model
-      FROM made JOIN {partition} m ON m.agent_id = made.agent_id AND m.memory_id = made.memory_id
+    SELECT * FROM unnest(%(memory_ids)s::uuid[], %(versions)s::integer[], %(vectors)s::halfvec[], %(models)s::text[])
+                  AS made (memory_id, version, vector, model)),
+locked AS (
+    SELECT m.memory_id, made.vector, made.model
+      FROM made JOIN {partition} m ON m.agent_id = %(agent_id)s AND m.memory_id = made.memory_id
      WHERE m.version = made.version
        FOR NO KEY UPDATE OF m SKIP LOCKED)
-UPDATE {partition} m SET next_embedding = held.vector, next_embedding_model = held.model
-  FROM held WHERE m.agent_id = held.agent_id AND m.memory_id = held.memory_id;
+UPDATE {partition} m SET next_embedding = locked.vector, next_embedding_model = locked.model
+  FROM locked WHERE m.agent_id = %(agent_id)s AND m.memory_id = locked.memory_id;
+
+-- name: next_embeddings
+-- Returns the next memories of a partition with a vector in `next_embedding`, in id order.
+SELECT agent_id, memory_id FROM {partition}
+ WHERE (agent_id, memory_id) > (%(after_agent)s::text, %(after_id)s::uuid)
+   AND next_embedding_model IS NOT NULL
+ ORDER BY agent_id, memory_id LIMIT %(limit)s;
 
 -- name: move_next_embeddings
--- Moves vectors of the current model to `embedding`, a page at a time; returns the moved ids, to continue after the
--- last.
-WITH held AS (
-    SELECT agent_id, memory_id FROM {partition}
-     WHERE (agent_id, memory_id) > (%(after_agent)s::text, %(after_id)s::uuid)
-       AND next_embedding_model IS NOT NULL
-     ORDER BY agent_id, memory_id LIMIT %(limit)s
-       FOR NO KEY UPDATE SKIP LOCKED),
-moved AS (
-    UPDATE {partition} m
-       SET embedding = CASE WHEN m.next_embedding_model = ANY (%(done)s::text[]) AND
-                                 m.embedding_model IS DISTINCT FROM %(model)s
-                            THEN m.next_embedding ELSE m.embedding END,
-           embedding_model = CASE WHEN m.next_embedding_model = ANY (%(done)s::text[]) AND
-                                       m.embedding_model IS DISTINCT FROM %(model)s
-                                  THEN m.next_embedding_model ELSE m.embedding_model END,
-           next_embedding = NULL, next_embedding_model = NULL
-      FROM held WHERE m.agent_id = held.agent_id AND m.memory_id = held.memory_id
-    RETURNING m.agent_id, m.memory_id)
-SELECT agent_id, memory_id FROM moved ORDER BY agent_id, memory_id;
+-- Moves vectors of the current model to `embedding`; skips locked memories.
+WITH locked AS (
+    SELECT memory_id FROM {partition}
+     WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND next_embedding_model IS NOT NULL
+       FOR NO KEY UPDATE SKIP LOCKED)
+UPDATE {partition} m
+   SET embedding = CASE WHEN m.next_embedding_model = ANY (%(done)s::text[]) AND
+                             m.embedding_model IS DISTINCT FROM %(model)s
+                        THEN m.next_embedding ELSE m.embedding END,
+       embedding_model = CASE WHEN m.next_embedding_model = ANY (%(done)s::text[]) AND
+                                   m.embedding_model IS DISTINCT FROM %(model)s
+                              THEN m.next_embedding_model ELSE m.embedding_model END,
+       next_embedding = NULL, next_embedding_model = NULL
+  FROM locked WHERE m.agent_id = %(agent_id)s AND m.memory_id = locked.memory_id;
 
 -- name: build_moving_index
 -- As build_ivfflat_index, over vectors in either column: a vector that moves stays indexed.

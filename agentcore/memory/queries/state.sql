@@ -44,10 +44,6 @@ SELECT set_config('TimeZone', 'UTC', false);
 -- connection whose session was never configured.
 SELECT set_for_transaction(%(settings)s::json);
 
--- name: take_role
--- Sets the role of the following statements of the transaction.
-SELECT set_config('role', %(role)s, true);
-
 -- name: waiting_work
 -- Counts pending background work of all agents, without memories that a model refused.
 SELECT (SELECT count(*) FROM memories

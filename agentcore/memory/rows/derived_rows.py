@@ -15,7 +15,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import BOUND_ROLE, SERVICE_ROLE, Connection, query, set_for_transaction, shaped_query
+from agentcore.database import ALL_USERS, Connection, Users, query, set_for_transaction, shaped_query, users_setting
 from agentcore.memory.api import Caller
 from agentcore.memory.language.passages import Passage
 from agentcore.memory.models import JsonObject
@@ -185,22 +185,24 @@ _FIRST_ID = UUID(int=0)
 
 
 class SummaryRows(RuledRows):
-    """Summaries. `bound`: the caller's token is bound to users."""
+    """Summaries. `users`: those that the caller's token is bound to."""
 
-    def __init__(
-        self, connection: Connection, agent_id: str, service: SummaryRules | None, *, bound: bool = False
-    ) -> None:
+    def __init__(self, connection: Connection, agent_id: str, service: SummaryRules | None, users: Users) -> None:
         super().__init__(connection, agent_id, service)
-        self._bound = bound
+        self._users = users
 
     async def run_as_agent(self, statement: NamedOrComposed, **values: Any) -> list[Row]:
         """Executes as the agent: row security hides summaries of several users from a bound caller."""
-        if not self._bound:
+        if self._users is None:
             return await self._rows(statement, **values)
-        await self._run("take_role", role=SERVICE_ROLE)
+        # The role stays: for another one, Citus would open a second connection, which waits for the locks of the first.
+        await self._see(ALL_USERS)
         rows = await self._rows(statement, **values)
-        await self._run("take_role", role=BOUND_ROLE)
+        await self._see(users_setting(self._users))
         return rows
+
+    async def _see(self, users: str) -> None:
+        await self._connection.execute(*set_for_transaction({"agentcore.users": users}))
 
     async def mark_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
         """Returns the kinds of work enqueued."""
