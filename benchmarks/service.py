@@ -45,18 +45,18 @@ class Service:
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
         self._app = create_app(runtime)
-        self._headers: dict[str, list[tuple[bytes, bytes]]] = {}
+        self._headers: dict[tuple[str, ...], list[tuple[bytes, bytes]]] = {}
 
-    def _headers_of(self, agent_id: str) -> list[tuple[bytes, bytes]]:
-        if agent_id not in self._headers:
-            token = mint_token(
-                SECRET, agent_id, ["memory:read", "memory:write", "memory:admin"], 86_400, now=time.time()
-            )
-            self._headers[agent_id] = [
+    def _headers_of(self, agent_id: str, users: tuple[str, ...]) -> list[tuple[bytes, bytes]]:
+        key = (agent_id, *users)
+        if key not in self._headers:
+            scopes = ["memory:read", "memory:write", "memory:admin"]
+            token = mint_token(SECRET, agent_id, scopes, 86_400, now=time.time(), users=users)
+            self._headers[key] = [
                 (b"authorization", f"Bearer {token}".encode()),
                 (b"content-type", b"application/json"),
             ]
-        return self._headers[agent_id]
+        return self._headers[key]
 
     def exact_searches(self) -> float:
         """Returns the number of searches without an index so far."""
@@ -69,8 +69,13 @@ class Service:
         await self.runtime.maintenance.round()
         await self.runtime.jobs.run_pending()
 
-    async def call(self, agent_id: str, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """Runs one JSON-RPC call, from bytes to bytes through the whole application. Raises CallFailed."""
+    async def call(
+        self, agent_id: str, method: str, params: dict[str, Any], *, users: tuple[str, ...] = ()
+    ) -> dict[str, Any]:
+        """Runs one JSON-RPC call, from bytes to bytes through the whole application. Raises CallFailed.
+
+        `users`: those that the token is bound to, if any.
+        """
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
         scope = {
             "type": "http",
@@ -82,7 +87,7 @@ class Service:
             "raw_path": ENDPOINT.encode(),
             "query_string": b"",
             "root_path": "",
-            "headers": self._headers_of(agent_id),
+            "headers": self._headers_of(agent_id, users),
             "client": ("127.0.0.1", 1),
             "server": ("127.0.0.1", 80),
         }

@@ -24,7 +24,16 @@ from pgvector import HalfVector
 from psycopg import IsolationLevel, sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import SERVICE_ROLE, Connection, Database, query, set_for_transaction, settings_of, shaped_query
+from agentcore.database import (
+    SERVICE_ROLE,
+    Connection,
+    Database,
+    Row,
+    query,
+    set_for_transaction,
+    settings_of,
+    shaped_query,
+)
 from agentcore.errors import DependencyUnavailable
 from agentcore.failpoints import failpoint
 from agentcore.memory.rows.vector_index import (
@@ -307,6 +316,12 @@ def partition_state(row: Mapping[str, Any]) -> PartitionState:
     )
 
 
+def _over_shards(row: Row, sizes: Row) -> Row:
+    """Replaces the coordinator's figures by those of `shard_sizes`."""
+    indexes = [{**each, "bytes": sizes["index_bytes"].get(each["name"], 0)} for each in row["indexes"]]
+    return {**row, "rows": sizes["rows"], "indexes": indexes}
+
+
 def plan(state: PartitionState, model: str, policy: IndexPolicy) -> IndexPlan | None:
     """Returns the steps that a partition's size and indexes require; None if there are none."""
     ours = indexes_of(state, model)
@@ -380,8 +395,8 @@ class IndexKeeper:
     async def states(self) -> list[PartitionState]:
         rows = await self._database.owner_rows(query("partition_sizes"))
         if any(row["is_distributed"] for row in rows):
-            shards = {row["partition"]: row["rows"] for row in await self._database.owner_rows(query("shard_rows"))}
-            rows = [{**row, "rows": shards[row["partition"]]} for row in rows if row["partition"] in shards]
+            shards = {row["partition"]: row for row in await self._database.owner_rows(query("shard_sizes"))}
+            rows = [_over_shards(row, shards[row["partition"]]) for row in rows if row["partition"] in shards]
         return [partition_state(row) for row in rows]
 
     async def round(self) -> int:

@@ -330,8 +330,11 @@ class Maintenance:
 
     async def _read_sizes(self) -> None:
         tables = await self._database.owner_rows(query("table_sizes"))
+        partitions = await self._database.owner_rows(query("partition_sizes"))
+        if any(row["is_distributed"] for row in partitions):
+            tables += await self._database.owner_rows(query("distributed_table_sizes"))
         self.table_bytes = {row["name"]: float(row["bytes"]) for row in tables}
-        states = [partition_state(row) for row in await self._database.owner_rows(query("partition_sizes"))]
+        states = [partition_state(row) for row in partitions]
         indexes = [index for state in states for index in state.indexes]
         self.index_recall = {index.name: index.recall for index in indexes if index.recall is not None}
 

@@ -197,7 +197,7 @@ class MemoryTransaction(OwnedRows):
         if among:
             # Locks hidden summaries too; `existing_ids` then selects the rows visible to a bound caller.
             ids = {"memory_ids": wanted, "changing": among}
-            rows = await self.summaries.run_as_agent("existing_with_changing", **ids)
+            rows = await self.summaries.run_for_all_users("existing_with_changing", **ids)
             if not self._bound:
                 return {row["memory_id"] for row in rows if row["visible"]}
         return {row["memory_id"] for row in await self._rows("existing_ids", memory_ids=wanted)}

@@ -1,5 +1,5 @@
-"""Calls on a cluster while callers change the same memories, shards move, a worker is killed and another joins; then
-searches through a vector index, and row security.
+"""Calls on a cluster while callers change the same memories, shards move, a worker is killed, another joins and all
+memories are embedded again; then searches through a vector index, and row security.
 
 python -m benchmarks.citus.cluster_tests TARGET_DIR [--seconds 20] [--only NAME ...]
 """
@@ -9,9 +9,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import random
 import re
 import signal
+import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,6 +32,8 @@ from benchmarks.citus.cluster import Cluster, Node, cluster
 from benchmarks.service import CallFailed, Service, run, running_service
 
 AGENTS = 8
+USERS = ("user-0", "user-1", "user-2")
+REEMBEDDED = 256
 PORTS = """
 SELECT agent_id, nodeport FROM unnest(%s::text[]) AS agent_id
   JOIN citus_shards ON table_name = 'memories'::regclass
@@ -187,18 +191,23 @@ async def _launch(running: Cluster, node: Node) -> None:
 
 
 async def change_the_same(running: Cluster, service: Service, seconds: float) -> dict[str, Any]:
-    """Sixteen callers change the memories of two agents for `seconds`; counts errors, and deadlocks in the logs."""
+    """Sixteen callers, half of them with tokens bound to a user, change the memories of two agents for `seconds`.
+
+    Counts errors, and deadlocks in the logs.
+    """
     calls: Counter[str] = Counter()
     errors: Counter[str] = Counter()
     ids: dict[str, list[str]] = {"shared-0": [], "shared-1": []}
     ends = time.monotonic() + seconds
     before = _deadlocks(running)
 
-    def params(agent: str, chance: random.Random) -> tuple[str, dict[str, Any]]:
+    def params(agent: str, user: str | None, chance: random.Random) -> tuple[str, dict[str, Any]]:
         known = ids[agent][-25:]
         one, two, *more = chance.sample(known, min(6, len(known))) if len(known) > 1 else ("", "")
-        user, text = f"user-{chance.randrange(3)}", f"I moved to house {chance.randrange(50)} in Oslo."
-        item = {"content": text, "user_id": user, "memory_type": chance.choice(["episodic", "semantic"])}
+        bound, user, text = user, user or chance.choice(USERS), f"I moved to house {chance.randrange(50)} in Oslo."
+        session = f"session-{chance.randrange(4)}"
+        item = {"content": text, "user_id": user, "session_id": session}
+        item["memory_type"] = chance.choice(["episodic", "semantic"])
         store = ("memory.store_batch", {"items": [{**item, "content": f"{text} {chance.random()}"} for _ in range(5)]})
         if not two:
             return store
@@ -209,20 +218,23 @@ async def change_the_same(running: Cluster, service: Service, seconds: float) ->
             ("memory.update", {"memory_id": two, "updates": {"links": links, "importance": chance.random()}}),
             ("memory.feedback", {"memory_id": one, "verdict": "helpful"}),
             ("memory.delete", {"memory_ids": [two, one]}),
+            # Refused to tokens that are bound to users.
+            ("memory.end_session", {"session_id": session}),
             ("memory.prune", {"memory_layer": item["memory_type"], "target": 3}),
             ("memory.erase", {"user_id": user, "confirm": True}),
         ]
-        return chance.choices(choices, weights=[8, 6, 6, 3, 2, 1, 0.5])[0]
+        return chance.choices(choices, weights=[8, 6, 6, 3, 2, *([0, 0, 0] if bound else [3, 1, 0.5])])[0]
 
     async def change(number: int) -> None:
         agent, chance = f"shared-{number % 2}", random.Random(number)
+        user = USERS[number % len(USERS)] if number < 8 else None
         while time.monotonic() < ends:
-            method, values = params(agent, chance)
-            calls[method] += 1
+            method, values = params(agent, user, chance)
+            calls[f"{method}{' bound' if user else ''}"] += 1
             try:
-                result = await service.call(agent, method, values)
+                result = await service.call(agent, method, values, users=(user,) if user else ())
             except CallFailed as failure:
-                errors[f"{method} {described(failure)}"] += 1
+                errors[f"{method}{' bound' if user else ''} {described(failure)}"] += 1
             else:
                 ids[agent] += [each["memory_id"] for each in result.get("results", ()) if each.get("memory_id")]
 
@@ -233,6 +245,20 @@ async def change_the_same(running: Cluster, service: Service, seconds: float) ->
         "errors": dict(errors),
         "deadlocks": {name: after[name] - before[name] for name in after},
     }
+
+
+async def reembed(running: Cluster, service: Service, agents: list[str]) -> dict[str, Any]:
+    """Embeds all memories again with the command line, while callers store and search."""
+    command = [sys.executable, "-m", "agentcore", "reembed", "--model", "hashing", "--dimensions", str(REEMBEDDED)]
+    environment = {**os.environ, "DATABASE_URL": running.url}
+    async with load(service, agents) as callers:
+        began = time.perf_counter()
+        child = await asyncio.create_subprocess_exec(*command, env=environment, stdout=asyncio.subprocess.DEVNULL)
+        code = await child.wait()
+        seconds = round(time.perf_counter() - began, 1)
+    await service.settle()
+    models = await rows(running.url, "SELECT vector_dims(embedding), count(*) FROM memories GROUP BY 1 ORDER BY 1")
+    return {"exit_code": code, "seconds": seconds, "by_dimensions": dict(models), **await outcome(running, callers)}
 
 
 def _deadlocks(running: Cluster) -> dict[str, int]:
@@ -253,6 +279,8 @@ async def measure(installation: Path, seconds: float, only: list[str]) -> dict[s
                 "adding_a_worker": lambda: add_worker(running, service, agents),
                 "vector_index": lambda: vector_index.measure(running, service),
                 "isolation": lambda: asyncio.to_thread(isolation.check, running),
+                # Last: the others need vectors of the first size.
+                "reembedding": lambda: reembed(running, service, agents),
             }
             figures: dict[str, Any] = {}
             for name in only or runs:
@@ -265,7 +293,8 @@ def has_failed(figures: dict[str, Any]) -> bool:
     """Returns whether a memory was lost, a deadlock occurred, or rows of another agent were seen."""
     lost = re.search(r'"lost": [1-9]', json.dumps(figures))
     deadlocks = figures.get("lock_order", {}).get("deadlocks", {})
-    return bool(lost or any(deadlocks.values()) or figures.get("isolation", {}).get("violations"))
+    old = set(figures.get("reembedding", {}).get("by_dimensions", {})) - {REEMBEDDED}
+    return bool(lost or old or any(deadlocks.values()) or figures.get("isolation", {}).get("violations"))
 
 
 if __name__ == "__main__":

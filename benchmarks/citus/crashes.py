@@ -16,6 +16,7 @@ from pathlib import Path
 import psycopg
 
 from agentcore import migration
+from benchmarks import ledger
 from benchmarks.citus.cluster import Cluster, cluster
 
 WRITERS = 8
@@ -80,6 +81,7 @@ if __name__ == "__main__":
     parser.add_argument("--crashes", type=int, default=10)
     arguments = parser.parse_args()
     figures = asyncio.run(run(arguments.installation, arguments.crashes))
+    ledger.append("citus_crashes", {"writers": WRITERS}, figures)
     print(json.dumps(figures, indent=2))
     if any(figures[name] for name in ("rows without a job", "jobs without a row", "acknowledged but lost")):
         raise SystemExit(1)

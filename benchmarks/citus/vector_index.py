@@ -14,6 +14,8 @@ import psycopg
 from numpy.typing import NDArray
 from pgvector import HalfVector
 
+from agentcore.maintenance.index_keeper import IndexKeeper
+from agentcore.memory.rows.vector_index import IndexPolicy
 from benchmarks.citus.cluster import Cluster
 from benchmarks.ledger import percentiles
 from benchmarks.service import Service
@@ -62,6 +64,8 @@ async def measure(running: Cluster, service: Service) -> dict[str, Any]:
     began = time.perf_counter()
     await service.runtime.maintenance.keep_indexes()
     figures["build_and_measure_s"] = round(time.perf_counter() - began, 1)
+    states = await IndexKeeper(service.runtime.database, parts.vector_model, DIMENSIONS, IndexPolicy()).states()
+    figures["index_mib"] = {each.name: round(each.bytes / 2**20, 1) for state in states for each in state.indexes}
     before = service.exact_searches()
     figures["indexed_ms"] = await _searches(service, queries)
     figures["searches_that_stayed_exact"] = service.exact_searches() - before

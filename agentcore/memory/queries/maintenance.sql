@@ -74,6 +74,11 @@ SELECT coalesce(parent.relname, c.relname) AS name, sum(pg_total_relation_size(c
  WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace
  GROUP BY 1 ORDER BY 2 DESC LIMIT 12;
 
+-- name: distributed_table_sizes
+-- Returns the bytes of the largest distributed tables with their indexes, over all shards.
+SELECT table_name::text AS name, sum(shard_size)::bigint AS bytes
+  FROM citus_shards GROUP BY 1 ORDER BY 2 DESC LIMIT 12;
+
 -- name: partition_sizes
 -- Returns the partitions, or the distributed tables, with estimated rows and vector indexes.
 SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_live_tup AS live_rows,
@@ -92,15 +97,27 @@ SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_liv
  GROUP BY c.relname, c.reltuples, s.n_live_tup, h.inhrelid
  ORDER BY c.relname;
 
--- name: shard_rows
--- Returns the estimated rows of the largest shard of each distributed table with vectors; none while a worker is unavailable.
-SELECT name AS partition, shards.rows
-  FROM unnest(ARRAY['memories', 'memory_passages']) AS name
- CROSS JOIN LATERAL (
-       SELECT max(CASE WHEN success THEN result::real END)::bigint AS rows
-         FROM run_command_on_shards(name::regclass,
-                                    $$SELECT greatest(reltuples, 0) FROM pg_class WHERE oid = '%%s'::regclass$$)
-       HAVING bool_and(success)) AS shards;
+-- name: shard_sizes
+-- Returns for each distributed table with vectors the estimated rows of its largest shard, and the bytes of its vector
+-- indexes, over all shards; none while a worker is unavailable.
+WITH shards AS (
+    SELECT name, each.success, CASE WHEN each.success THEN each.result::jsonb END AS sizes
+      FROM unnest(ARRAY['memories', 'memory_passages']) AS name
+     CROSS JOIN LATERAL run_command_on_shards(name::regclass, $$
+           SELECT json_build_object('rows', greatest(c.reltuples, 0), 'indexes', (
+                      SELECT coalesce(json_object_agg(i.relname, pg_relation_size(i.oid)), '{}')
+                        FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
+                       WHERE x.indrelid = c.oid AND starts_with(i.relname, 'ann_')))
+             FROM pg_class c WHERE c.oid = '%%s'::regclass$$) AS each),
+indexes AS (
+    SELECT name, regexp_replace(key, '_\d+$', '') AS index, sum(value::bigint) AS bytes
+      FROM shards CROSS JOIN LATERAL jsonb_each_text(sizes -> 'indexes')
+     GROUP BY 1, 2)
+SELECT name AS partition, max((sizes ->> 'rows')::real)::bigint AS rows,
+       (SELECT coalesce(jsonb_object_agg(i.index, i.bytes), '{}') FROM indexes i WHERE i.name = s.name) AS index_bytes
+  FROM shards s
+ GROUP BY name
+HAVING bool_and(success);
 
 -- name: take_index_lock
 -- Tries to take the lock for vector indexes: an invalid index may be under construction by another process.

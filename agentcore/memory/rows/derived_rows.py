@@ -191,8 +191,8 @@ class SummaryRows(RuledRows):
         super().__init__(connection, agent_id, service)
         self._users = users
 
-    async def run_as_agent(self, statement: NamedOrComposed, **values: Any) -> list[Row]:
-        """Executes as the agent: row security hides summaries of several users from a bound caller."""
+    async def run_for_all_users(self, statement: NamedOrComposed, **values: Any) -> list[Row]:
+        """Executes with the rows of all users visible: summaries of several users are hidden from a bound caller."""
         if self._users is None:
             return await self._rows(statement, **values)
         # The role stays: for another one, Citus would open a second connection, which waits for the locks of the first.
@@ -206,7 +206,7 @@ class SummaryRows(RuledRows):
 
     async def mark_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
         """Returns the kinds of work enqueued."""
-        return _works(await self.run_as_agent("mark_summaries_stale", memory_ids=list(memory_ids)))
+        return _works(await self.run_for_all_users("mark_summaries_stale", memory_ids=list(memory_ids)))
 
     async def mark_restored_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
         return _works(await self._rows("mark_restored_stale", memory_ids=list(memory_ids)))
@@ -233,7 +233,7 @@ class SummaryRows(RuledRows):
 
         `no_change`, `no_delete`: by others. Call it before any other locking statement: locks are taken in id order.
         """
-        rows = await self.run_as_agent(
+        rows = await self.run_for_all_users(
             shaped_query("lock_in_order", going=query("going")),
             memory_ids=list(to_delete),
             changing=list(to_change),
