@@ -15,7 +15,7 @@ import re
 import signal
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -197,12 +197,13 @@ async def change_the_same(running: Cluster, service: Service, seconds: float) ->
     """
     calls: Counter[str] = Counter()
     errors: Counter[str] = Counter()
-    ids: dict[str, list[str]] = {"shared-0": [], "shared-1": []}
+    # By agent, and by agent and user of a bound token.
+    ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
     ends = time.monotonic() + seconds
     before = _deadlocks(running)
 
     def params(agent: str, user: str | None, chance: random.Random) -> tuple[str, dict[str, Any]]:
-        known = ids[agent][-25:]
+        known = ids[(agent, user) if user else (agent,)][-25:]
         one, two, *more = chance.sample(known, min(6, len(known))) if len(known) > 1 else ("", "")
         bound, user, text = user, user or chance.choice(USERS), f"I moved to house {chance.randrange(50)} in Oslo."
         session = f"session-{chance.randrange(4)}"
@@ -236,7 +237,10 @@ async def change_the_same(running: Cluster, service: Service, seconds: float) ->
             except CallFailed as failure:
                 errors[f"{method}{' bound' if user else ''} {described(failure)}"] += 1
             else:
-                ids[agent] += [each["memory_id"] for each in result.get("results", ()) if each.get("memory_id")]
+                stored = [each["memory_id"] for each in result.get("results", ()) if each.get("memory_id")]
+                ids[agent,] += stored
+                if user:
+                    ids[agent, user] += stored
 
     await asyncio.gather(*(change(number) for number in range(16)))
     after = _deadlocks(running)
