@@ -104,8 +104,8 @@ class Found:
     """Candidates, links among them, hits per retriever, and the vector search mode.
 
     `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
-    outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest. `rank_in_thread`: too many terms for the event
-    loop. `found_by`: the retrievers of each, if requested.
+    outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest, and of as many best by words.
+    `rank_in_thread`: too many terms for the event loop. `found_by`: the retrievers of each, if requested.
     """
 
     candidates: Sequence[Candidate]

@@ -433,6 +433,17 @@ async def test_too_few_candidates_of_the_store_are_completed_by_postgresql(ada: 
     assert searches(ada.runtime.metrics) == {"external": 1, "exact": 1}
 
 
+async def test_a_memory_that_the_store_misses_fits_as_well_if_words_find_it(ada: Agent) -> None:
+    await fill(ada, 100)
+    missed = await ada.stored_id("Snow fell in Ostend.")
+    await ada.runtime.maintenance.drain_outbox()
+    await external(ada)._call(external(ada)._store.delete, collection_of(OLD, 64), [missed])
+    query = RetrieveParams(query="When has snow fallen in Ostend?", explain=True)
+    found, exact = await ada.memory.retrieve(query), await by_postgresql(ada).retrieve(query)
+    assert found.memories[0].memory_id == missed
+    assert found.receipt.searched["signals"] == exact.receipt.searched["signals"]
+
+
 async def test_the_way_back_ends_the_recording(services: Services, own: OwnDatabase) -> None:
     async with serving(services, own, vector_store="memory") as runtime:
         await runtime.maintenance.drain_outbox()
