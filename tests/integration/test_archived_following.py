@@ -158,7 +158,7 @@ async def test_a_fact_comes_back_superseded_though_the_store_began_before_it_was
     [fact] = await facts(agent)
     links = [{"target_id": str(other), "relation": "beside"}]
     async with gate(agent) as opened:
-        await opened.hold("SELECT FROM memories WHERE memory_id = %s FOR UPDATE", other)
+        await opened.hold_row("memories", agent, other)
         storing = asyncio.ensure_future(agent.store(VIOLET, user_id="rui", speaker="Rui", links=links))
         await opened.until_waiting(1)
         await archive_semantic(agent)

@@ -232,7 +232,8 @@ async def test_a_memory_that_was_locked_for_a_moment_is_pruned_by_the_same_call(
     gated = Gated(agent.runtime.home.archive)
     pruner = MemoryManager(replace(agent.runtime.parts, archive=gated), Caller(agent.agent_id))
     async with agent.runtime.database.owner_transaction() as connection:
-        await connection.execute("SELECT FROM memories WHERE memory_id = %s FOR UPDATE", (ids[0],))
+        row = "SELECT FROM memories WHERE agent_id = %s AND memory_id = %s FOR UPDATE"
+        await connection.execute(row, (agent.agent_id, ids[0]))
         prune = asyncio.create_task(pruner.prune(PruneParams(memory_layer=MemoryType.EPISODIC, target=3)))
         await asyncio.wait_for(gated.asked.wait(), 10)
     gated.open.set()

@@ -21,7 +21,6 @@ from tests.fixtures.gate import gate
 from tests.fixtures.memory import Agent
 
 TIES = "LOCK TABLE memory_links IN SHARE MODE"
-TOMBSTONE = "SELECT FROM archived_memories WHERE memory_id = %s FOR UPDATE"
 
 
 async def _stored(agent: Agent, count: int) -> list[UUID]:
@@ -64,7 +63,7 @@ async def test_of_a_restore_and_an_erasure_of_the_same_archived_memories_the_sec
     prune = PruneParams(memory_layer=MemoryType.SEMANTIC, strategy="oldest_first", target=1)
     assert [(await agent.memory.prune(prune)).memory_ids for _ in ids] == [[each] for each in ids]
     async with gate(agent) as opened:
-        await opened.hold(TOMBSTONE, ids[1])
+        await opened.hold_row("archived_memories", agent, ids[1])
         restored, erased = await opened.through(
             agent.memory.restore(RestoreParams(memory_ids=ids)), agent.memory.erase(EraseParams(all=True, confirm=True))
         )

@@ -142,5 +142,5 @@ async def test_what_waits_to_be_read_is_left_in_the_order_in_which_a_failure_is_
     async with talk.runtime.database.owner_transaction() as owner:
         await owner.execute("ANALYZE llm_queue")  # so few rows get a sequential scan
     async with gate(agent) as opened:
-        await opened.hold("SELECT FROM llm_queue WHERE memory_id = %s FOR UPDATE", ids[0])
+        await opened.hold_row("llm_queue", agent, ids[0])
         assert await opened.through(noted(*ids), opened.after_the_first(left())) == [None, None]

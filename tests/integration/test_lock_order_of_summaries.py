@@ -129,7 +129,7 @@ async def test_a_message_that_another_holds_meanwhile_is_told_again_with_the_res
     await end(agent)
     stored = [each.memory_id for each in await messages(agent)]
     async with gate(agent) as opened:
-        await opened.hold("SELECT FROM memories WHERE memory_id = %s FOR UPDATE", stored[3])
+        await opened.hold_row("memories", agent, stored[3])
         await opened.through(_deleted(agent, stored[0]))
     await talk.work()
     [summary] = await summaries(agent)
@@ -177,7 +177,7 @@ async def test_a_change_that_began_before_a_summary_was_made_and_ended_behind_it
     assert (await agent.memory.prune(prune)).memory_ids == stored[:1]
     await change(agent, stored[2], content="The damage comes to 50,000 euros.")
     async with gate(agent) as opened:
-        await opened.hold("SELECT FROM memories WHERE memory_id = %s FOR UPDATE", other)
+        await opened.hold_row("memories", agent, other)
         links = [{"target_id": str(other), "relation": "beside"}]
         late = change(agent, stored[1], content="The policy number is HX-9999.", links=links)
         await opened.through(late, opened.after_the_first(_made_and_then(talk, other)))
