@@ -119,17 +119,15 @@ $$;
 
 -- --- tokens bound to users --------------------------------------------------------------------------------------------
 
--- Whether a row belongs to the transaction's users: its own user, and all users whose memories it was derived from. `*` (no
--- token contains it: those are JSON) stands for all users, without users no row belongs.
+-- Whether a row belongs to the transaction's users: its own user, and all users whose memories it was derived from. Setting
+-- agentcore.users: a JSON array of users; `*`: all users; empty: none.
 CREATE OR REPLACE FUNCTION of_bound_users(p_user_id text, p_made_of jsonb) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$
-    SELECT CASE coalesce(current_setting('agentcore.users', true), '')
-               WHEN '*' THEN true
-               WHEN '' THEN false
-               ELSE current_setting('agentcore.users', true)::jsonb @> coalesce(to_jsonb(p_user_id), 'null')
-                    AND current_setting('agentcore.users', true)::jsonb @> coalesce(p_made_of, '[]')
-           END
+    SELECT coalesce(current_setting('agentcore.users', true), '') = '*'
+        OR coalesce(nullif(nullif(current_setting('agentcore.users', true), ''), '*')::jsonb
+                    @> coalesce(to_jsonb(p_user_id), 'null'), false)
+           AND nullif(nullif(current_setting('agentcore.users', true), ''), '*')::jsonb @> coalesce(p_made_of, '[]')
     $$;
 
 -- With the owner's rights: row security would not tell another user's memory from a deleted one, whose history and links

@@ -3,7 +3,7 @@
 -- Every table that an agent owns has agent_id first in its primary key, and row security:
 --   agentcore_service  the role of the service: only rows of the transaction's agent (setting agentcore.agent_id)
 --   agentcore_bound    the role of callers whose token is bound to users: of those only rows of these users
---                      (setting agentcore.users, a JSON array; null in it: memories without a user)
+--                      (setting agentcore.users, a JSON array; null in it: memories without a user; `*`: all users)
 -- Vector indexes are not part of the schema: the index keeper builds them on existing rows.
 -- procrastinate.sql, the tables of the job queue, runs before this file; functions.sql, the functions and the row security
 -- of these tables, after it.

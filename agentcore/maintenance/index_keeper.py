@@ -316,7 +316,7 @@ def partition_state(row: Mapping[str, Any]) -> PartitionState:
     )
 
 
-def _over_shards(row: Row, sizes: Row) -> Row:
+def _with_shard_sizes(row: Row, sizes: Row) -> Row:
     """Replaces the coordinator's figures by those of `shard_sizes`."""
     indexes = [{**each, "bytes": sizes["index_bytes"].get(each["name"], 0)} for each in row["indexes"]]
     return {**row, "rows": sizes["rows"], "indexes": indexes}
@@ -393,10 +393,15 @@ class IndexKeeper:
         self._tell = tell
 
     async def states(self) -> list[PartitionState]:
+        """Raises DependencyUnavailable while a worker of a cluster is unavailable."""
         rows = await self._database.owner_rows(query("partition_sizes"))
         if any(row["is_distributed"] for row in rows):
             shards = {row["partition"]: row for row in await self._database.owner_rows(query("shard_sizes"))}
-            rows = [_over_shards(row, shards[row["partition"]]) for row in rows if row["partition"] in shards]
+            if any(row["partition"] not in shards for row in rows):
+                raise DependencyUnavailable(
+                    "A worker of the cluster does not answer: the sizes of its shards are unknown."
+                )
+            rows = [_with_shard_sizes(row, shards[row["partition"]]) for row in rows]
         return [partition_state(row) for row in rows]
 
     async def round(self) -> int:

@@ -104,7 +104,7 @@ class Found:
     """Candidates, links among them, hits per retriever, and the vector search mode.
 
     `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
-    outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest, and of as many best by words.
+    outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest, and of top lexical hits that are nearer than those.
     `rank_in_thread`: too many terms for the event loop. `found_by`: the retrievers of each, if requested.
     """
 
@@ -239,7 +239,7 @@ class PgVectorStore:
             [CandidateLink(row.memory_id, each, 1.0) for row in rows for each in row.beside_ids],
             _counts(rows, request),
             modes[0],
-            {row.memory_id: row.vector.to_numpy() for row in rows if row.vector is not None},
+            _near_vectors(rows),
             list(_links(rows, changes=True)),
             rank_in_thread,
             _found_by(rows, request),
@@ -477,6 +477,16 @@ def _modes(
     mode = "words" if request.vectors is None else "external" if external else own_mode
     passages = "none" if not request.by_passages else "exact" if passage_index is None else "indexed"
     return mode, passages
+
+
+def _near_vectors(rows: Sequence[CandidateRow]) -> dict[UUID, NDArray[np.float16]]:
+    """A lexical hit is nearer than the nearest only if an index or a vector store missed it."""
+    nearest = max((row.similarity or 0.0 for row in rows if row.is_near), default=-1.0)
+    return {
+        row.memory_id: row.vector.to_numpy()
+        for row in rows
+        if row.vector is not None and (row.is_near or (row.similarity or 0.0) > nearest)
+    }
 
 
 def _found_by(rows: Sequence[CandidateRow], request: SearchRequest) -> dict[UUID, list[str]]:

@@ -1,8 +1,8 @@
 """Bound tokens keep their role when they change summaries of several users: of_bound_users accepts the setting `*`.
 
-A change of the role made Citus open a second connection, which waited for the first. Safe while the old version runs.
+A change of the role made Citus open a second connection, which deadlocked with the first. Safe while old versions run.
 
-SHA-256 of functions.sql: db8978332280dbfbd1fb9a6d367e046c9fc4ec2dc59a0b25bd8035e60676bbd3
+SHA-256 of functions.sql: 69909110b5900828111f7b3e17eb897ff0e813d92adaac9fd7efce74d8697f2f
 """
 
 revision = "0040"

@@ -197,15 +197,15 @@ async def change_the_same(running: Cluster, service: Service, seconds: float) ->
     """
     calls: Counter[str] = Counter()
     errors: Counter[str] = Counter()
-    # By agent, and by agent and user of a bound token.
-    ids: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    # By agent and user of a bound token; None: of all callers of the agent.
+    ids: dict[tuple[str, str | None], list[str]] = defaultdict(list)
     ends = time.monotonic() + seconds
     before = _deadlocks(running)
 
-    def params(agent: str, user: str | None, chance: random.Random) -> tuple[str, dict[str, Any]]:
-        known = ids[(agent, user) if user else (agent,)][-25:]
+    def params(agent: str, bound: str | None, chance: random.Random) -> tuple[str, dict[str, Any]]:
+        known = ids[agent, bound][-25:]
         one, two, *more = chance.sample(known, min(6, len(known))) if len(known) > 1 else ("", "")
-        bound, user, text = user, user or chance.choice(USERS), f"I moved to house {chance.randrange(50)} in Oslo."
+        user, text = bound or chance.choice(USERS), f"I moved to house {chance.randrange(50)} in Oslo."
         session = f"session-{chance.randrange(4)}"
         item = {"content": text, "user_id": user, "session_id": session}
         item["memory_type"] = chance.choice(["episodic", "semantic"])
@@ -238,9 +238,8 @@ async def change_the_same(running: Cluster, service: Service, seconds: float) ->
                 errors[f"{method}{' bound' if user else ''} {described(failure)}"] += 1
             else:
                 stored = [each["memory_id"] for each in result.get("results", ()) if each.get("memory_id")]
-                ids[agent,] += stored
-                if user:
-                    ids[agent, user] += stored
+                for key in {(agent, None), (agent, user)}:
+                    ids[key] += stored
 
     await asyncio.gather(*(change(number) for number in range(16)))
     after = _deadlocks(running)
@@ -261,8 +260,8 @@ async def reembed(running: Cluster, service: Service, agents: list[str]) -> dict
         code = await child.wait()
         seconds = round(time.perf_counter() - began, 1)
     await service.settle()
-    models = await rows(running.url, "SELECT vector_dims(embedding), count(*) FROM memories GROUP BY 1 ORDER BY 1")
-    return {"exit_code": code, "seconds": seconds, "by_dimensions": dict(models), **await outcome(running, callers)}
+    models = await rows(running.url, "SELECT coalesce(embedding_model, 'none'), count(*) FROM memories GROUP BY 1")
+    return {"exit_code": code, "seconds": seconds, "by_model": dict(models), **await outcome(running, callers)}
 
 
 def _deadlocks(running: Cluster) -> dict[str, int]:
@@ -297,8 +296,11 @@ def has_failed(figures: dict[str, Any]) -> bool:
     """Returns whether a memory was lost, a deadlock occurred, or rows of another agent were seen."""
     lost = re.search(r'"lost": [1-9]', json.dumps(figures))
     deadlocks = figures.get("lock_order", {}).get("deadlocks", {})
-    old = set(figures.get("reembedding", {}).get("by_dimensions", {})) - {REEMBEDDED}
-    return bool(lost or old or any(deadlocks.values()) or figures.get("isolation", {}).get("violations"))
+    old = [
+        model for model in figures.get("reembedding", {}).get("by_model", {}) if not model.endswith(f"@{REEMBEDDED}")
+    ]
+    unfinished = old or figures.get("reembedding", {}).get("exit_code")
+    return bool(lost or unfinished or any(deadlocks.values()) or figures.get("isolation", {}).get("violations"))
 
 
 if __name__ == "__main__":

@@ -433,7 +433,7 @@ async def test_too_few_candidates_of_the_store_are_completed_by_postgresql(ada: 
     assert searches(ada.runtime.metrics) == {"external": 1, "exact": 1}
 
 
-async def test_a_memory_that_the_store_misses_fits_as_well_if_words_find_it(ada: Agent) -> None:
+async def test_words_find_a_memory_that_the_store_misses(ada: Agent) -> None:
     await fill(ada, 100)
     missed = await ada.stored_id("Snow fell in Ostend.")
     await ada.runtime.maintenance.drain_outbox()

@@ -363,6 +363,23 @@ async def test_a_store_by_a_bound_token_that_supersedes_marks_a_summary_of_sever
     assert "223344" not in (await agent.get(summary_id)).content
 
 
+async def test_a_user_with_the_name_of_the_setting_for_all_users_sees_its_own_memories(
+    agent: Agent, bound: Bound
+) -> None:
+    await agent.stored_id("The kiln of bob is hot.", user_id="bob")
+    own = await agent.stored_id("The kiln of this user is cold.", user_id="*")
+    assert [each.memory_id for each in (await bound(agent, "*").list(ListParams())).memories] == [own]
+
+
+async def test_after_a_statement_for_all_users_a_transaction_sees_its_own_users_again(agent: Agent) -> None:
+    ids = {user: await agent.stored_id(f"The kiln of {user} is hot.", user_id=user) for user in ("anna", "bob")}
+    storage = agent.runtime.parts.storage.bound_to(["anna"])
+    async with storage.transaction(agent.agent_id) as transaction:
+        locked = await transaction.summaries.lock(to_change=ids.values())
+        assert locked.keys() == {*ids.values()}
+        assert await transaction.existing(ids.values()) == {ids["anna"]}
+
+
 @pytest.mark.shows("issue13-users")
 async def test_an_mcp_client_with_a_bound_token_is_bound_too(runtime: Runtime, agent: Agent) -> None:
     theirs = await agent.stored_id("The kiln of bob is hot.", user_id="bob")

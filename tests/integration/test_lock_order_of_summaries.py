@@ -141,7 +141,7 @@ async def test_two_deletions_of_messages_of_one_summary_are_both_made(talk: Talk
     agent, summary = await _late_session(talk)
     going = [await message(agent, each) for each in (LINES[3], LINES[2])]
     async with gate(agent) as opened:
-        await opened.hold("SELECT FROM memories WHERE memory_id = %s FOR KEY SHARE", summary.memory_id)
+        await opened.hold_row("memories", agent, summary.memory_id, "FOR KEY SHARE")
         done = await opened.through(*(_deleted(agent, each) for each in going))
     assert sorted(getattr(each, "deleted_count", -1) for each in done) == [1, 3]
     await talk.work()
@@ -180,7 +180,7 @@ async def test_a_change_that_began_before_a_summary_was_made_and_ended_behind_it
         await opened.hold_row("memories", agent, other)
         links = [{"target_id": str(other), "relation": "beside"}]
         late = change(agent, stored[1], content="The policy number is HX-9999.", links=links)
-        await opened.through(late, opened.after_the_first(_made_and_then(talk, other)))
+        await opened.through(late, opened.after_the_first(_made_and_then(talk, agent, other)))
     await talk.work()
     [summary] = await summaries(agent)
     assert summary.version == 3
@@ -188,11 +188,12 @@ async def test_a_change_that_began_before_a_summary_was_made_and_ended_behind_it
     assert "50,000" in summary.content
 
 
-async def _made_and_then(talk: Talking, held: UUID) -> None:
+async def _made_and_then(talk: Talking, agent: Agent, held: UUID) -> None:
     """Runs pending work, then blocks the memory on the gate."""
     await talk.work()
     async with talk.runtime.database.owner_transaction() as connection:
-        await connection.execute("SELECT FROM memories WHERE memory_id = %s FOR KEY SHARE", [held])
+        row = "SELECT FROM memories WHERE agent_id = %s AND memory_id = %s FOR KEY SHARE"
+        await connection.execute(row, [agent.agent_id, held])
 
 
 @pytest.mark.parametrize("statement", ["mark_restored_stale", "enqueue_for_period"])

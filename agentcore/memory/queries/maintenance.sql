@@ -75,9 +75,9 @@ SELECT coalesce(parent.relname, c.relname) AS name, sum(pg_total_relation_size(c
  GROUP BY 1 ORDER BY 2 DESC LIMIT 12;
 
 -- name: distributed_table_sizes
--- Returns the bytes of the largest distributed tables with their indexes, over all shards.
+-- Returns the bytes of the largest distributed tables with their indexes, over all shards; none whose worker is unavailable.
 SELECT table_name::text AS name, sum(shard_size)::bigint AS bytes
-  FROM citus_shards GROUP BY 1 ORDER BY 2 DESC LIMIT 12;
+  FROM citus_shards GROUP BY 1 HAVING bool_and(shard_size IS NOT NULL) ORDER BY 2 DESC LIMIT 12;
 
 -- name: partition_sizes
 -- Returns the partitions, or the distributed tables, with estimated rows and vector indexes.

@@ -248,9 +248,10 @@ SELECT m.memory_id, m.timestamp, m.relevance_score::double precision AS relevanc
        CASE WHEN m.superseded_by IS NOT NULL THEN coalesce(m.valid_from, m.timestamp) END AS held_from,
        coalesce(m.valid_to, '9998-12-31Z') AS held_to,
        coalesce(u.access_count, 0) AS access_count, u.last_accessed,
-       -- The best by words, too: an index can miss a near memory.
-       CASE WHEN m.memory_id = ANY (ARRAY((SELECT memory_id FROM nearest LIMIT %(compared)s)
-                                           UNION ALL SELECT memory_id FROM lexical WHERE place <= %(compared)s))
+       -- The top lexical hits, too: an index can miss the nearest memory.
+       CASE WHEN m.memory_id = ANY (ARRAY(SELECT memory_id FROM nearest LIMIT %(compared)s)) OR
+                 NOT found.is_near AND {held} AND
+                 m.memory_id = ANY (ARRAY(SELECT memory_id FROM lexical WHERE place <= %(compared)s))
             THEN coalesce(best.embedding, {stored}) END AS vector,
        found.is_near, found.is_lexical, found.is_linked, found.is_timely,
        ties.target_ids, ties.weights, ties.relations, found.beside_ids

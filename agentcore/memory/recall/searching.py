@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
@@ -41,7 +40,7 @@ from agentcore.memory.recall.reranking import SPARE, Notes, depth, reranked, set
 from agentcore.memory.recall.tracing import Traced, trace
 from agentcore.memory.recall.wording import READ_CHARS, Wording, read_text, read_words
 from agentcore.memory.retrieval import Ranked, Ranking, rank
-from agentcore.memory.vector_store import BASELINE_DEPTH, Found, SearchRequest
+from agentcore.memory.vector_store import Found, SearchRequest
 from agentcore.telemetry import Steps
 
 MOST_QUERIES = 3
@@ -274,16 +273,11 @@ class Search:
         )
 
     def _relatedness(self, found: Found, vectors: Vectors) -> tuple[dict[UUID, float], float]:
-        compared = [
-            (each.similarity, each.memory_id)
-            for each in found.candidates
-            if each.similarity is not None and each.memory_id in found.near_vectors
-        ]
-        if vectors is None or not compared:
+        near = [each for each in found.candidates if each.memory_id in found.near_vectors]
+        if vectors is None or not near:
             return {}, 0.0
-        near = heapq.nlargest(BASELINE_DEPTH, compared)
-        ids = [memory_id for _, memory_id in near]
-        similarities = np.array([similarity for similarity, _ in near])
+        ids = [each.memory_id for each in near]
+        similarities = np.array([each.similarity or 0.0 for each in near])
         samples = self._parts.samples
         if samples is None:
             return dict(zip(ids, (similarities - USUAL_BASELINE) / USUAL_SPREAD, strict=True)), 0.0

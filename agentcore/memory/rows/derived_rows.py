@@ -196,12 +196,12 @@ class SummaryRows(RuledRows):
         if self._users is None:
             return await self._rows(statement, **values)
         # The role stays: for another one, Citus would open a second connection, which waits for the locks of the first.
-        await self._see(ALL_USERS)
+        await self._set_users(ALL_USERS)
         rows = await self._rows(statement, **values)
-        await self._see(users_setting(self._users))
+        await self._set_users(users_setting(self._users))
         return rows
 
-    async def _see(self, users: str) -> None:
+    async def _set_users(self, users: str) -> None:
         await self._connection.execute(*set_for_transaction({"agentcore.users": users}))
 
     async def mark_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
