@@ -165,7 +165,7 @@ class Reembedding:
             for state in await self._memory_states():
                 place = _START
                 statement = shaped_query("set_next_embeddings", partition=sql.Identifier(state.partition))
-                while rows := await self._without(state.partition, place):
+                while rows := await self._next_memories(state.partition, place):
                     await self._write(statement, rows)
                     place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
                     made += len(rows)
@@ -202,7 +202,7 @@ class Reembedding:
                 self._tell("embedding passages", min(made, total), total)
         return made
 
-    async def _without(self, partition: str, place: tuple[str, UUID]) -> list[Any]:
+    async def _next_memories(self, partition: str, place: tuple[str, UUID]) -> list[Any]:
         statement = shaped_query("memories_to_reembed", partition=sql.Identifier(partition))
         return await self._database.owner_rows(
             statement, after_agent=place[0], after_id=place[1], done=self._made, limit=ROWS_A_BATCH
@@ -310,15 +310,15 @@ class Reembedding:
             next_rows, after_agent=place[0], after_id=place[1], limit=MOVED_A_BATCH
         ):
             for agent_id, group in groupby(rows, lambda row: row["agent_id"]):
-                await self._database.owner_rows(
+                done = await self._database.owner_rows(
                     move,
                     agent_id=agent_id,
                     memory_ids=[row["memory_id"] for row in group],
                     done=self._made,
                     model=self._target.model,
                 )
+                moved += len(done)
             place = (rows[-1]["agent_id"], rows[-1]["memory_id"])
-            moved += len(rows)
             failpoint("reembed.moved")
             self._tell("moving", min(before + moved, total), total)
         if moved:

@@ -333,7 +333,9 @@ class Maintenance:
         partitions = await self._database.owner_rows(query("partition_sizes"))
         if any(row["is_distributed"] for row in partitions):
             tables += await self._database.owner_rows(query("distributed_table_sizes"))
-        self.table_bytes = {row["name"]: float(row["bytes"]) for row in tables}
+        # The distributed ones come last: the coordinator's own tables of these names are empty.
+        sizes = {row["name"]: row["bytes"] for row in tables}
+        self.table_bytes = {name: float(size) for name, size in sizes.items() if size is not None}
         states = [partition_state(row) for row in partitions]
         indexes = [index for state in states for index in state.indexes]
         self.index_recall = {index.name: index.recall for index in indexes if index.recall is not None}

@@ -75,9 +75,9 @@ SELECT coalesce(parent.relname, c.relname) AS name, sum(pg_total_relation_size(c
  GROUP BY 1 ORDER BY 2 DESC LIMIT 12;
 
 -- name: distributed_table_sizes
--- Returns the bytes of the largest distributed tables with their indexes, over all shards; none whose worker is unavailable.
-SELECT table_name::text AS name, sum(shard_size)::bigint AS bytes
-  FROM citus_shards GROUP BY 1 HAVING bool_and(shard_size IS NOT NULL) ORDER BY 2 DESC LIMIT 12;
+-- Returns the bytes of distributed tables with their indexes, over all shards; NULL while a worker is unavailable.
+SELECT table_name::text AS name, CASE WHEN bool_and(shard_size IS NOT NULL) THEN sum(shard_size)::bigint END AS bytes
+  FROM citus_shards GROUP BY 1;
 
 -- name: partition_sizes
 -- Returns the partitions, or the distributed tables, with estimated rows and vector indexes.
@@ -99,12 +99,12 @@ SELECT c.relname AS partition, greatest(c.reltuples, 0)::bigint AS rows, s.n_liv
 
 -- name: shard_sizes
 -- Returns for each distributed table with vectors the estimated rows of its largest shard, and the bytes of its vector
--- indexes, over all shards; none while a worker is unavailable.
+-- indexes, over all shards. No row for a table if a shard did not answer.
 WITH shards AS (
     SELECT name, each.success, CASE WHEN each.success THEN each.result::jsonb END AS sizes
       FROM unnest(ARRAY['memories', 'memory_passages']) AS name
      CROSS JOIN LATERAL run_command_on_shards(name::regclass, $$
-           SELECT json_build_object('rows', greatest(c.reltuples, 0), 'indexes', (
+           SELECT json_build_object('rows', greatest(c.reltuples, pg_stat_get_live_tuples(c.oid)), 'indexes', (
                       SELECT coalesce(json_object_agg(i.relname, pg_relation_size(i.oid)), '{}')
                         FROM pg_index x JOIN pg_class i ON i.oid = x.indexrelid
                        WHERE x.indrelid = c.oid AND starts_with(i.relname, 'ann_')))

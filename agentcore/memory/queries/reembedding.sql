@@ -4,7 +4,7 @@ SELECT model, provider, model_name, dimensions, stage, extract(epoch FROM now() 
   FROM embedding_models;
 
 -- name: begin_filling
--- Records the next model; vectors of another next model are overwritten.
+-- Records the next model.
 INSERT INTO embedding_models (model, provider, model_name, dimensions, stage)
 VALUES (%(model)s, %(provider)s, %(model_name)s, %(dimensions)s, 'filling')
     ON CONFLICT (model) DO NOTHING;
@@ -114,7 +114,7 @@ SELECT agent_id, memory_id FROM {partition}
  ORDER BY agent_id, memory_id LIMIT %(limit)s;
 
 -- name: move_next_embeddings
--- Moves vectors of the current model to `embedding`; skips locked memories.
+-- Moves vectors of the current model to `embedding`; skips locked memories. Returns the moved ones.
 WITH locked AS (
     SELECT memory_id FROM {partition}
      WHERE agent_id = %(agent_id)s AND memory_id = ANY (%(memory_ids)s::uuid[]) AND next_embedding_model IS NOT NULL
@@ -127,7 +127,8 @@ UPDATE {partition} m
                                    m.embedding_model IS DISTINCT FROM %(model)s
                               THEN m.next_embedding_model ELSE m.embedding_model END,
        next_embedding = NULL, next_embedding_model = NULL
-  FROM locked WHERE m.agent_id = %(agent_id)s AND m.memory_id = locked.memory_id;
+  FROM locked WHERE m.agent_id = %(agent_id)s AND m.memory_id = locked.memory_id
+RETURNING m.memory_id;
 
 -- name: build_moving_index
 -- As build_ivfflat_index, over vectors in either column: a vector that moves stays indexed.

@@ -185,7 +185,7 @@ _FIRST_ID = UUID(int=0)
 
 
 class SummaryRows(RuledRows):
-    """Summaries. `users`: those that the caller's token is bound to."""
+    """Summaries. `users`: those that the caller's token is bound to; None: not bound."""
 
     def __init__(self, connection: Connection, agent_id: str, service: SummaryRules | None, users: Users) -> None:
         super().__init__(connection, agent_id, service)
