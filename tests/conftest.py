@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 
 # As the command line does; numpy reads it at import.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# As the adapter of Milvus does; gRPC, which other libraries import, too, reads it at import.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 pytest_plugins = [
     "tests.fixtures.services",
     "tests.fixtures.memory",

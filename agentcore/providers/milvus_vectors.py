@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Collection, Iterable, Sequence
 from threading import Lock
 from typing import Any
 from uuid import UUID
+
+# gRPC reads it when imported. Its fork handlers crash children, such as an embedded Redis, while its threads are busy.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 import grpc
 import numpy as np
