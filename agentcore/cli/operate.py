@@ -46,7 +46,10 @@ def migrate(
 
     Only an external database needs it: serve migrates the embedded one.
     """
-    database_url = database_url_of(load_settings())
+    settings = load_settings()
+    if distribute and settings.database_url is None:
+        fail("--distribute needs DATABASE_URL: the coordinator of the cluster", MISUSED)
+    database_url = database_url_of(settings)
     found = migration.current_revision(database_url)
     reached = migration.upgrade(database_url, distribute=distribute)
     if options.printed_as_json(context, {"revision": reached, "was": found}):

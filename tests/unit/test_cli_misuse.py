@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentcore.cli import MODULES, main
+from agentcore.cli.app import MISUSED
 from agentcore.config import Settings
 
 COMMANDS = [command for commands in MODULES.values() for command in commands]
@@ -146,3 +147,9 @@ def test_a_failure_is_one_clear_sentence(typed: Typed, tmp_path: Path, arguments
     assert sentence in done.err
     assert len(done.err.strip().splitlines()) == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_distributing_needs_a_database_url(typed: Typed) -> None:
+    ended = typed("migrate", "--distribute")
+    assert ended.code == MISUSED
+    assert "DATABASE_URL" in ended.err
