@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -571,38 +568,6 @@ def test_a_server_without_an_address_is_refused(services: Services, name: str) -
 def test_a_path_that_milvus_lite_does_not_open_is_refused(services: Services) -> None:
     with pytest.raises(ConfigurationError, match=r"NAME\.db"):
         make_vector_store(settings_for(services, vector_store="milvus", vector_store_url="vectors"))
-
-
-FORKS = """
-import os, subprocess, threading
-from concurrent.futures import ThreadPoolExecutor
-from agentcore.providers import milvus_vectors
-import grpc
-
-server = grpc.server(ThreadPoolExecutor(2))
-call = grpc.insecure_channel(f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}").unary_unary("/no/method")
-server.start()
-
-def busy():
-    while True:
-        try:
-            call(b"", timeout=1)
-        except grpc.RpcError:
-            pass
-
-for _ in range(3):
-    threading.Thread(target=busy, daemon=True).start()
-# Another user: subprocess forks instead of vfork.
-codes = {subprocess.run(["/bin/true"], user=os.getuid()).returncode for _ in range(300)}
-print(codes, flush=True)
-os._exit(0)
-"""
-
-
-def test_children_of_a_process_with_busy_grpc_threads_start() -> None:
-    environment = {name: value for name, value in os.environ.items() if name != "GRPC_ENABLE_FORK_SUPPORT"}
-    ran = subprocess.run([sys.executable, "-c", FORKS], env=environment, capture_output=True, text=True, check=True)
-    assert ran.stdout == "{0}\n"
 
 
 async def test_doctor_reports_the_store(services: Services, own: OwnDatabase, moving: Agent) -> None:
