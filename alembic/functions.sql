@@ -120,7 +120,7 @@ $$;
 -- --- tokens bound to users --------------------------------------------------------------------------------------------
 
 -- Whether a row belongs to the transaction's users: its own user, and all users whose memories it was derived from. Setting
--- agentcore.users: a JSON array of users; `*`: all users; empty: none.
+-- agentcore.users: a JSON array of users; `*`: all users; empty: no row belongs.
 CREATE OR REPLACE FUNCTION of_bound_users(p_user_id text, p_made_of jsonb) RETURNS boolean
     LANGUAGE sql STABLE PARALLEL SAFE
     AS $$

@@ -104,7 +104,7 @@ class Found:
     """Candidates, links among them, hits per retriever, and the vector search mode.
 
     `neighbours` link top hits to adjacent messages of the session, `changes` a message to one that it makes
-    outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest, and of top lexical hits that are nearer than those.
+    outdated. `near_vectors`: vectors of the BASELINE_DEPTH nearest, and of lexical hits nearer than all of them.
     `rank_in_thread`: too many terms for the event loop. `found_by`: the retrievers of each, if requested.
     """
 
@@ -480,7 +480,7 @@ def _modes(
 
 
 def _near_vectors(rows: Sequence[CandidateRow]) -> dict[UUID, NDArray[np.float16]]:
-    """A lexical hit is nearer than the nearest only if an index or a vector store missed it."""
+    """Returns vectors of the nearest, and of lexical hits nearer than all of them: an index or a store missed those."""
     nearest = max((row.similarity or 0.0 for row in rows if row.is_near), default=-1.0)
     return {
         row.memory_id: row.vector.to_numpy()

@@ -2,7 +2,7 @@
 
 A change of the role made Citus open a second connection, which deadlocked with the first. Safe while old versions run.
 
-SHA-256 of functions.sql: 69909110b5900828111f7b3e17eb897ff0e813d92adaac9fd7efce74d8697f2f
+SHA-256 of functions.sql: 0f20624dd93a30efa5c0f39ccef16236d692b8fcc3e32c2209615d4d3b75347f
 """
 
 revision = "0040"

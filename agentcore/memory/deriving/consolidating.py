@@ -174,7 +174,7 @@ class Consolidating:
             asked = seeds[start : start + SEEDS_PER_QUERY]
             async with parts.storage.transaction(agent_id) as transaction:
                 if index is not None:
-                    await transaction.clusters.set_search_settings(index_settings(index, filtered=True))
+                    await transaction.clusters.set_for_transaction(index_settings(index, filtered=True))
                 pairs += await transaction.clusters.near(asked, model, self._before, NEIGHBOURS, dimensions=dimensions)
         return pairs
 

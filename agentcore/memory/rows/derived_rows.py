@@ -15,7 +15,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import ALL_USERS, Connection, Users, query, set_for_transaction, shaped_query, users_setting
+from agentcore.database import ALL_USERS, Connection, Users, query, shaped_query, users_setting
 from agentcore.memory.api import Caller
 from agentcore.memory.language.passages import Passage
 from agentcore.memory.models import JsonObject
@@ -196,13 +196,10 @@ class SummaryRows(RuledRows):
         if self._users is None:
             return await self._rows(statement, **values)
         # The role stays: for another one, Citus would open a second connection, which waits for the locks of the first.
-        await self._set_users(ALL_USERS)
+        await self.set_for_transaction({"agentcore.users": ALL_USERS})
         rows = await self._rows(statement, **values)
-        await self._set_users(users_setting(self._users))
+        await self.set_for_transaction({"agentcore.users": users_setting(self._users)})
         return rows
-
-    async def _set_users(self, users: str) -> None:
-        await self._connection.execute(*set_for_transaction({"agentcore.users": users}))
 
     async def mark_stale(self, memory_ids: Sequence[UUID]) -> set[LlmWork]:
         """Returns the kinds of work enqueued."""
@@ -347,11 +344,6 @@ class ClusterRows(OwnedRows):
 
     async def changed_sources(self, limit: int) -> list[UUID]:
         return await self._ids("changed_sources", limit=limit)
-
-    async def set_search_settings(self, settings: Mapping[str, str]) -> None:
-        """Sets settings of the transaction."""
-        statement, values = set_for_transaction(settings)
-        await self._connection.execute(statement, values)
 
     async def near(
         self, memory_ids: Sequence[UUID], model: str, before: datetime, limit: int, *, dimensions: int | None = None

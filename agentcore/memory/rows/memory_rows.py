@@ -13,7 +13,7 @@ from pgvector import HalfVector
 from psycopg import sql
 from psycopg.types.json import Jsonb
 
-from agentcore.database import Connection, query, shaped_query
+from agentcore.database import Connection, query, set_for_transaction, shaped_query
 from agentcore.memory.columns import RuleColumns
 from agentcore.memory.models import SUPERSEDES, JsonObject, Link
 from agentcore.memory.params.agent_settings import OwnRules
@@ -40,6 +40,10 @@ class OwnedRows:
     async def _run(self, statement: NamedOrComposed, /, **values: Any) -> None:
         """Executes without reading the result; errors surface at the transaction's next result."""
         await self._connection.execute(_composed(statement), {"agent_id": self._agent_id, **values})
+
+    async def set_for_transaction(self, settings: Mapping[str, str]) -> None:
+        """Sets settings of PostgreSQL until the transaction ends."""
+        await self._connection.execute(*set_for_transaction(settings))
 
 
 def _composed(statement: NamedOrComposed) -> sql.SQL | sql.Composed:
